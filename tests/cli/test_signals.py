@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import signal
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
 from sealpipe_rehearsal.running_service import RunningService
-from support.terminal import Done, Terminal
+from support.distributions import Site
+from support.terminal import PATIENCE, Done, Terminal
 
 LINE = "sealpipe: interrupted\n"
+AT_ONCE = 5
+"""Seconds, on a machine with much to do: what hangs does so for a minute."""
 NUMBERS = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
 
 AT_IMPORT = """
@@ -106,14 +111,124 @@ def test_more_of_them_at_once_are_one(user: Terminal, number: int) -> None:
     assert "Traceback" not in done.err
 
 
-HANGS = """
-class It(Source):
-    def fetch(self, locator):
-        import sys, threading
-        sys.stderr.write("it hangs\\n")
-        sys.stderr.flush()
-        threading.Event().wait({seconds})
-        return Document(b"x")
-    def close(self):
-        threading.Event().wait({seconds})
+HOOKS = """
+from sealpipe.plugin import SinkInfo, SourceInfo, hookimpl
+
+@hookimpl
+def sealpipe_sources(register):
+    for name in ("slow", "slower"):
+        register(SourceInfo(name, "a test", "MODULE_it:HangingSource"))
+
+@hookimpl
+def sealpipe_sinks(register):
+    register(SinkInfo("pit", "a test", "MODULE_it:HangingSink"))
 """
+
+HANGING = """
+import os, sys, time
+from pathlib import Path
+from sealpipe.plugin import *
+
+def hang():
+    Path(os.environ["HUNG"], str(time.monotonic_ns())).touch()
+    try:
+        time.sleep(60)
+    except BaseException:  # as code does that means well
+        time.sleep(60) if os.environ.get("STUBBORN") else None
+        raise
+
+class HangingSource(Source):
+    def __init__(self, settings, context):
+        super().__init__(settings, context)
+        if os.environ.get("AT") == "login":
+            hang()
+    def fetch(self, locator):
+        hang()
+    def close(self):
+        if "AT" in os.environ:
+            hang()
+
+class HangingSink(Sink):
+    def describe(self, locator, mode): return "a pit"
+    def put(self, locator, fields, *, mode, marker):
+        if os.environ.get("AT") == "put":
+            hang()
+        Path(os.environ["HUNG"], "stored").touch()
+        return WriteResult(locator)
+    def close(self):
+        if "AT" in os.environ:
+            hang()
+"""
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    """A folder of installed distributions."""
+    return Site(tmp_path / "site")
+
+
+@pytest.fixture
+def hanging(user: Terminal, site: Site) -> Terminal:
+    """A user with plugins that hang for a minute wherever they are asked something."""
+    site.install("hanging", HOOKS, HANGING)
+    (user.here / "hung").mkdir()
+    user.environ |= {"PYTHONPATH": site.path, "HUNG": str(user.here / "hung")}
+    return user
+
+
+def wait_until_hung(terminal: Terminal, calls: int = 1) -> None:
+    end = time.monotonic() + PATIENCE
+    while len(list((terminal.here / "hung").iterdir())) < calls:
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def interrupted(terminal: Terminal, number: int, threads: int, *words: str, **environ: str) -> tuple[Done, float]:
+    """What came of a command that got a signal once so many calls hang, and the seconds until it ended."""
+    process = terminal.start(*words, environ=environ)
+    wait_until_hung(terminal, threads)
+    time.sleep(0.1)
+    began = time.monotonic()
+    process.send_signal(number)
+    out, err = process.communicate(timeout=PATIENCE)
+    return Done(process.returncode, out, err), time.monotonic() - began
+
+
+@NUMBERS
+@pytest.mark.parametrize(
+    ("at", "references", "threads"),
+    [("fetch", ["slow:a", "slower:b"], 2), ("fetch", ["slow:a"], 1), ("login", ["slow:a", "slower:b"], 1)],
+    ids=["in threads", "in the main thread", "while it is made, under the lock"],
+)
+def test_a_store_that_hangs_does_not_hold_an_interrupted_command(
+    hanging: Terminal, service: RunningService, number: int, at: str, references: list[str], threads: int
+) -> None:
+    fields = [word for reference in references for word in ("-f", reference)]
+    done, seconds = interrupted(hanging, number, threads, "share", *fields, AT=at)
+    assert done == Done(128 + number, "", LINE)
+    assert seconds < AT_ONCE
+    assert service.seen() == []
+
+
+@NUMBERS
+def test_a_sink_that_hangs_leaves_what_resume_finishes(hanging: Terminal, service: RunningService, number: int) -> None:
+    done, seconds = interrupted(hanging, number, 1, "share", "-f", "env:HOME", "--also-to", "pit:x", AT="put")
+    (entry,) = {file.stem for file in hanging.outbox()}
+    assert (done.code, done.out) == (128 + number, "")
+    assert done.err.startswith(LINE)
+    assert f"sealpipe resume {entry}" in done.err
+    assert seconds < AT_ONCE
+    resumed = hanging.sealpipe("resume", entry, "--resend")
+    assert (resumed.code, resumed.out[:7]) == (0, "http://"), resumed
+    assert len(service.seen()) == 1
+    assert hanging.outbox() == []
+
+
+def test_whoever_insists_does_not_wait_for_a_plugin_that_catches_everything(hanging: Terminal) -> None:
+    process = hanging.start("share", "-f", "slow:a", environ={"STUBBORN": "1"})
+    wait_until_hung(hanging)
+    process.send_signal(signal.SIGINT)
+    time.sleep(1.5)
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=10)
+    assert (process.returncode, out, err) == (130, "", LINE)

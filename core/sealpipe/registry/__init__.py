@@ -30,7 +30,14 @@ from sealpipe.plugin import (
 )
 from sealpipe.plugin.context import DEADLINE
 from sealpipe.reference import PARAMETERS, TARGET_PARAMETERS, Reference
-from sealpipe.registry.calls import call_plugin, fetch_all, format_install_command, import_object, suggest
+from sealpipe.registry.calls import (
+    call_plugin,
+    close_in_time,
+    fetch_all,
+    format_install_command,
+    import_object,
+    suggest,
+)
 from sealpipe.registry.stores import (
     PolicyHook,
     Store,
@@ -229,10 +236,10 @@ class Registry:
         notify_observers(self.catalog, hooks, event)
 
     def close(self) -> None:
-        """Let every source and sink go of its connections and logins, and the network of those that all share.
+        """Let plugins go of connections and logins. What fails, or hangs once interrupted, is left."""
+        close_in_time(self._close)
 
-        What fails in that is of no consequence.
-        """
+    def _close(self) -> None:
         with self._lock:
             instances, self._instances = self._instances, {}
         for (kind, name), each in instances.items():
@@ -280,8 +287,7 @@ class Registry:
         )
         instance = call_plugin(f"the {kind} {name}", lambda: factory(settings, context))
         if not isinstance(instance, _CLASSES[kind]):
-            class_name = _CLASSES[kind].__name__
-            raise PluginError(f"the {kind} {name} is not a sealpipe.plugin.{class_name}")
+            raise PluginError(f"the {kind} {name} is not a sealpipe.plugin.{_CLASSES[kind].__name__}")
         return instance
 
     def _make_unusable_error(self, kind: str, name: str, info: Info) -> Callable[[str], NotConfiguredError]:

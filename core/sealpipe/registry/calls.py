@@ -6,12 +6,14 @@ Of any other error only type, file and line are shown, because its text may hold
 from __future__ import annotations
 
 import os
+import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from operator import call
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from sealpipe.errors import PayloadTooLargeError, PluginError, UnavailableError
 from sealpipe.plugin import CONFIRMS, Delivery, Document, Info, Locator, Message, Mode, SinkField, Source, WriteResult
@@ -165,19 +167,46 @@ def fetch_all(
 def _run_concurrently(jobs: Sequence[Callable[[], FetchResults]], max_threads: int) -> list[FetchResults]:
     if len(jobs) <= 1 or max_threads == 1:
         return [*map(call, jobs)]  # no thread where one will do
-    from concurrent.futures import ThreadPoolExecutor  # it loads logging, too
-
     results: list[FetchResults] = [{} for _ in jobs]
     indices = iter(range(len(jobs)))  # a future for each job would cost more than some jobs do
+    errors: list[BaseException] = []
+    ended = threading.Semaphore(0)  # a signal cuts waiting for it short, which the end of a thread does not promise
 
     def work() -> None:
-        for number in indices:
-            results[number] = jobs[number]()
+        try:
+            for number in indices:
+                results[number] = jobs[number]()
+        except BaseException as error:  # noqa: BLE001 - it is raised in the thread that waits
+            errors.append(error)
+        finally:
+            ended.release()
 
-    with ThreadPoolExecutor(max_threads := min(max_threads, len(jobs)), thread_name_prefix="sealpipe-source") as pool:
-        for worker in [pool.submit(work) for _ in range(max_threads)]:
-            worker.result()
+    # Daemons: after an interruption nobody waits for a store that hangs, not even Python at its end.
+    threads = [
+        threading.Thread(target=work, name="sealpipe-source", daemon=True) for _ in range(min(max_threads, len(jobs)))
+    ]
+    for thread in threads:
+        thread.start()
+    for _ in threads:
+        ended.acquire()
+    if errors:
+        raise errors[0]
     return results
+
+
+CLOSING_TIME: Final = 0.5
+"""Seconds that plugins have to close after an interruption."""
+
+
+def close_in_time(close: Callable[[], None]) -> None:
+    """Close what plugins hold. After an interruption not for longer than `CLOSING_TIME`: what hangs would hold us."""
+    error = sys.exception()
+    if error is None or isinstance(error, Exception | GeneratorExit):
+        close()
+        return
+    thread = threading.Thread(target=close, name="sealpipe-close", daemon=True)
+    thread.start()
+    thread.join(CLOSING_TIME)
 
 
 def _fetch_from(

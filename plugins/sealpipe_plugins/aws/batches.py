@@ -83,5 +83,11 @@ def run_batch(
 def _run_all(job: Callable[[T], Results], items: Sequence[T], threads: int) -> list[Results]:
     if len(items) <= 1:
         return [job(item) for item in items]
-    with ThreadPoolExecutor(min(threads, len(items)), thread_name_prefix="sealpipe-batch") as pool:
-        return list(pool.map(job, items))
+    pool = ThreadPoolExecutor(min(threads, len(items)), thread_name_prefix="sealpipe-batch")
+    try:
+        results = list(pool.map(job, items))
+    except BaseException as error:  # an interruption does not wait for calls that hang
+        pool.shutdown(wait=isinstance(error, Exception), cancel_futures=True)
+        raise
+    pool.shutdown()
+    return results

@@ -6,9 +6,11 @@ import base64
 import json
 import logging
 import os
+import signal
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,9 +20,10 @@ import trustme
 from plugins.aws.front import Front, Refusal
 from plugins.aws.moto import ENVIRON, Moto
 from plugins.aws.reading import DEFAULT, STORE, answers, failure, refused, registry, values
-from sealpipe.errors import BackendAuthError, NotConfiguredError, SettingError, UnavailableError
-from sealpipe.plugin import Document
+from sealpipe.errors import BackendAuthError, NotConfiguredError, PluginError, SettingError, UnavailableError
+from sealpipe.plugin import Document, Locator
 from sealpipe.testing.contract import CANARY
+from sealpipe_plugins.aws.batches import fetch_in_batches, split
 
 ROLE = "arn:aws:iam::123456789012:role/sealpipe"
 WORD = CANARY[:11]
@@ -273,3 +276,26 @@ def test_the_sdk_alone_is_imported_where_it_is_used() -> None:
         "sys.exit('botocore' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], env={**os.environ}, check=False).returncode == 0
+
+
+def test_calls_that_hang_do_not_hold_an_interrupted_command() -> None:
+    released = threading.Event()
+    locators = [Locator("aws-sm", name, (), f"aws-sm:{name}") for name in ("a", "b", "c")]
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    def hang(_: object) -> dict[Locator, Document | PluginError]:
+        released.wait(30)
+        return {}
+
+    previous = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    began = time.monotonic()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            fetch_in_batches(locators, split(locators, 1), hang, lambda _: Document(b""), 2)
+        assert time.monotonic() - began < 10
+    finally:
+        signal.signal(signal.SIGALRM, previous)
+        released.set()
