@@ -1,6 +1,6 @@
 """ONE table of everything that can be set: names, types, defaults, help.
 
-click's options (`cli/options.py`) and the pydantic-settings model (`settings_model.py`) are both made
+click's options (`cli/command.py`) and the pydantic-settings model (`settings_model.py`) are both made
 from it. A value comes from the flag, else the environment, else the user's config file, else the default
 (DESIGN section 3). Nothing is ever read from the working directory on its own.
 """

@@ -18,7 +18,7 @@ from account.hasty import hasty
 from sealpipe import AsyncClient, Client, Field, MissingScopeError, ProtocolError
 from sealpipe.api import account
 from sealpipe.api.account import DailyViews, Stats
-from sealpipe.cli.stats import draw_chart
+from sealpipe.cli.account import draw_chart
 from sealpipe_rehearsal.running_service import RunningService
 from support.faulty import Faulty, says
 from support.terminal import PATIENCE, SEALPIPE, Terminal

@@ -14,7 +14,7 @@ import click
 import pytest
 import trustme
 
-from sealpipe.cli.options import OneOf, SettingType
+from sealpipe.cli.command import OneOf, SettingType
 from sealpipe.config_file import FLAG_VALUES, check_value
 from sealpipe.errors import SettingError, UsageError
 from sealpipe.settings import COMMANDS, GLOBAL, Setting

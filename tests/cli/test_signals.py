@@ -70,7 +70,7 @@ def at_call(terminal: Terminal, place: str, number: int, *words: str, times: int
         "click.core",
         "inspect",
         "sealpipe.errors",
-        "sealpipe.cli.options",
+        "sealpipe.cli.command",
         "cryptography",
         "httpcore",
     ],

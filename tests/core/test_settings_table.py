@@ -11,7 +11,7 @@ import pytest
 
 from sealpipe import UsageError, values
 from sealpipe.cli import cli
-from sealpipe.cli.options import ARGUMENTS
+from sealpipe.cli.command import ARGUMENTS
 from sealpipe.config import Config, list_known_variables
 from sealpipe.flows.collect.options import CollectOptions
 from sealpipe.flows.request.options import RequestOptions

@@ -21,24 +21,24 @@ from sealpipe.errors import Note, SealpipeError, UsageError
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "share": ("sealpipe.cli.share:share", "Encrypt secrets and create a share link."),
-    "request": ("sealpipe.cli.request:request", "Create a collect link to ask someone for secrets."),
+    "request": ("sealpipe.cli.requests:request", "Create a collect link to ask someone for secrets."),
     "collect": ("sealpipe.cli.collect:collect", "Decrypt submissions and store them."),
     "unseal": ("sealpipe.cli.unseal:unseal", "Open a link that another job sealed."),
     "shares": ("sealpipe.cli.shares:shares", "List, show and expire shares."),
-    "stats": ("sealpipe.cli.stats:stats", "Show how many shares exist and how often they were viewed."),
-    "tools": ("sealpipe.cli.tools:tools", "List and call the tools of the hosted MCP endpoint."),
+    "stats": ("sealpipe.cli.account:stats", "Show how many shares exist and how often they were viewed."),
+    "tools": ("sealpipe.cli.account:tools", "List and call the tools of the hosted MCP endpoint."),
     "requests": ("sealpipe.cli.requests:requests", "List, show, expire and purge requests."),
     "resume": ("sealpipe.cli.resume:resume", "Finish interrupted shares and requests from the outbox."),
     "doctor": ("sealpipe.cli.doctor:doctor", "Diagnose settings, credential, connectivity and scopes."),
-    "plugins": ("sealpipe.cli.plugins:plugins", "List installed plugins."),
-    "audit": ("sealpipe.cli.audit:audit", "Verify an audit log."),
-    "custody": ("sealpipe.cli.custody:custody", "Print the credential's custody public key."),
+    "plugins": ("sealpipe.cli.offline:plugins", "List installed plugins."),
+    "audit": ("sealpipe.cli.offline:audit", "Verify an audit log."),
+    "custody": ("sealpipe.cli.offline:custody", "Print the credential's custody public key."),
     "rehearse": (
         "sealpipe_rehearsal.commands:rehearse",
         "Take a tour, or run a command, against a local service.",
     ),
     "rehearsal": ("sealpipe_rehearsal.commands:rehearsal", "Run the local service and manage its keys and accounts."),
-    "completion": ("sealpipe.cli.completion:completion", "Print a shell completion script."),
+    "completion": ("sealpipe.cli.offline:completion", "Print a shell completion script."),
 }
 """Each command's module and summary: `--help` imports none of them."""
 
@@ -51,9 +51,9 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in COMMANDS:
-            from sealpipe.cli import plugins
+            from sealpipe.cli import offline
 
-            return plugins.find_command(cmd_name)
+            return offline.find_command(cmd_name)
         module, _, attribute = COMMANDS[cmd_name][0].partition(":")
         command: click.Command = getattr(import_module(module), attribute)
         return command
@@ -78,11 +78,11 @@ class LazyGroup(click.Group):
         except Exception as error:
             if ctx.invoked_subcommand is None or ctx.invoked_subcommand in COMMANDS:
                 raise
-            from sealpipe.cli import plugins
+            from sealpipe.cli import offline
 
-            if isinstance(error, plugins.EXPECTED):
+            if isinstance(error, offline.EXPECTED):
                 raise
-            failure = plugins.wrap_error(ctx.invoked_subcommand, error)
+            failure = offline.wrap_error(ctx.invoked_subcommand, error)
         raise failure  # out here: what is behind it may hold anything
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
@@ -115,7 +115,7 @@ def run(arguments: Sequence[str]) -> int:
         signals.raise_on_signals()
         _open_standard_streams()
         as_json = _wants_json(arguments)
-        shared: dict[str, Any] = {}  # what commands keep for this run (`context.run_config`)
+        shared: dict[str, Any] = {}  # what commands keep for this run (`command.run_config`)
         try:
             try:
                 result = cli.main(list(arguments), prog_name="sealpipe", standalone_mode=False, obj=shared)
@@ -174,7 +174,7 @@ def _show_in_ci(error: SealpipeError, shared: Mapping[str, Any]) -> None:
 
 def _load_config(ctx: click.Context) -> None:
     """Read the user's config file, and warn of unknown variables."""
-    from sealpipe.cli.context import run_config
+    from sealpipe.cli.command import run_config
 
     config = run_config()
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sealpipe.cli import context, render
-from sealpipe.cli.options import CodeCommand, call_arguments, names_receipt, options
+from sealpipe.cli import render
+from sealpipe.cli.codes import CodeCommand, names_receipt, resolve_request_code
+from sealpipe.cli.command import COMMON, call_arguments, find_state_folder, open_client, options
 from sealpipe.errors import DeliveryError, SealpipeError, UsageError
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 @click.command(cls=CodeCommand)
 @click.argument("requests", nargs=-1, required=True, metavar="CODE|RECEIPT...")
-@options("collect", common=context.COMMON)
+@options("collect", common=COMMON)
 def collect(requests: Sequence[str], **values: Any) -> None:
     """Decrypt submissions and store them. Safe to run again, on any machine.
 
@@ -51,9 +52,9 @@ def collect(requests: Sequence[str], **values: Any) -> None:
     given["requests"] = [_parse_request(word) for word in requests]
     # Requests whose values go to stdout are expired after that.
     given["after"] = values["after"] if is_stored else "keep"
-    given["state"] = context.find_state_folder(values, "requests")
+    given["state"] = find_state_folder(values, "requests")
     asked = CollectEachOptions(**given, on_progress=progress)
-    with context.open_client(values) as client:
+    with open_client(values) as client:
         asked = _resolve_codes(client, asked, requests, values)
         try:
             results = client.run(poll.collect(client.session, asked, dry_run=values["dry_run"], tick=progress.tick))
@@ -88,7 +89,7 @@ def _resolve_codes(
     found = list(asked.requests)
     for number, (each, word) in enumerate(zip(asked.requests, words, strict=True)):
         if each == word:  # not a receipt's, and without code: before it
-            found[number] = context.resolve_request_code(client, word, context.find_state_folder(values, "requests"))
+            found[number] = resolve_request_code(client, word, find_state_folder(values, "requests"))
     if len({each if isinstance(each, str) else each.short_code for each in found}) < len(found):
         raise UsageError("the same request is given twice, as is and percent-encoded", remedy="give each request once")
     return asked if found == asked.requests else replace(asked, requests=found)
@@ -101,7 +102,7 @@ def _expire_requests(client: Client, results: Sequence[CollectResult], values: d
     for result in results:
         if result.status == "collected":
             try:
-                ended = client.expire_request(result.short_code, keep=context.find_state_folder(values, "requests"))
+                ended = client.expire_request(result.short_code, keep=find_state_folder(values, "requests"))
                 render.print_note(f"{render.escape(result.short_code)}: {ended.outcome}")
                 result.late = sum(item.identity not in result.seen for item in ended.submissions)
                 print_late_arrivals(result)

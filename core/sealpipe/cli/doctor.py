@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from sealpipe.cli import context, render
-from sealpipe.cli.options import AnyType, Command, OneOf, SettingType, options
+from sealpipe.cli import render
+from sealpipe.cli.command import COMMON, AnyType, Command, OneOf, SettingType, make_registry, options, run_config
 from sealpipe.errors import SettingError, UsageError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @click.argument("name", metavar="[NAME]", required=False)
-@options("doctor", common=context.COMMON)
+@options("doctor", common=COMMON)
 @click.pass_context
 def doctor(ctx: click.Context, /, name: str | None, **values: Any) -> None:
     """Diagnose settings, credential, connectivity and scopes.
@@ -55,7 +55,7 @@ def _check_one(name: str) -> Iterator[Finding]:
 
     from sealpipe.doctor.plugins import check_plugin
 
-    with closing(context.make_registry()) as registry:
+    with closing(make_registry()) as registry:
         yield from check_plugin(registry, name)
 
 
@@ -69,7 +69,7 @@ def _check_all(settings: Settings, *, roundtrip: bool) -> Iterator[Finding]:
     from sealpipe.doctor.plugins import check_plugins, check_policies, check_stores
     from sealpipe.registry.stores import read_policy_hooks
 
-    config = context.run_config()
+    config = run_config()
     plugins = registry(config=lambda: config.usable_user)
     yield from check_settings(settings, config)
     yield from (report_failure("config file", error) for error in config.errors)
@@ -108,7 +108,7 @@ def _check_service(settings: Settings, credential: Credential | None, *, roundtr
     from sealpipe.flows.session import Session
     from sealpipe.registry.stores import read_policy_hooks
 
-    config = context.run_config()
+    config = run_config()
     addresses = {name: settings[name].get_usable() for name in ("base_url", "link_base_url", "ca_file")}
     try:
         machine = config.machine
@@ -126,7 +126,7 @@ def _check_service(settings: Settings, credential: Credential | None, *, roundtr
     # Links are not made here but for a test share that nobody gets: their address may be missing.
     link_base_url = addresses["link_base_url"] or base_url
     deadline = settings["deadline"].get_usable() or 60.0
-    session = Session(credential, base_url, link_base_url, context.make_registry, deadline, ca_path)
+    session = Session(credential, base_url, link_base_url, make_registry, deadline, ca_path)
     connection, scope_results = ServiceConnection(session), ScopeResults()
     try:
         yield from check_scopes(connection, scope_results)
@@ -177,13 +177,13 @@ def _read_settings(ctx: click.Context, values: dict[str, Any]) -> dict[str, Give
     def read_setting(option: click.Option) -> GivenSetting:
         name, source = option.name or "", ctx.get_parameter_source(option.name or "")
         if source is ParameterSource.DEFAULT_MAP:
-            return GivenSetting(values[name], f"config file {context.run_config().path}", f"config file's {name}")
+            return GivenSetting(values[name], f"config file {run_config().path}", f"config file's {name}")
         if source is ParameterSource.ENVIRONMENT:
             return GivenSetting(values[name], str(option.envvar), f"variable {option.envvar}")
         return GivenSetting(values[name], option.opts[0] if source is ParameterSource.COMMANDLINE else "default")
 
     params = [param for param in ctx.command.params if isinstance(param, click.Option)]
-    return {param.name: read_setting(param) for param in params if param.name in context.COMMON}
+    return {param.name: read_setting(param) for param in params if param.name in COMMON}
 
 
 class _DeferredErrors(AnyType):

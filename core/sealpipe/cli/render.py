@@ -6,19 +6,15 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from sealpipe import ci_systems
 from sealpipe.errors import DeliveryError, Note, PluginError, SealpipeError, ServiceError, WireError
 
 if TYPE_CHECKING:
     from datetime import datetime
-
-    from sealpipe.api.models import Page
-
-T = TypeVar("T")
 
 SCHEMA = 1
 
@@ -57,25 +53,6 @@ def print_json_rows(rows: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> No
         print_json(rows)
         return
     print_result("[" + ",".join(_to_json(row).rstrip("\n") for row in rows) + "]\n")
-
-
-def print_page(
-    name: str,
-    page: Page[T],
-    values: Mapping[str, Any],
-    *,
-    members: Callable[[T], Mapping[str, Any]],
-    line: Callable[[T], str],
-) -> None:
-    """Print a page of a list: a line a row, or JSON with the rows under `name`."""
-    if values["output"] == "json":
-        pagination = {each: getattr(page.pagination, each) for each in ("page", "limit", "total_pages", "total")}
-        print_json({name: [members(row) for row in page.items], "pagination": pagination})
-        return
-    print_lines(line(row) for row in page.items)
-    number, total = values["page"] or 1, page.pagination.total_pages
-    if total and number < total:
-        print_note(f"page {number} of {total}; --all lists all pages")
 
 
 def print_note(text: str) -> None:

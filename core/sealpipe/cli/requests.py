@@ -1,4 +1,4 @@
-"""`sealpipe requests list | show | submissions | expire | purge`."""
+"""`sealpipe request`, and `sealpipe requests list | show | submissions | expire | purge`."""
 
 from __future__ import annotations
 
@@ -6,16 +6,77 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sealpipe.cli import context, render
-from sealpipe.cli.options import CodeCommand, SettingsGroup, options
+from sealpipe.cli import render
+from sealpipe.cli.codes import CodeCommand, resolve_request_code
+from sealpipe.cli.command import (
+    COMMON,
+    Command,
+    SettingsGroup,
+    call_arguments,
+    find_state_folder,
+    make_session,
+    open_client,
+    open_outbox,
+    options,
+)
 from sealpipe.cli.requests_list import describe, format_line, list_requests, name_known_keys
+from sealpipe.errors import UsageError
 from sealpipe.values import format_time
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sealpipe.api.models import Submission
     from sealpipe.flows.request.expire import EndedRequest
+    from sealpipe.prompts import Prompt
 
 UNKNOWN = "-"
+
+
+@click.command(cls=Command)
+@options("request", common=COMMON)
+def request(**values: Any) -> None:
+    """Create a collect link to ask someone for secrets. The service never has the key that opens them.
+
+    Prints the collect link on stdout; anyone with the link can submit, but not read. A prompt that does not end in
+    the :TYPE of a field asks for a password.
+
+    sealpipe request -a 'Staging password' -a 'user=User name:text' --receipt acme.json
+    """
+    from sealpipe.cli import deliver, disclosure
+    from sealpipe.client import Client
+    from sealpipe.flows.request import create as requesting
+    from sealpipe.flows.request.options import RequestOptions
+
+    to = deliver.check_targets(None, values["receipt"])
+    asked = RequestOptions(**call_arguments("request", RequestOptions, values))
+    _check_seed(values)
+    _warn_of_typos(asked.form)
+    session = make_session(values)
+    with Client.from_session(session) as client:
+        outbox = open_outbox(values, session.credential)
+        made = client.run(requesting.request(session, asked, outbox, deliver=to))
+        deliver.finish(client, made, to, disclosure.NO_DISCLOSURE, as_json=values["output"] == "json")
+
+
+def _warn_of_typos(prompts: Sequence[Prompt]) -> None:
+    """Warn of prompts that seem to end in a misspelled type: they are used as they are."""
+    from sealpipe.prompts import suggest_type
+
+    for prompt in prompts:
+        if near := suggest_type(prompt):
+            word = prompt.text.rpartition(":")[2]
+            render.print_note(
+                f"sealpipe: the prompt is {prompt.text!r}, because {word!r} is not a field type; did you mean {near}?"
+            )
+
+
+def _check_seed(values: dict[str, Any]) -> None:
+    if values["key"] == "new" and values["seed_to"] is None:
+        raise UsageError(
+            "--key new needs --seed-to: without the new key's seed, no submission can be opened",
+            remedy="add --seed-to SINK, such as --seed-to vault:secret/requests/acme#seed",
+        )
 
 
 @click.group(cls=SettingsGroup)
@@ -28,12 +89,12 @@ requests.add_command(list_requests)
 
 @requests.command(cls=CodeCommand)
 @click.argument("code")
-@options("", common=context.COMMON)
+@options("", common=COMMON)
 def show(code: str, **values: Any) -> None:
     """Show what the service knows about a request. Changes nothing."""
-    with context.open_client(values) as client:
+    with open_client(values) as client:
         known = name_known_keys(client)
-        row = client.get_request(context.resolve_request_code(client, code))
+        row = client.get_request(resolve_request_code(client, code))
     if values["output"] == "json":
         render.print_json(describe(row, known))
     else:
@@ -42,14 +103,14 @@ def show(code: str, **values: Any) -> None:
 
 @requests.command(cls=CodeCommand)
 @click.argument("code")
-@options("", common=context.COMMON)
+@options("", common=COMMON)
 def submissions(code: str, **values: Any) -> None:
     """List the submissions to a request: code, time and size of each. Decrypts nothing.
 
     --output json includes the ciphertext.
     """
-    with context.open_client(values) as client:
-        code = context.resolve_request_code(client, code)
+    with open_client(values) as client:
+        code = resolve_request_code(client, code)
         page = client.list_submissions(code)
     if values["output"] == "json":
         rows = [_describe_submission(row) for row in page.items]
@@ -61,22 +122,22 @@ def submissions(code: str, **values: Any) -> None:
 
 @requests.command(cls=CodeCommand)
 @click.argument("code")
-@options("", common=context.COMMON)
+@options("", common=COMMON)
 def expire(code: str, **values: Any) -> None:
     """Expire a request now. Its submissions stay at the service. Safe to run again at any time.
 
     Also stores the ciphertext of every submission in the state directory.
     """
-    with context.open_client(values) as client:
-        keep = context.find_state_folder(values, "requests")
-        ended = client.expire_request(context.resolve_request_code(client, code, keep), keep=keep)
+    with open_client(values) as client:
+        keep = find_state_folder(values, "requests")
+        ended = client.expire_request(resolve_request_code(client, code, keep), keep=keep)
     _print_ended(ended, as_json=values["output"] == "json")
 
 
 @requests.command(cls=CodeCommand)
 @click.argument("code")
 @options("purge", common=())
-@options("", common=context.COMMON)
+@options("", common=COMMON)
 def purge(code: str, confirm: str | None, **values: Any) -> None:
     """Delete a request and all its submissions from the service, for good. Needs --confirm CODE.
 
@@ -87,10 +148,8 @@ def purge(code: str, confirm: str | None, **values: Any) -> None:
 
     code_to_purge = confirm_code(code, confirm or "")
     confirmed = code_to_purge if names(confirm or "", code_to_purge) else confirm or ""
-    with context.open_client(values) as client:
-        ended = client.purge_request(
-            code_to_purge, confirm=confirmed, keep=context.find_state_folder(values, "requests")
-        )
+    with open_client(values) as client:
+        ended = client.purge_request(code_to_purge, confirm=confirmed, keep=find_state_folder(values, "requests"))
     _print_ended(ended, as_json=values["output"] == "json")
 
 

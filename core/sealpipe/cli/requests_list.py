@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sealpipe.cli import context, render
-from sealpipe.cli.options import Command, options
+from sealpipe.cli import render
+from sealpipe.cli.codes import fetch_page, print_page
+from sealpipe.cli.command import COMMON, Command, open_client, options
 from sealpipe.errors import NotFoundError, PendingError, SettingError, UsageError
 from sealpipe.values import format_time
 
@@ -22,19 +23,19 @@ _UNSUPPORTED = "this service does not list expired requests"
 
 
 @click.command("list", cls=Command)
-@options("requests", common=context.COMMON)
+@options("requests", common=COMMON)
 def list_requests(status: str, sealed_to: str | None, **values: Any) -> None:
     """List active requests, newest first.
 
     The last column names the key of each: this credential's, the previous one's, or another. --sealed-to previous
     lists all requests that still need the previous key, and exits with 15 if any remain.
     """
-    with context.open_client(values) as client:
+    with open_client(values) as client:
         known = name_known_keys(client)
         wanted_page = {**values, "all": values["all"] or sealed_to is not None}
         fetch = _list_active if status == "active" else _list_expired
         found = fetch(client, wanted_page, sealed_to)
-    render.print_page(
+    print_page(
         "requests", found, values, members=lambda row: describe(row, known), line=lambda row: format_line(row, known)
     )
     if sealed_to == "previous" and found.items:
@@ -83,7 +84,7 @@ def _name_key(row: RequestInfo, known: Mapping[str, str]) -> str | None:
 
 
 def _list_active(client: Client, asked: dict[str, Any], sealed_to: str | None) -> Page[RequestInfo]:
-    return context.fetch_page(
+    return fetch_page(
         asked,
         lambda page, limit: client.list_requests(page=page, limit=limit),
         lambda limit: _select_sealed(client, sealed_to, client.iter_requests(limit=limit)),
@@ -92,7 +93,7 @@ def _list_active(client: Client, asked: dict[str, Any], sealed_to: str | None) -
 
 def _list_expired(client: Client, asked: dict[str, Any], sealed_to: str | None) -> Page[RequestInfo]:
     expired = _Expired(client)
-    found = context.fetch_page(
+    found = fetch_page(
         asked,
         lambda page, limit: expired.filter_page(client.list_requests(page=page, limit=limit, status="expired")),
         lambda limit: _select_sealed(

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sealpipe.cli import context, render
-from sealpipe.cli.options import Command, options
+from sealpipe.cli import render
+from sealpipe.cli.command import COMMON, Command, make_session, open_outbox, options, run_config
 from sealpipe.errors import SealpipeError, StateError, UsageError
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ EXIT_CODE_PRIORITY = (11, 14, 13, 15)
 
 @click.command(cls=Command)
 @click.argument("entry_id", metavar="[ID]", required=False)
-@options("resume", common=context.COMMON)
+@options("resume", common=COMMON)
 def resume(entry_id: str | None, **values: Any) -> None:
     """Finish interrupted shares and requests from the outbox. Creates no second share and no second link.
 
@@ -34,7 +34,7 @@ def resume(entry_id: str | None, **values: Any) -> None:
     if values["discard"]:
         if entry_id is None:
             raise UsageError("--discard needs the ID of one entry", remedy="find the ID with `sealpipe resume --list`")
-        context.open_outbox(values, None).discard(entry_id)
+        open_outbox(values, None).discard(entry_id)
         render.print_note(f"discarded {entry_id}")
         return
     _finish_all(entry_id, values)
@@ -43,8 +43,8 @@ def resume(entry_id: str | None, **values: Any) -> None:
 def _finish_all(entry_id: str | None, values: dict[str, Any]) -> None:
     from sealpipe.client import Client
 
-    session = context.make_session(values)
-    outbox = context.open_outbox(values, session.credential)
+    session = make_session(values)
+    outbox = open_outbox(values, session.credential)
     names = [entry_id] if entry_id else [entries.id for entries in outbox.list(every_run=values["all"])]
     errors: list[SealpipeError] = []
     with Client.from_session(session) as client:
@@ -98,7 +98,7 @@ def _print_entries(values: dict[str, Any]) -> None:
     """List the outbox and change nothing. An entry that cannot be opened shows what is stored outside the seal."""
     from sealpipe.values import format_time
 
-    outbox = context.open_outbox(values, _load_credential(values))
+    outbox = open_outbox(values, _load_credential(values))
     rows: list[dict[str, Any]] = []
     for listed in outbox.list(every_run=values["all"]):
         row: dict[str, Any] = {"id": listed.id, "key_id": listed.key_id, "created_at": format_time(listed.created_at)}
@@ -131,7 +131,7 @@ def _load_credential(values: dict[str, Any]) -> Credential | None:
     from sealpipe.flows.session import open_credential
 
     try:
-        key = context.run_config().read_api_key(values["api_key_file"])
+        key = run_config().read_api_key(values["api_key_file"])
         return open_credential(key, values["service_tag"]) if key else None
     except SealpipeError:
         return None  # the list needs none

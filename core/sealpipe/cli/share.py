@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from click.core import ParameterSource
 
-from sealpipe.cli import context, render
-from sealpipe.cli.options import Command, call_arguments, options
+from sealpipe.cli import render
+from sealpipe.cli.command import COMMON, Command, call_arguments, make_session, open_outbox, options
 from sealpipe.errors import UsageError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _EXPIRY: Final = ("expires_in", "expires_at")
     epilog="References: env:NAME, file:PATH, dotenv:PATH#KEY, stdin:, prompt:TEXT (asks you), gen:password, "
     "text:TEXT (not for secrets).",
 )
-@options("share", common=context.COMMON)
+@options("share", common=COMMON)
 @click.pass_context
 def share(ctx: click.Context, /, **values: Any) -> None:
     """Encrypt secrets and create a share link.
@@ -50,7 +50,7 @@ def share(ctx: click.Context, /, **values: Any) -> None:
     fields = call_arguments("share", ShareOptions, values, but=_EXPIRY)
     fields["message_template"] = deliver.read_message_template(values["message_template"])
     share_options = ShareOptions(**fields, **_choose_expiry(ctx, values))
-    session = context.make_session(values)
+    session = make_session(values)
     gate = disclosure.plan_disclosure(
         "the link",
         "send it with --send, write it to a file with --link-file, or seal it with --seal-link",
@@ -67,7 +67,7 @@ def share(ctx: click.Context, /, **values: Any) -> None:
                 share_options, driver.run(sharing.plan_dry_run(session, share_options)), session, to, as_json=as_json
             )
             return
-        outbox = context.open_outbox(values, session.credential)
+        outbox = open_outbox(values, session.credential)
         made = driver.run(sharing.share(session, share_options, outbox, deliver=to))
         deliver.finish(driver, made, to, gate, as_json=as_json)
 

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sealpipe.cli import context, render
-from sealpipe.cli.options import CodeCommand, Command, SettingsGroup, options
+from sealpipe.cli import render
+from sealpipe.cli.codes import CodeCommand, fetch_page, print_page, resolve_share_code
+from sealpipe.cli.command import COMMON, Command, SettingsGroup, find_state_folder, open_client, options
 from sealpipe.values import format_time
 
 if TYPE_CHECKING:
@@ -24,25 +25,25 @@ def shares() -> None:
 
 
 @shares.command("list", cls=Command)
-@options("shares", common=context.COMMON)
+@options("shares", common=COMMON)
 def list_(**values: Any) -> None:
     """List active shares, newest first."""
-    with context.open_client(values) as client:
-        found = context.fetch_page(
+    with open_client(values) as client:
+        found = fetch_page(
             values,
             lambda page, limit: client.list_shares(page=page, limit=limit),
             lambda limit: client.iter_shares(limit=limit),
         )
-    render.print_page("shares", found, values, members=_to_members, line=_format_line)
+    print_page("shares", found, values, members=_to_members, line=_format_line)
 
 
 @shares.command(cls=CodeCommand)
 @click.argument("code")
-@options("", common=context.COMMON)
+@options("", common=COMMON)
 def show(code: str, **values: Any) -> None:
     """Show what the service knows about a share. Uses no view."""
-    with context.open_client(values) as client:
-        row = client.get_share(context.resolve_share_code(client, code))
+    with open_client(values) as client:
+        row = client.get_share(resolve_share_code(client, code))
     if values["output"] == "json":
         render.print_json(_to_members(row))
     else:
@@ -51,12 +52,12 @@ def show(code: str, **values: Any) -> None:
 
 @shares.command(cls=CodeCommand)
 @click.argument("code")
-@options("", common=context.COMMON)
+@options("", common=COMMON)
 def expire(code: str, **values: Any) -> None:
     """Expire a share now: its link stops working, for good. Not an error if the share is already expired."""
-    with context.open_client(values) as client:
+    with open_client(values) as client:
         keep = _find_notes_folder(values)
-        code = context.resolve_share_code(client, code, keep)
+        code = resolve_share_code(client, code, keep)
         ended = client.expire_share(code, keep=keep)
     escaped_code = render.escape(code)
     render.print_note(
@@ -68,14 +69,14 @@ def expire(code: str, **values: Any) -> None:
 
 @shares.command(cls=CodeCommand)
 @click.argument("code")
-@options("", common=context.COMMON)
+@options("", common=COMMON)
 def log(code: str, **values: Any) -> None:
     """Show who opened a share, or tried to. Not every service has this log; without it, the command prints nothing."""
     from sealpipe.calls.account import iter_share_log
 
     entries: list[Access] = []
-    with context.open_client(values) as client:
-        code = context.resolve_share_code(client, code)
+    with open_client(values) as client:
+        code = resolve_share_code(client, code)
         walk = iter_share_log(client.session, code)
         while not walk.is_done:
             entries += client.run(walk.fetch_next())
@@ -92,7 +93,7 @@ def _find_notes_folder(values: dict[str, Any]) -> Path | None:
     from sealpipe.errors import StateError
 
     try:
-        return context.find_state_folder(values, "shares")
+        return find_state_folder(values, "shares")
     except StateError:
         return None
 

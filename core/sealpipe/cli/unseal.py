@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from sealpipe.cli import context, render
-from sealpipe.cli.options import Command, options
+from sealpipe.cli import render
+from sealpipe.cli.command import Command, make_registry, options, run_config
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,7 +45,7 @@ def unseal(sealed: str, **values: Any) -> None:
         elsewhere=values["link_file"] is not None,
     )
     to = deliver.check_targets(values["link_file"], None)
-    config = context.run_config()
+    config = run_config()
     credential = open_credential(config.read_api_key(values["api_key_file"]), values["service_tag"])
     previous = config.previous_api_key
     code = sealed_link.read_short_code(sealed)
@@ -61,9 +61,9 @@ def unseal(sealed: str, **values: Any) -> None:
         return sealed_link.unseal(sealed, *keys, bind=values["bind"])
 
     gate = CustodyGate(*keys)
-    link = _unseal_under_policy(partial(context.make_registry, values["ca_file"]), gate, code, opening)
+    link = _unseal_under_policy(partial(make_registry, values["ca_file"]), gate, code, opening)
     path = to["link_file"]
-    registered = partial(context.make_registry, values["ca_file"])
+    registered = partial(make_registry, values["ca_file"])
     if path is not None:
         disclosure.mask(registered, disclosure.list_link_parts(link))
         try:
@@ -89,7 +89,7 @@ def _unseal_under_policy(
     from sealpipe.plugin import OutgoingAction
     from sealpipe.registry.stores import read_policy_hooks
 
-    config = context.run_config()
+    config = run_config()
     hooks = read_policy_hooks(config.user, config.machine)
     if not hooks:
         return unseal()

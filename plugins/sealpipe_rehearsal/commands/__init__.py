@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sealpipe.cli import render
-from sealpipe.cli.options import Command, SettingsGroup, options
+from sealpipe.cli.command import Command, SettingsGroup, options
 from sealpipe.errors import SettingError, UsageError
 from sealpipe_rehearsal.commands.child_process import keep_serving, print_exports, run_command
 from sealpipe_rehearsal.commands.keys import account, key

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sealpipe.cli import render
-from sealpipe.cli.options import CodeCommand, Command, SettingsGroup, options
+from sealpipe.cli.codes import CodeCommand
+from sealpipe.cli.command import Command, SettingsGroup, options
 from sealpipe.errors import ApiAccessError, KeyAllowanceError, SealpipeError, UsageError
 from sealpipe.values import format_time
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import click
 
 from sealpipe.cli import render
-from sealpipe.cli.options import Command, options
+from sealpipe.cli.command import Command, options
 from sealpipe.errors import UsageError
 
 if TYPE_CHECKING:

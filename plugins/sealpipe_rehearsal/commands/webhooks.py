@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sealpipe.cli import render
-from sealpipe.cli.options import CodeCommand, Command, SettingsGroup, options
+from sealpipe.cli.codes import CodeCommand
+from sealpipe.cli.command import Command, SettingsGroup, options
 from sealpipe_rehearsal.commands.keys import call_service
 
 if TYPE_CHECKING:

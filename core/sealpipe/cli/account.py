@@ -1,20 +1,22 @@
-"""`sealpipe tools list | call`: the hosted MCP endpoint."""
+"""The account: `sealpipe stats`, and `sealpipe tools list | call` for the hosted MCP endpoint."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from sealpipe.cli import context, render
-from sealpipe.cli.options import CodeCommand, Command, SettingsGroup, options
+from sealpipe.cli import render
+from sealpipe.cli.codes import CodeCommand
+from sealpipe.cli.command import COMMON, Command, SettingsGroup, open_client, options
 from sealpipe.errors import UsageError
 from sealpipe.secret import Secret
 
 if TYPE_CHECKING:
+    from sealpipe.api.account import Stats
     from sealpipe.api.mcp import Tool, ToolResult
-
 
 _SECRET_TOOLS = {"rotate_webhook_secret": "the webhook's new secret"}
 """Tools whose result holds a secret, and which (specification: POST /v1/mcp)."""
@@ -23,26 +25,80 @@ _MIN_MASK_LENGTH = 16
 """Characters of a text that may be such a secret: masking shorter words would hide half of the log."""
 
 
+@click.command(cls=Command)
+@options("", common=COMMON)
+def stats(**values: Any) -> None:
+    """Show how many shares exist, and how often they were viewed on each of the last 14 days.
+
+    Draws bars on a terminal; elsewhere prints a line per day: date, tab, views.
+    """
+    with open_client(values) as client:
+        figures = client.get_stats()
+    if values["output"] == "json":
+        render.print_json(_describe_stats(figures))
+    elif sys.stdout is not None and sys.stdout.isatty():
+        import shutil
+
+        block = "█" if (sys.stdout.encoding or "").lower().startswith("utf") else "#"
+        render.print_result(draw_chart(figures, shutil.get_terminal_size().columns, block))
+    else:
+        render.print_result("".join(f"{day}\t{views}\n" for day, views in _list_rows(figures)))
+        render.print_note(_format_totals(figures))
+
+
+def draw_chart(figures: Stats, columns: int, block: str) -> str:
+    """Draw a bar for each day, scaled to `columns`, and the figures below. Ends in a newline."""
+    rows = _list_rows(figures)
+    digits = max((len(views) for _, views in rows), default=0)
+    highest = max((max(0, views or 0) for _, views in figures.daily_views), default=0)
+    width = max(1, min(columns, 100) - len("2026-01-01  ") - digits - 2)
+    lines = []
+    for (day, shown), (_, views) in zip(rows, figures.daily_views, strict=True):
+        # A day with any view has a bar, however short.
+        length = max(1, width * views // highest) if views and views > 0 else 0
+        lines.append(f"{day}  {shown:>{digits}} {block * length}".rstrip())
+    return "\n".join([*lines, *([""] if lines else []), _format_totals(figures)]) + "\n"
+
+
+def _list_rows(figures: Stats) -> list[tuple[str, str]]:
+    return [(_format_count(day), _format_count(views)) for day, views in figures.daily_views]
+
+
+def _format_totals(figures: Stats) -> str:
+    active, expired, views = map(_format_count, (figures.active, figures.expired, figures.total_viewed))
+    return f"{active} active, {expired} expired, {views} views in total"
+
+
+def _format_count(value: object) -> str:
+    return "-" if value is None else str(value)
+
+
+def _describe_stats(figures: Stats) -> dict[str, Any]:
+    days = [{"date": None if day is None else str(day), "count": views} for day, views in figures.daily_views]
+    shares = {"active": figures.active, "expired": figures.expired, "total_viewed": figures.total_viewed}
+    return {"shares": shares, "daily_views": days}
+
+
 @click.group(cls=SettingsGroup)
 def tools() -> None:
     """List and call the tools of the hosted MCP endpoint."""
 
 
 @tools.command("list", cls=Command)
-@options("", common=context.COMMON)
-def list_(**values: Any) -> None:
+@options("", common=COMMON)
+def list_tools(**values: Any) -> None:
     """List the service's tools: name, tab, description. --output json includes their arguments."""
-    with context.open_client(values) as client:
+    with open_client(values) as client:
         tools_listed = client.list_tools()
     if values["output"] == "json":
-        render.print_json({"tools": [_to_members(tool) for tool in tools_listed]})
+        render.print_json({"tools": [_describe_tool(tool) for tool in tools_listed]})
     else:
-        render.print_lines(map(_format_line, tools_listed))
+        render.print_lines(map(_format_tool, tools_listed))
 
 
 @tools.command(cls=CodeCommand)
 @click.argument("name")
-@options("tools", common=context.COMMON)
+@options("tools", common=COMMON)
 def call(name: str, **values: Any) -> None:
     """Call a tool exactly once, without retries. Pass its arguments by reference, as the tool's schema describes them:
 
@@ -58,7 +114,7 @@ def call(name: str, **values: Any) -> None:
     params = values["param"]
     if len({param for param, _ in params}) < len(params):
         raise UsageError("--param sets an argument twice", remedy="set each argument once")
-    with context.open_client(values) as client:
+    with open_client(values) as client:
         result = client.run(call_with_references(client.session, name, params))
         if secret is None:
             _print_masked(name, result, values)
@@ -89,12 +145,12 @@ def _find_texts(value: object) -> Iterator[Secret]:
             yield from _find_texts(each)
 
 
-def _to_members(tool: Tool) -> dict[str, Any]:
+def _describe_tool(tool: Tool) -> dict[str, Any]:
     members = {"name": tool.name, "title": tool.title, "description": tool.description}
     return {**tool.extra, **members, "inputSchema": tool.input_schema}
 
 
-def _format_line(tool: Tool) -> str:
+def _format_tool(tool: Tool) -> str:
     description = (tool.description or tool.title or "").strip().partition("\n")[0]
     return f"{render.escape(tool.name)}\t{render.escape(description)}"
 

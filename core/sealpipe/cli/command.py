@@ -1,18 +1,43 @@
-"""click's commands and options, made from the one table in `settings.py`."""
+"""What every command is made of: its options, from the one table in `settings.py`, and what their values stand for.
+
+A session, a client, an outbox or a folder is imported where it is made: `--help` needs none of them.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.core import ParameterSource
 
-from sealpipe.cli.render import escape
+from sealpipe.cli import render
 from sealpipe.errors import UsageError
 from sealpipe.settings import COMMANDS, GLOBAL, Setting
 
+if TYPE_CHECKING:
+    from sealpipe.client import Client
+    from sealpipe.config import Config
+    from sealpipe.credential import Credential
+    from sealpipe.flows.session import Session
+    from sealpipe.registry import Registry
+    from sealpipe.state.outbox import Outbox
+
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+COMMON = (
+    "api_key_file",
+    "base_url",
+    "link_base_url",
+    "service_tag",
+    "state_dir",
+    "ca_file",
+    "deadline",
+    "output",
+)
+"""The options of every command that calls the service."""
 
 OFFLINE = ("output",)
 """The global settings of commands that never call the service."""
@@ -40,56 +65,6 @@ class SettingsGroup(click.Group):
         if ctx.default_map is not None:
             ctx.default_map = dict.fromkeys(self.list_commands(ctx), ctx.default_map)
         return ctx
-
-
-class CodeCommand(Command):
-    """A command that takes short codes or ids, which are opaque and may begin with a dash.
-
-    Its options have two dashes, and `-h` is help. So a longer word with one dash is a code; after `--` any word is.
-    """
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        try:
-            return super().parse_args(ctx, self._move_codes_last(args))
-        except click.NoSuchOption as error:
-            message = error.format_message()
-        raise UsageError(
-            escape(message),
-            remedy=f"see `{ctx.command_path} --help`; put a short code that begins with a dash after --: "
-            f"`{ctx.command_path} -- CODE`",
-        )
-
-    def _move_codes_last(self, args: list[str]) -> list[str]:
-        """Move all words that are no options, and no values of options, behind `--`."""
-        with_value = {
-            name for each in self.params if isinstance(each, click.Option) and not each.is_flag for name in each.opts
-        }
-        options: list[str] = []
-        codes: list[str] = []
-        remaining = iter(args)
-        for word in remaining:
-            if word == "--":
-                codes += remaining
-            elif not _is_option(word):
-                codes.append(word)
-            else:
-                options.append(word)
-                if word in with_value:
-                    value = next(remaining, None)
-                    if value is None:
-                        return args  # click says so
-                    options.append(value)
-        return [*options, "--", *codes]
-
-
-def _is_option(word: str) -> bool:
-    """Whether it stands for an option in a `CodeCommand`: `--any`, `-h`, `-x`, and no `-any`."""
-    return word.startswith("-") and (word[1:2] == "-" or len(word) == 2)
-
-
-def names_receipt(word: str) -> bool:
-    """Whether a word is a receipt's file, and no short code."""
-    return "/" in word or word.endswith(".json")
 
 
 if TYPE_CHECKING:
@@ -177,14 +152,80 @@ def call_arguments(command: str, call: type[Any], values: Mapping[str, Any], but
 
 def _make_option(setting: Setting, command: str) -> Callable[[Function], Function]:
     names = [setting.name, setting.option, *([setting.short] if setting.short else [])]
-    default_text: dict[str, Any] = {"help": setting.help, "envvar": setting.get_variable(command)}
+    keywords: dict[str, Any] = {"help": setting.help, "envvar": setting.get_variable(command)}
     if setting.flag:
-        return click.option(*names, is_flag=True, **default_text)
+        return click.option(*names, is_flag=True, **keywords)
     if setting.choices:
         kind: AnyType = OneOf(setting.choices)
     else:
         kind = SettingType(setting)
-        default_text["metavar"] = setting.metavar
+        keywords["metavar"] = setting.metavar
     if setting.default is not None:
-        default_text |= {"default": setting.default, "show_default": True}
-    return click.option(*names, type=kind, multiple=setting.multiple, **default_text)
+        keywords |= {"default": setting.default, "show_default": True}
+    return click.option(*names, type=kind, multiple=setting.multiple, **keywords)
+
+
+def run_config() -> Config:
+    """Return the configuration of this run, which the first command or check that needs it makes."""
+    run = click.get_current_context().find_root().ensure_object(dict)
+    if "config" not in run:
+        from sealpipe.config import Config
+
+        run["config"] = Config(os.environ)
+    config: Config = run["config"]
+    return config
+
+
+def make_session(values: Mapping[str, Any]) -> Session:
+    """Make the session that the global options and the environment describe."""
+    from sealpipe import permissions
+    from sealpipe.flows.session import open_session
+    from sealpipe.registry.stores import read_policy_hooks
+
+    file = values["api_key_file"]
+    config = run_config()
+    key = config.read_api_key(file)
+    if file and permissions.is_readable_by_others(Path(file), config.environ):
+        render.print_note(f"sealpipe: other users can read the credential file {file}: chmod 600 {file}")
+    return open_session(
+        api_key=key,
+        base_url=values["base_url"],
+        link_base_url=values["link_base_url"],
+        registry=make_registry,
+        service_tag=values["service_tag"],
+        deadline=values["deadline"],
+        ca_file=values["ca_file"],
+        policy_hooks=lambda machine: read_policy_hooks(config.user, machine),
+        previous=config.previous_api_key,
+        config=config,
+    )
+
+
+def make_registry(*arguments: Any) -> Registry:
+    """Make a registry of plugins on this run's config file; the arguments are those of `client_base.registry`."""
+    from sealpipe.client_base import registry
+
+    config = run_config()
+    return registry(*arguments, config=lambda: config.user)
+
+
+def open_client(values: Mapping[str, Any]) -> Client:
+    """Open a client on that session."""
+    from sealpipe.client import Client
+
+    return Client.from_session(make_session(values))
+
+
+def open_outbox(values: Mapping[str, Any], credential: Credential | None) -> Outbox:
+    """Open the outbox in the state directory, for this CI run."""
+    from sealpipe.state import identify_run
+    from sealpipe.state.outbox import Outbox
+
+    return Outbox(find_state_folder(values, "outbox"), credential, identify_run(os.environ))
+
+
+def find_state_folder(values: Mapping[str, Any], name: str) -> Path:
+    """Return a folder of the state directory. StateError where there is none."""
+    from sealpipe import state
+
+    return state.find_state_directory(os.environ, values["state_dir"]) / name

@@ -1,0 +1,118 @@
+"""Commands that take short codes, and lists of what has one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from sealpipe.cli import render
+from sealpipe.cli.command import Command
+from sealpipe.errors import UsageError
+
+if TYPE_CHECKING:
+    from sealpipe.api.models import Page
+    from sealpipe.client import Client
+
+T = TypeVar("T")
+
+
+class CodeCommand(Command):
+    """A command that takes short codes or ids, which are opaque and may begin with a dash.
+
+    Its options have two dashes, and `-h` is help. So a longer word with one dash is a code; after `--` any word is.
+    """
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, self._move_codes_last(args))
+        except click.NoSuchOption as error:
+            message = error.format_message()
+        raise UsageError(
+            render.escape(message),
+            remedy=f"see `{ctx.command_path} --help`; put a short code that begins with a dash after --: "
+            f"`{ctx.command_path} -- CODE`",
+        )
+
+    def _move_codes_last(self, args: list[str]) -> list[str]:
+        """Move all words that are no options, and no values of options, behind `--`."""
+        with_value = {
+            name for each in self.params if isinstance(each, click.Option) and not each.is_flag for name in each.opts
+        }
+        options: list[str] = []
+        codes: list[str] = []
+        remaining = iter(args)
+        for word in remaining:
+            if word == "--":
+                codes += remaining
+            elif not _is_option(word):
+                codes.append(word)
+            else:
+                options.append(word)
+                if word in with_value:
+                    value = next(remaining, None)
+                    if value is None:
+                        return args  # click says so
+                    options.append(value)
+        return [*options, "--", *codes]
+
+
+def _is_option(word: str) -> bool:
+    """Whether it stands for an option in a `CodeCommand`: `--any`, `-h`, `-x`, and no `-any`."""
+    return word.startswith("-") and (word[1:2] == "-" or len(word) == 2)
+
+
+def names_receipt(word: str) -> bool:
+    """Whether a word is a receipt's file, and no short code."""
+    return "/" in word or word.endswith(".json")
+
+
+def resolve_share_code(client: Client, word: str, keep: Path | None = None) -> str:
+    """Return a share's code from a code as it is, or percent-encoded as CI steps pass it. UsageError if ambiguous."""
+    if "%" not in word:
+        return word
+    from sealpipe.flows.short_codes import find_share_code
+
+    return client.run(find_share_code(client.session, word, keep))
+
+
+def resolve_request_code(client: Client, word: str, keep: Path | None = None) -> str:
+    """Return a request's code, likewise."""
+    if "%" not in word:
+        return word
+    from sealpipe.flows.short_codes import find_request_code
+
+    return client.run(find_request_code(client.session, word, keep))
+
+
+def fetch_page(
+    values: Mapping[str, Any], fetch: Callable[[int, int], Page[T]], iterate: Callable[[int], Iterable[T]]
+) -> Page[T]:
+    """Fetch the page with the wanted number and limit; with `--all` every row, as one page."""
+    from sealpipe.api.models import Page, Pagination
+
+    if values["all"]:
+        rows = tuple(iterate(values["limit"] or 100))
+        return Page(rows, Pagination(total=len(rows)))
+    return fetch(values["page"] or 1, values["limit"] or 25)
+
+
+def print_page(
+    name: str,
+    page: Page[T],
+    values: Mapping[str, Any],
+    *,
+    members: Callable[[T], Mapping[str, Any]],
+    line: Callable[[T], str],
+) -> None:
+    """Print a page of a list: a line a row, or JSON with the rows under `name`."""
+    if values["output"] == "json":
+        pagination = {each: getattr(page.pagination, each) for each in ("page", "limit", "total_pages", "total")}
+        render.print_json({name: [members(row) for row in page.items], "pagination": pagination})
+        return
+    render.print_lines(line(row) for row in page.items)
+    number, total = values["page"] or 1, page.pagination.total_pages
+    if total and number < total:
+        render.print_note(f"page {number} of {total}; --all lists all pages")
