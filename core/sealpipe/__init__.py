@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from sealpipe.client import Client as Client
     from sealpipe.client import resolve as resolve
     from sealpipe.errors import *  # noqa: F403
-    from sealpipe.flows.collect.result import CollectResult as CollectResult
-    from sealpipe.flows.collect.result import Progress as Progress
+    from sealpipe.flows.collect import CollectResult as CollectResult
+    from sealpipe.flows.collect import Progress as Progress
     from sealpipe.flows.request.create import SecureRequest as SecureRequest
     from sealpipe.flows.share.post import Share as Share
     from sealpipe.prompts import Prompt as Prompt
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 _MODULES = {
     "AsyncClient": "sealpipe.aio",
     "Client": "sealpipe.client",
-    "CollectResult": "sealpipe.flows.collect.result",
+    "CollectResult": "sealpipe.flows.collect",
     "Field": "sealpipe.wire.fields",
     "Outbox": "sealpipe.state.outbox",
-    "Progress": "sealpipe.flows.collect.result",
+    "Progress": "sealpipe.flows.collect",
     "Prompt": "sealpipe.prompts",
     "Receipt": "sealpipe.state.receipt",
     "Secret": "sealpipe.secret",

@@ -19,7 +19,7 @@ from sealpipe.secret import strip_frames, strips_frames
 from sealpipe.state.entry import JournaledLink
 
 if TYPE_CHECKING:
-    from sealpipe.flows.paging import PageIterator
+    from sealpipe.flows.lookup import PageIterator
     from sealpipe.wire.fields import Field
 
 P = ParamSpec("P")

@@ -15,7 +15,7 @@ from sealpipe.flows.session import Session
 from sealpipe.secret import strips_frames
 
 if TYPE_CHECKING:
-    from sealpipe.flows.paging import PageIterator
+    from sealpipe.flows.lookup import PageIterator
     from sealpipe.wire.fields import Field
 
 P = ParamSpec("P")

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from sealpipe import Client
 from sealpipe.api import Operation
-from sealpipe.flows.retry import Budget, call
+from sealpipe.flows import Budget, call
 
 T = TypeVar("T")
 

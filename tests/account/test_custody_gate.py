@@ -211,7 +211,7 @@ def test_where_the_address_holds_it_nothing_is_asked_of_it(service: RunningServi
 
 def test_a_resent_entry_of_the_outbox_passes_the_same_gate(client: Client, faulty: Faulty) -> None:
     from sealpipe.api import shares
-    from sealpipe.flows.retry import call
+    from sealpipe.flows import call
 
     operation = shares.create(f'{{"title":"{CUSTODY}"}}'.encode(), "a-key")
     with pytest.raises(UsageError):

@@ -15,7 +15,7 @@ from sealpipe.api import requests as api
 from sealpipe.api.account import AccessLog
 from sealpipe.api.models import Page, Pagination
 from sealpipe.flows import Flow
-from sealpipe.flows.paging import MAX_PAGES, LogPageWalk, PageWalk
+from sealpipe.flows.lookup import MAX_PAGES, LogPageWalk, PageWalk
 from support.faulty import Faulty, says
 from support.terminal import Terminal
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealpipe import Client
+from sealpipe.flows.lookup import confirm_code
 from sealpipe.flows.request.purge import format_purge_command
-from sealpipe.flows.short_codes import confirm_code
 from sealpipe.wire.encoding import decoded, encoded, names
 from sealpipe_rehearsal.running_service import RunningService
 from support.outside_text import ODD, ended, renamed

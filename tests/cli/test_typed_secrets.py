@@ -44,7 +44,7 @@ def test_no_store_of_another_name_gets_round_it(user: Terminal, service: Running
 
 
 def test_in_python_a_passcode_is_itself_and_no_text_reference(service: RunningService) -> None:
-    from sealpipe.flows.share.options import ShareOptions
+    from sealpipe.flows.share import ShareOptions
     from sealpipe.reference import parse
 
     with Client(api_key=service.create_key(), base_url=service.base_url, link_base_url=service.link_base_url) as client:

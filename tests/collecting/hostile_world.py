@@ -24,9 +24,8 @@ from sealpipe.api import Operation, Response
 from sealpipe.cli import collect_report, render
 from sealpipe.cli.disclosure import Disclosure
 from sealpipe.flows import Do, Flow, Notify, Send
-from sealpipe.flows.collect import poll
+from sealpipe.flows.collect import CollectResult, choose_worst_error, poll
 from sealpipe.flows.collect.options import CollectEachOptions, CollectOptions
-from sealpipe.flows.collect.result import CollectResult, choose_worst_error
 from sealpipe.state.receipt import Receipt
 from sealpipe.wire import encoding, keys
 from support.hostile import CANARY, LABEL, Hostile, Row, sealed

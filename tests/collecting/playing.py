@@ -8,9 +8,8 @@ from datetime import timedelta
 
 from collecting.model import Expected, expected
 from collecting.world import TARGET, World, open_cabinet, session
-from sealpipe.flows.collect import poll
+from sealpipe.flows.collect import CollectResult, Progress, poll
 from sealpipe.flows.collect.options import CollectEachOptions
-from sealpipe.flows.collect.result import CollectResult, Progress
 
 
 def played(world: World) -> Counter[str]:

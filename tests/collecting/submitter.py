@@ -11,9 +11,8 @@ from typing import Any
 from sealpipe import Client
 from sealpipe.api import Operation, Response
 from sealpipe.flows import Do, Flow, Notify, Send, Wait
-from sealpipe.flows.collect import poll
+from sealpipe.flows.collect import CollectResult, OnProgress, poll
 from sealpipe.flows.collect.options import CollectOptions
-from sealpipe.flows.collect.result import CollectResult, OnProgress
 from sealpipe.flows.session import Session
 from sealpipe.http import ServiceNetwork
 from sealpipe.state.receipt import Receipt

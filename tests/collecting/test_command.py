@@ -29,8 +29,8 @@ from sealpipe.errors import (
     TooManySubmissionsError,
     UnreadableSubmissionError,
 )
-from sealpipe.flows.collect.result import choose_worst_error
-from sealpipe.flows.store.targets import make_plain_name
+from sealpipe.flows.collect import choose_worst_error
+from sealpipe.flows.store import make_plain_name
 from secure_requests.test_expiring import Proxied
 from support.job import PAIR, Job, deletes, ended
 from support.outside_text import commands

@@ -19,7 +19,7 @@ from collecting.submitter import ask, values
 from leaks.exposing import shown
 from sealpipe import AsyncClient, Client, Secret, StateError, UsageError
 from sealpipe.errors import NotConfiguredError, WriteConflictError
-from sealpipe.flows.collect.result import Progress
+from sealpipe.flows.collect import Progress
 from sealpipe.flows.session import Session
 from sealpipe.registry import Registry
 from sealpipe.registry.catalog import BUILT_IN

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from collecting.submitter import Asked, ask, on, values
 from sealpipe import Client, Secret, UsageError
 from sealpipe.errors import PublicKeyMismatchError, WrongKeyError
-from sealpipe.flows.collect.key import key_pair
+from sealpipe.flows.collect.open import key_pair
 from sealpipe.wire import keys, link
 from sealpipe.wire.encoding import encode_base64url
 from secure_requests.test_expiring import Proxied

@@ -11,7 +11,7 @@ from typing import Any, get_args
 import pytest
 
 from collecting.submitter import ask
-from sealpipe.flows.collect.result import Event
+from sealpipe.flows.collect import Event
 from sealpipe.settings import COMMANDS
 from support.job import Job
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from collecting.submitter import ask, values
 from sealpipe import UsageError
 from sealpipe.errors import PendingError, SealpipeError, SubmissionNotFoundError, TooManySubmissionsError
+from sealpipe.flows.collect import OpenedSubmission
 from sealpipe.flows.collect.options import PICK_RULES, check_pick, has_match, pick
-from sealpipe.flows.collect.result import OpenedSubmission
-from sealpipe.flows.store.targets import make_plain_name
+from sealpipe.flows.store import make_plain_name
 from support.job import Caller, Job
 
 THEN = datetime(2026, 11, 21, tzinfo=UTC)

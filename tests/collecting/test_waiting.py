@@ -11,8 +11,8 @@ import pytest
 
 from collecting.submitter import Asked, Hours, ask, hours, on, values
 from sealpipe.errors import NoSubmissionError, PendingError, RetriesExhaustedError
+from sealpipe.flows.collect import Progress
 from sealpipe.flows.collect.options import CollectEachOptions, CollectOptions
-from sealpipe.flows.collect.result import Progress
 from sealpipe_rehearsal.server import start
 from sealpipe_rehearsal.service.plans import PLANS, RateLimiter
 from secure_requests.test_expiring import Proxied

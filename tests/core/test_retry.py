@@ -9,8 +9,7 @@ import pytest
 
 from sealpipe import ConnectError, OutcomeUnknownError, RateLimitError, RetriesExhaustedError, ServiceError
 from sealpipe.api import Failure, Operation, Resend, Response
-from sealpipe.flows import Send, Wait
-from sealpipe.flows.retry import MAX_TRIES, Budget, call
+from sealpipe.flows import MAX_TRIES, Budget, Send, Wait, call
 
 NOT_SENT, SENT = Failure(sent=False, detail="no connection"), Failure(sent=True, detail="it broke")
 Reaction = Callable[[int], Response | Failure]

@@ -14,8 +14,8 @@ from sealpipe.cli import cli
 from sealpipe.cli.command import ARGUMENTS
 from sealpipe.config import Config, list_known_variables
 from sealpipe.flows.collect.options import CollectOptions
-from sealpipe.flows.request.options import RequestOptions
-from sealpipe.flows.share.options import ShareOptions
+from sealpipe.flows.request import RequestOptions
+from sealpipe.flows.share import ShareOptions
 from sealpipe.reference import parse
 from sealpipe.settings import COMMANDS, GLOBAL, Setting, parse_param
 from sealpipe.settings_model import build_model

@@ -304,7 +304,7 @@ def test_an_idempotency_key_that_cannot_be_sent(client: Client, ear: Ear, key: A
 
 def test_below_the_methods_what_http_cannot_carry_is_not_sent_either(client: Client, ear: Ear) -> None:
     from sealpipe.api import shares
-    from sealpipe.flows.retry import call
+    from sealpipe.flows import call
 
     before = ear.knocks
     for key in (" ", "x\ny", "x\r\nx-other: y", "ä\u0100", "\0"):

@@ -16,8 +16,8 @@ import pytest
 from faults.conftest import Lost
 from sealpipe import Client, Field, errors
 from sealpipe.credential import Credential
+from sealpipe.flows.share import ShareOptions
 from sealpipe.flows.share import post as sharing
-from sealpipe.flows.share.options import ShareOptions
 from sealpipe.state.entry import MAX_RESEND_AGE, Entry
 from sealpipe.state.outbox import Outbox
 from sealpipe.wire import link as links

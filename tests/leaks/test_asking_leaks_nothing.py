@@ -22,8 +22,8 @@ from leaks.test_a_share_leaks_nothing import Canaries, canary
 from leaks.watching import Watched
 from sealpipe import AsyncClient, Client, Outbox, SealpipeError, Secret
 from sealpipe.credential import Credential
+from sealpipe.flows.request import RequestOptions
 from sealpipe.flows.request import create as requesting
-from sealpipe.flows.request.options import RequestOptions
 from sealpipe.wire import keys
 from sealpipe.wire.encoding import decode_base64url, encode_base64url
 from sealpipe_rehearsal.running_service import RunningService

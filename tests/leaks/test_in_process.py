@@ -19,8 +19,8 @@ from leaks.needles import Detector
 from sealpipe import AsyncClient, Client, Field, Outbox, SealpipeError, Secret
 from sealpipe.api import shares
 from sealpipe.credential import Credential
+from sealpipe.flows.share import ShareOptions
 from sealpipe.flows.share import post as sharing
-from sealpipe.flows.share.options import ShareOptions
 from sealpipe.flows.share.seal import seal_share
 from sealpipe.http import exchange
 from sealpipe.wire import envelope, keys, tokens

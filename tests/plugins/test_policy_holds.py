@@ -12,7 +12,7 @@ import pytest
 
 from sealpipe import AsyncClient, Client, Field, NotConfiguredError, PolicyError, SettingError
 from sealpipe.cli import COMMANDS
-from sealpipe.flows.retry import call
+from sealpipe.flows import call
 from sealpipe.plugin import OutgoingAction
 from sealpipe.registry import Registry
 from sealpipe.registry.stores import PolicyHook

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from sealpipe.errors import PluginError, SecretNotFoundError, UnavailableError
-from sealpipe.flows import Do, Wait
+from sealpipe.flows import FIRST_BACKOFF, MAX_BACKOFF, Do, Wait
 from sealpipe.flows.resolve import MAX_TRIES, Cache, resolve
-from sealpipe.flows.retry import FIRST_BACKOFF, MAX_BACKOFF
 from sealpipe.reference import parse_field
 from sealpipe.registry import Registry
 from support.distributions import Site, of

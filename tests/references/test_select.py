@@ -10,7 +10,7 @@ import pytest
 
 from references.running import opened
 from sealpipe.errors import NotConfiguredError, PluginError, ReferenceValueError, SecretNotFoundError
-from sealpipe.flows.resolve import decode
+from sealpipe.flows.resolve import documents
 from sealpipe.flows.resolve.select import select
 from sealpipe.plugin import Document
 from sealpipe.reference import parse
@@ -304,7 +304,7 @@ def test_yaml_without_a_package_says_what_to_install(monkeypatch: pytest.MonkeyP
     def absent(name: str) -> None:
         raise ImportError(name)
 
-    monkeypatch.setattr(decode, "import_module", absent)
+    monkeypatch.setattr(documents, "import_module", absent)
     with pytest.raises(NotConfiguredError) as caught:
         taken("a: 1", "file:x?format=yaml#a")
     assert caught.value.remedy == "pip install pyyaml"

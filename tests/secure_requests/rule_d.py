@@ -24,10 +24,9 @@ from typing import Any, cast
 
 from sealpipe.api import Failure, Operation, Response
 from sealpipe.errors import DeliveryError, NotFoundError, SealpipeError
-from sealpipe.flows import Do, Send, Wait
+from sealpipe.flows import Budget, Do, Send, Wait
 from sealpipe.flows.request.expire import EndedRequest, expire_request
 from sealpipe.flows.request.purge import purge_request
-from sealpipe.flows.retry import Budget
 from sealpipe.flows.session import Session
 from sealpipe.state.ledger import Ledger
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sealpipe.errors import ReferenceValueError, UsageError
 from sealpipe.flows.share.store import plan_writes
-from sealpipe.flows.store.targets import SHARE, map_keys, parse_targets
+from sealpipe.flows.store import SHARE, map_keys, parse_targets
 from sealpipe.flows.store.write import MisfitError, select_values
 from sealpipe.prompts import Prompt
 from sealpipe.reference import Key, Reference

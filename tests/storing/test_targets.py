@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealpipe.errors import ReferenceSyntaxError, UsageError
-from sealpipe.flows.store.targets import (
+from sealpipe.flows.store import (
     REQUEST,
     SHARE,
     KeyMapping,

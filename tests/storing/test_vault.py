@@ -13,8 +13,8 @@ import pytest
 from sealpipe import AsyncClient, Client, Field, Outbox, Secret, WriteConflictError
 from sealpipe.credential import Credential
 from sealpipe.flows import Do
+from sealpipe.flows.share import ShareOptions
 from sealpipe.flows.share import post as sharing
-from sealpipe.flows.share.options import ShareOptions
 from sealpipe.state.entry import Entry
 from sealpipe_rehearsal.running_service import RunningService
 from support.job import Caller, Job

@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from sealpipe.flows import Flow
-from sealpipe.flows.retry import call
+from sealpipe.flows import Flow, call
 from sealpipe.flows.session import Session
 
 if TYPE_CHECKING:  # who shares needs none of these: they are imported where they are called
     from sealpipe.api.account import AccessLog, Capabilities, Stats
     from sealpipe.api.mcp import Tool, ToolResult
-    from sealpipe.flows.paging import LogPageWalk
+    from sealpipe.flows.lookup import LogPageWalk
 
 
 def get_stats(session: Session) -> Flow[Stats]:
@@ -71,7 +70,7 @@ def iter_share_log(
     session: Session, short_code: str, *, since: datetime | None = None, until: datetime | None = None
 ) -> LogPageWalk:
     """Every entry of a share's access log, page by page; none where the service offers no log."""
-    from sealpipe.flows.paging import LogPageWalk
+    from sealpipe.flows.lookup import LogPageWalk
 
     def fetch(cursor: str | None) -> Flow[AccessLog | None]:
         return share_log(session, short_code, limit=100, cursor=cursor, since=since, until=until)

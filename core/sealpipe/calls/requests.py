@@ -9,16 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from sealpipe.calls.shares import create_and_deliver
-from sealpipe.flows import Flow, outgoing, policy
-from sealpipe.flows.request.options import RequestOptions as RequestOptions
-from sealpipe.flows.retry import call
+from sealpipe.flows import Flow, call, outgoing, policy
+from sealpipe.flows.request import RequestOptions as RequestOptions
 from sealpipe.flows.session import Session
 from sealpipe.plugin.outgoing import LITERAL
 from sealpipe.secret import Secret, as_secret
 
 if TYPE_CHECKING:  # who shares needs none of these: they are imported where they are called
     from sealpipe.api.models import CreatedRequest, DeletedRequest, Page, RequestInfo, Submissions
-    from sealpipe.flows.paging import PageWalk
+    from sealpipe.flows.lookup import PageWalk
     from sealpipe.flows.request.create import SecureRequest
     from sealpipe.flows.request.expire import EndedRequest
 
@@ -120,7 +119,7 @@ def iter_requests(
     session: Session, *, limit: int = 100, status: Literal["expired"] | None = None
 ) -> PageWalk[RequestInfo]:
     """Every active request (or every one that has ended), page by page, newest first."""
-    from sealpipe.flows.paging import PageWalk
+    from sealpipe.flows.lookup import PageWalk
 
     return PageWalk(
         lambda page: list_requests(session, page=page, limit=limit, status=status), lambda row: row.short_code

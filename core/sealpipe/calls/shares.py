@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 from sealpipe.api import shares as api
 from sealpipe.api.shares import CreatedShare
-from sealpipe.flows import Flow, outgoing, policy
+from sealpipe.flows import Flow, call, outgoing, policy
 from sealpipe.flows import resume as resuming
-from sealpipe.flows.retry import call
 from sealpipe.flows.session import Session
+from sealpipe.flows.share import ShareOptions as ShareOptions
 from sealpipe.flows.share import expire as expiring
 from sealpipe.flows.share import post as sharing
-from sealpipe.flows.share.options import ShareOptions as ShareOptions
 from sealpipe.flows.share.post import Share
 from sealpipe.plugin.outgoing import LITERAL
 from sealpipe.state.entry import Entry, keep_entry_on_error
@@ -25,7 +24,7 @@ from sealpipe.state.outbox import Outbox
 if TYPE_CHECKING:
     from sealpipe.api.models import Page, ShareInfo
     from sealpipe.flows.deliver.send import Deliverable
-    from sealpipe.flows.paging import PageWalk
+    from sealpipe.flows.lookup import PageWalk
     from sealpipe.flows.request.create import SecureRequest
     from sealpipe.flows.share.expire import EndedShare
 
@@ -86,7 +85,7 @@ def list_shares(session: Session, *, page: int = 1, limit: int = 25) -> Flow[Pag
 
 def iter_shares(session: Session, *, limit: int = 100) -> PageWalk[ShareInfo]:
     """Every usable share, page by page, newest first."""
-    from sealpipe.flows.paging import PageWalk
+    from sealpipe.flows.lookup import PageWalk
 
     return PageWalk(lambda page: list_shares(session, page=page, limit=limit), lambda row: row.short_code)
 

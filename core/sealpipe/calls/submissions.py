@@ -10,7 +10,7 @@ from sealpipe.flows.collect.options import CollectOneOptions as CollectOneOption
 from sealpipe.flows.session import Session
 
 if TYPE_CHECKING:
-    from sealpipe.flows.collect.result import CollectResult
+    from sealpipe.flows.collect import CollectResult
 
 
 def collect(session: Session, options: CollectOneOptions) -> Flow[CollectResult]:

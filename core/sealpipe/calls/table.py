@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sealpipe.aio import AsyncClient
     from sealpipe.client import Client
     from sealpipe.client_base import ClientSetup
-    from sealpipe.flows.paging import PageIterator
+    from sealpipe.flows.lookup import PageIterator
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -73,7 +73,7 @@ def resolve_share_code(client: Client, word: str, keep: Path | None = None) -> s
     """Return a share's code from a code as it is, or percent-encoded as CI steps pass it. UsageError if ambiguous."""
     if "%" not in word:
         return word
-    from sealpipe.flows.short_codes import find_share_code
+    from sealpipe.flows.lookup import find_share_code
 
     return client.run(find_share_code(client.session, word, keep))
 
@@ -82,7 +82,7 @@ def resolve_request_code(client: Client, word: str, keep: Path | None = None) ->
     """Return a request's code, likewise."""
     if "%" not in word:
         return word
-    from sealpipe.flows.short_codes import find_request_code
+    from sealpipe.flows.lookup import find_request_code
 
     return client.run(find_request_code(client.session, word, keep))
 

@@ -16,8 +16,8 @@ from sealpipe.errors import DeliveryError, SealpipeError, UsageError
 
 if TYPE_CHECKING:
     from sealpipe.client import Client
+    from sealpipe.flows.collect import CollectResult
     from sealpipe.flows.collect.options import CollectEachOptions
-    from sealpipe.flows.collect.result import CollectResult
     from sealpipe.state.receipt import Receipt
 
 
@@ -35,9 +35,8 @@ def collect(requests: Sequence[str], **values: Any) -> None:
     """
     from sealpipe.cli import disclosure
     from sealpipe.cli.collect_report import ProgressReport, print_errors, print_results, print_warnings
-    from sealpipe.flows.collect import poll
+    from sealpipe.flows.collect import choose_worst_error, poll
     from sealpipe.flows.collect.options import CollectEachOptions
-    from sealpipe.flows.collect.result import choose_worst_error
 
     is_stored = bool(values["to"] or values["dir"])
     gate = disclosure.plan_disclosure(

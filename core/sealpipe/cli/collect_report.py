@@ -10,8 +10,8 @@ from typing import Any, Final
 from sealpipe.cli import render
 from sealpipe.cli.disclosure import Disclosure
 from sealpipe.errors import SealpipeError
+from sealpipe.flows.collect import CollectResult, OpenedSubmission, Progress
 from sealpipe.flows.collect.options import CollectOptions
-from sealpipe.flows.collect.result import CollectResult, OpenedSubmission, Progress
 from sealpipe.flows.session import Session
 from sealpipe.secret import Secret
 from sealpipe.values import format_time

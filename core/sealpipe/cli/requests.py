@@ -46,7 +46,7 @@ def request(**values: Any) -> None:
     from sealpipe.cli import deliver, disclosure
     from sealpipe.client import Client
     from sealpipe.flows.request import create as requesting
-    from sealpipe.flows.request.options import RequestOptions
+    from sealpipe.flows.request import RequestOptions
 
     to = deliver.check_targets(None, values["receipt"])
     asked = RequestOptions(**call_arguments("request", RequestOptions, values))
@@ -143,7 +143,7 @@ def purge(code: str, confirm: str | None, **values: Any) -> None:
 
     Stores the ciphertext of every submission in the state directory.
     """
-    from sealpipe.flows.short_codes import confirm_code
+    from sealpipe.flows.lookup import confirm_code
     from sealpipe.wire.encoding import names
 
     code_to_purge = confirm_code(code, confirm or "")

@@ -17,7 +17,7 @@ from sealpipe.values import format_time
 if TYPE_CHECKING:
     from sealpipe.api.models import Page, RequestInfo
     from sealpipe.client import Client
-    from sealpipe.flows.collect.key import OpeningKey
+    from sealpipe.flows.collect.open import OpeningKey
 
 _UNSUPPORTED = "this service does not list expired requests"
 
@@ -71,7 +71,7 @@ def name_known_keys(client: Client) -> dict[str, str]:
 
 def _key_pairs(client: Client) -> tuple[OpeningKey, ...]:
     """The key pairs of this environment's credentials; none if they have no custody secret."""
-    from sealpipe.flows.collect.key import load_keys
+    from sealpipe.flows.collect.open import load_keys
 
     session = client.session
     has = [each for each in (session.credential, session.previous) if each is not None and each.custody_secret]
@@ -176,8 +176,8 @@ def _select_sealed(client: Client, which: str | None, rows: Iterable[RequestInfo
 
 def _find_key_of_expired(client: Client, short_code: str, keys: tuple[OpeningKey, ...]) -> str | None:
     """The key that opens a submission of a request; None if none does."""
+    from sealpipe.flows.collect import OpenedSubmission
     from sealpipe.flows.collect.open import open_submission
-    from sealpipe.flows.collect.result import OpenedSubmission
 
     try:
         items = client.list_submissions(short_code).items

@@ -14,7 +14,7 @@ from sealpipe.errors import UsageError
 if TYPE_CHECKING:
     from sealpipe.cli.deliver import Targets
     from sealpipe.flows.session import Session
-    from sealpipe.flows.share.options import ShareOptions
+    from sealpipe.flows.share import ShareOptions
     from sealpipe.flows.share.seal import SealedShare
 
 
@@ -39,7 +39,6 @@ def share(ctx: click.Context, /, **values: Any) -> None:
     from sealpipe.cli import deliver, disclosure
     from sealpipe.client_base import Driver
     from sealpipe.flows.share import post as sharing
-    from sealpipe.flows.share.options import ShareOptions
 
     if ctx.get_parameter_source("bind") is ParameterSource.COMMANDLINE and not values["seal_link"]:
         raise UsageError("--bind needs --seal-link", remedy="add --seal-link, or leave --bind out")

@@ -23,7 +23,7 @@ from sealpipe.doctor import Finding, report_failure, report_ok, report_warning
 from sealpipe.errors import ConnectError, InvalidRequestError, OutcomeUnknownError, SealpipeError, SettingError
 from sealpipe.flows import Flow, outgoing, policy
 from sealpipe.flows.session import Session
-from sealpipe.flows.share.options import ShareOptions
+from sealpipe.flows.share import ShareOptions
 from sealpipe.flows.share.seal import SealedShare, seal_share
 from sealpipe.http import ServiceNetwork, find_proxy
 from sealpipe.http.exchange import SendWatch

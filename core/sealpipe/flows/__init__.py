@@ -6,10 +6,21 @@ with what the callable returned, and `Notify` with nothing; what a callable rais
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Generator
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from sealpipe.api import Operation
+from sealpipe.api import Failure, Operation, Resend, Response
+from sealpipe.api.refusals import NOT_CARRIED_OUT, make_service_error
+from sealpipe.errors import (
+    ConnectError,
+    OutcomeUnknownError,
+    ProtocolError,
+    PublicKeyMismatchError,
+    RateLimitError,
+    RetriesExhaustedError,
+    ServiceError,
+)
 
 T = TypeVar("T")
 
@@ -52,3 +63,145 @@ class Notify(NamedTuple):
 
 Step = Send | Wait | Do | Notify
 Flow = Generator[Step, Any, T]
+
+MAX_TRIES = 5
+FIRST_BACKOFF, MAX_BACKOFF = 0.5, 8.0
+MIN_TRY_TIMEOUT = 30.0
+"""Seconds that one try may take: half the deadline, but no less, so that a hanging one leaves time for another."""
+
+
+class Budget:
+    """What all tries of one command may take together, from now on.
+
+    `deadline` is in seconds, by a monotonic `clock`; `chance` gives numbers from 0 to 1 in place of `random.random`.
+    """
+
+    def __init__(
+        self,
+        deadline: float = 60.0,
+        clock: Callable[[], float] = time.monotonic,
+        chance: Callable[[], float] | None = None,
+    ) -> None:
+        self.deadline = deadline
+        self.clock = clock
+        self.draw = chance
+        self.started = clock()
+
+    def get_remaining(self) -> float:
+        return self.deadline - (self.clock() - self.started)
+
+    def get_try_timeout(self) -> float:
+        return min(self.get_remaining(), max(MIN_TRY_TIMEOUT, self.deadline / 2))
+
+    def draw_backoff(self, tries: int) -> float:
+        """Full jitter: anything up to a bound that doubles."""
+        from random import random  # most calls succeed at once
+
+        return (self.draw or random)() * min(MAX_BACKOFF, FIRST_BACKOFF * 2.0 ** (tries - 1))
+
+
+class _Success(NamedTuple, Generic[T]):
+    value: T
+
+
+class _FailedTry(NamedTuple):
+    """Why a try did not settle the matter."""
+
+    error: ServiceError
+    may_retry: bool
+    is_unclear: bool
+    """The service may have carried it out."""
+
+
+def call(operation: Operation[T], budget: Budget, *, unclear: bool = False, max_tries: int = MAX_TRIES) -> Flow[T]:
+    """The decoded answer, or a ServiceError whose kind says what is known about the outcome.
+
+    `unclear` tells that an earlier process may have had it carried out already. On the error, `unclear` says
+    the same of this one. `max_tries` is how often it is sent at most.
+    """
+    last: ServiceError = ConnectError(f"could not {operation.name}: the deadline passed before the first attempt")
+    for tries in range(1, max_tries + 1):
+        if budget.get_remaining() <= 0:
+            break  # the machine slept through it
+        outcome = _classify(operation, (yield Send(operation, budget.get_try_timeout())))
+        if isinstance(outcome, _Success):
+            value: T = outcome.value
+            return value
+        unclear = unclear or outcome.is_unclear
+        if not _is_answered(last) or _is_answered(outcome.error):
+            last = outcome.error  # what the service said tells more than the silence after it
+        wait = _choose_wait(outcome.error, budget, tries)
+        if not outcome.may_retry or tries == max_tries or wait >= budget.get_remaining():
+            break
+        yield Wait(wait)
+    raise _make_final_error(operation, last, unclear=unclear)
+
+
+def _is_answered(error: ServiceError) -> bool:
+    return error.status is not None or isinstance(error, ProtocolError)
+
+
+def _classify(operation: Operation[T], result: Response | Failure) -> _Success[T] | _FailedTry:
+    if isinstance(result, Failure):
+        return _classify_failure(operation, result)
+    if not operation.is_settled(result):
+        return _classify_refusal(operation, make_service_error(result, operation.scope))
+    try:
+        return _Success(operation.decode(result))
+    except ProtocolError as error:
+        # It was carried out. Reading it again, or replaying it, may bring an answer that can be used.
+        may_retry = operation.resend is not Resend.NEVER and not isinstance(error, PublicKeyMismatchError)
+        return _FailedTry(error, may_retry=may_retry, is_unclear=True)
+
+
+def _classify_failure(operation: Operation[Any], failure: Failure) -> _FailedTry:
+    if failure.retry_after is not None:
+        rate_limit = RateLimitError(f"could not {operation.name}: {failure.detail}", retry_after=failure.retry_after)
+        return _FailedTry(rate_limit, may_retry=False, is_unclear=False)
+    if not failure.sent:
+        return _FailedTry(
+            ConnectError(f"could not {operation.name}: {failure.detail}"), may_retry=True, is_unclear=False
+        )
+    error = OutcomeUnknownError(f"no complete answer: {failure.detail}")
+    return _FailedTry(error, may_retry=operation.resend is not Resend.NEVER, is_unclear=True)
+
+
+def _classify_refusal(operation: Operation[Any], error: ServiceError) -> _FailedTry:
+    if isinstance(error, RateLimitError):
+        return _FailedTry(error, may_retry=True, is_unclear=False)
+    if isinstance(error, OutcomeUnknownError):
+        return _FailedTry(error, may_retry=operation.resend is not Resend.NEVER, is_unclear=True)
+    # A redirect, or a status that is none of the service's: something else answered; what it did is not known.
+    return _FailedTry(error, may_retry=False, is_unclear=isinstance(error, ProtocolError))
+
+
+def _choose_wait(error: ServiceError, budget: Budget, tries: int) -> float:
+    if isinstance(error, RateLimitError) and error.retry_after is not None:
+        return error.retry_after
+    # With little time left, one more try now is worth more than a longer pause and none.
+    return min(budget.draw_backoff(tries), max(0.0, budget.get_remaining() / 2))
+
+
+def _make_final_error(operation: Operation[Any], last: ServiceError, *, unclear: bool) -> ServiceError:
+    last.unclear = unclear and operation.resend is not Resend.READ and last.error_code not in NOT_CARRIED_OUT
+    if operation.resend is Resend.READ and isinstance(last, OutcomeUnknownError):
+        return _convert_error(RetriesExhaustedError, f"could not {operation.name}: {last.message}", last)
+    if last.unclear and not isinstance(last, ProtocolError):
+        return _convert_error(
+            OutcomeUnknownError,
+            f"it is not known whether the service could {operation.name}: {last.message}",
+            last,
+        )
+    return last
+
+
+def _convert_error(kind: type[ServiceError], message: str, last: ServiceError) -> ServiceError:
+    error = kind(
+        message,
+        status=last.status,
+        error_code=last.error_code,
+        additional_data=last.additional_data,
+        retry_after=last.retry_after,
+    )
+    error.unclear = last.unclear
+    return error

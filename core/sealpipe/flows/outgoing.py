@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from sealpipe.flows.collect.options import CollectOptions
-    from sealpipe.flows.deliver.recipients import DeliveryPlan, Recipient
+    from sealpipe.flows.deliver import DeliveryPlan, Recipient
     from sealpipe.flows.deliver.send import Deliveries
-    from sealpipe.flows.request.options import RequestOptions
+    from sealpipe.flows.request import RequestOptions
     from sealpipe.flows.session import Session
-    from sealpipe.flows.share.options import ShareOptions
+    from sealpipe.flows.share import ShareOptions
     from sealpipe.flows.share.seal import SealedShare
     from sealpipe.state.entry import Entry
 

@@ -22,7 +22,7 @@ from sealpipe.secret_scan import credential_leak_error as refused_by_gate
 from sealpipe.values import format_time
 
 if TYPE_CHECKING:
-    from sealpipe.flows.collect.result import CollectResult
+    from sealpipe.flows.collect import CollectResult
     from sealpipe.registry import Registry
     from sealpipe.registry.stores import PolicyHook
     from sealpipe.secret_scan import CustodyGate

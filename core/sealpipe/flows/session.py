@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from sealpipe.config import Config
 from sealpipe.credential import Credential
 from sealpipe.errors import CredentialError, PolicyError, SettingError, UsageError
-from sealpipe.flows.retry import Budget
+from sealpipe.flows import Budget
 from sealpipe.secret import Secret
 from sealpipe.secret_scan import CustodyGate
 from sealpipe.values import parse_base_url, parse_link_base_url, parse_service_tag

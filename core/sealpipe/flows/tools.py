@@ -15,9 +15,8 @@ from sealpipe.api import mcp
 from sealpipe.api.mcp import McpSession, Tool, ToolResult
 from sealpipe.api.refusals import escape_text
 from sealpipe.errors import OutcomeUnknownError, ProtocolError, ServiceError, UsageError
-from sealpipe.flows import Do, Flow, outgoing, policy
+from sealpipe.flows import Budget, Do, Flow, call, outgoing, policy
 from sealpipe.flows.resolve import Cache, resolve_value
-from sealpipe.flows.retry import Budget, call
 from sealpipe.flows.session import Session
 from sealpipe.plugin import OutgoingAction
 from sealpipe.reference import Reference

@@ -66,7 +66,7 @@ def python_dotenv(file: Path, keys: Sequence[str]) -> dict[str, str | None]:
 
 def our_source(file: Path, keys: Sequence[str]) -> dict[str, str | None]:
     """`dotenv:FILE` of sealpipe."""
-    from sealpipe.flows.resolve.decode import parse_document
+    from sealpipe.flows.resolve.documents import parse_document
     from sealpipe.reference import parse
 
     registry = Registry(environ={})

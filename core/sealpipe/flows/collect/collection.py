@@ -28,11 +28,8 @@ from sealpipe.errors import (
     TooManySubmissionsError,
     UsageError,
 )
-from sealpipe.flows import Do, Flow, outgoing, policy
-from sealpipe.flows.collect.key import OpeningKey, check_key
-from sealpipe.flows.collect.open import SubmissionSet, plan_writes
-from sealpipe.flows.collect.options import CollectJob, CollectOptions, has_match, make_no_match_error, pick
-from sealpipe.flows.collect.result import (
+from sealpipe.flows import Budget, Do, Flow, call, outgoing, policy
+from sealpipe.flows.collect import (
     CollectResult,
     Event,
     PlannedWrite,
@@ -41,7 +38,8 @@ from sealpipe.flows.collect.result import (
     Status,
     StoredValues,
 )
-from sealpipe.flows.retry import Budget, call
+from sealpipe.flows.collect.open import OpeningKey, SubmissionSet, check_key, plan_writes
+from sealpipe.flows.collect.options import CollectJob, CollectOptions, has_match, make_no_match_error, pick
 from sealpipe.flows.session import Session
 from sealpipe.flows.store.write import SinkWrite, describe_writes, write_to_sink
 

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Literal
 
 from sealpipe.api.refusals import escape_text
 from sealpipe.errors import SubmissionNotFoundError, TooManySubmissionsError, UsageError
-from sealpipe.flows.collect.key import KeyChoice
-from sealpipe.flows.collect.result import OnProgress, OpenedSubmission, describe_no_match
-from sealpipe.flows.share.options import set_checked
-from sealpipe.flows.store.targets import KeyMapping, SinkTarget, make_plain_name, map_keys, parse_targets
+from sealpipe.flows.collect import OnProgress, OpenedSubmission, describe_no_match
+from sealpipe.flows.share import set_checked
+from sealpipe.flows.store import KeyMapping, SinkTarget, make_plain_name, map_keys, parse_targets
 from sealpipe.flows.store.write import SinkWrite, merge_writes
 from sealpipe.plugin import Mode, SinkField
 from sealpipe.reference import Reference
 from sealpipe.secret import Secret
 from sealpipe.values import as_seconds
+from sealpipe.wire.keys import KeyPair
 from sealpipe.wire.link import called
 
 if TYPE_CHECKING:
@@ -107,6 +107,8 @@ def _name_submissions(submissions: Sequence[OpenedSubmission]) -> str:
 
 
 AfterCollect = Literal["keep", "expire"]
+KeyChoice = str | Secret | Reference | KeyPair
+"""How a key is given: `credential`, a reference, or the seed, access link or credential itself."""
 PLACEHOLDERS = ("submission", "request")
 
 

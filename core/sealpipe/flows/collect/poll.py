@@ -16,10 +16,10 @@ from sealpipe.errors import (
     SealpipeError,
 )
 from sealpipe.flows import Do, Flow, Wait, outgoing, policy
+from sealpipe.flows.collect import CallbackError, CollectResult, Progress, ProgressReporter
 from sealpipe.flows.collect.collection import RequestCollector
-from sealpipe.flows.collect.key import OpeningKey, load_keys
+from sealpipe.flows.collect.open import OpeningKey, load_keys
 from sealpipe.flows.collect.options import CollectOptions, plan_sample_writes
-from sealpipe.flows.collect.result import CallbackError, CollectResult, Progress, ProgressReporter
 from sealpipe.flows.session import Session
 from sealpipe.flows.store.write import describe_writes
 from sealpipe.plugin import OutgoingAction

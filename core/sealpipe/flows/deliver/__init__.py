@@ -1,1 +1,177 @@
-"""Delivering links and passcodes through channels."""
+"""Whom a share's link and passcode go to: `--send`, `--passcode-to`, `--param`, checked before anything is sent."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from sealpipe.errors import PluginError, UsageError
+from sealpipe.flows import Do, Flow
+from sealpipe.flows.deliver.messages import parse_message_template
+from sealpipe.flows.resolve import Cache, resolve_value
+from sealpipe.plugin import SEGMENTS
+from sealpipe.reference import Reference, Target, parse, parse_target
+from sealpipe.reference.text import Template, parse_template
+
+if TYPE_CHECKING:
+    from sealpipe.registry import Registry
+
+
+Content = Literal["link", "passcode"]
+_SEGMENT = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._~-]+", re.ASCII)
+
+
+class Recipient(NamedTuple):
+    """One of those who are sent something. `shown` is the target as it was asked for, its places not filled."""
+
+    content: Content
+    channel: str
+    to: str
+    shown: str
+
+    def __str__(self) -> str:
+        return f"{self.channel}:{self.to}"
+
+
+class ChannelTarget(NamedTuple):
+    """A target that was asked for, and its text with places."""
+
+    content: Content
+    target: Target
+    pattern: Template
+
+
+class DeliveryPlan(NamedTuple):
+    """What is to be sent where. `template` is the message's text, None for our own."""
+
+    targets: tuple[ChannelTarget, ...]
+    params: Mapping[str, Reference]
+    template: str | None = None
+
+
+Params = Mapping[str, str | Reference] | Sequence[tuple[str, Reference]]
+
+
+def plan_delivery(
+    send: Iterable[Target | str],
+    passcode_to: Iterable[Target | str],
+    params: Params,
+    template: str | None,
+    *,
+    with_passcode: bool,
+) -> DeliveryPlan:
+    """Check what was asked for, as far as that goes without a plugin. Raises UsageError."""
+    targets = tuple(
+        [_parse_channel("link", target) for target in send] + [_parse_channel("passcode", to) for to in passcode_to]
+    )
+    contents = {each.content for each in targets}
+    if "passcode" in contents and not with_passcode:
+        raise UsageError("there is no passcode to send", remedy="add --passcode-generate or --passcode-from")
+    if template is not None:
+        if "link" not in contents:
+            raise UsageError("--message-template needs --send", remedy="add --send CHANNEL")
+        parse_message_template(template)
+    return DeliveryPlan(
+        targets, _parse_params(params, {name for each in targets for name in each.pattern.names}), template
+    )
+
+
+def resolve_recipients(
+    plan: DeliveryPlan, registry: Callable[[], Registry], cache: Cache
+) -> Flow[tuple[Recipient, ...]]:
+    """Everybody, one by one, each checked by their channel. Nothing is sent.
+
+    Raises UsageError, PluginError; each names the target as it was asked for.
+    """
+    values: dict[str, str] = {}
+    for name, ref in plan.params.items():
+        value = yield from resolve_value(ref, registry, cache)
+        values[name] = _check_value(name, ref, None if value is None else value.reveal())
+    recipients: tuple[Recipient, ...] = yield Do(partial(_check_targets, plan.targets, values, registry))
+    return recipients
+
+
+def _parse_channel(content: Content, target: Target | str) -> ChannelTarget:
+    target = parse_target(target) if isinstance(target, str) else target
+    return ChannelTarget(content, target, parse_template(target.to, f"what follows {target.name}:"))
+
+
+def _parse_params(params: Params, placeholders: set[str]) -> dict[str, Reference]:
+    pairs = list(params.items() if isinstance(params, Mapping) else params)
+    parsed = {name: parse(ref, "the parameter") if isinstance(ref, str) else ref for name, ref in pairs}
+    if len(parsed) < len(pairs):
+        raise UsageError("--param gives a value twice", remedy="give every value once")
+    if missing := sorted(placeholders - parsed.keys()):
+        raise UsageError(
+            f"--param {missing[0]} is missing: the target contains {{{missing[0]}}}",
+            remedy=f"add --param {missing[0]}=REF, or write {{{{ for a brace",
+        )
+    if unused := [name for name in parsed if name not in placeholders]:
+        raise UsageError(f"no channel uses --param {unused[0]}", remedy=f"write {{{unused[0]}}} where it belongs")
+    return parsed
+
+
+def _check_value(name: str, ref: Reference, value: str | None) -> str:
+    """What may be filled in: one line of printable text. The value is not shown: it may be anything."""
+    if not value:
+        raise UsageError(f"--param {name}: {ref} has no value", remedy="a recipient is not optional")
+    if not value.isprintable():
+        ends_in_newline = value.rstrip("\r\n").isprintable()
+        raise UsageError(
+            f"--param {name}: {ref} "
+            + ("ends with a line break" if ends_in_newline else "contains a control character"),
+            remedy="add ?trim=1 to its reference" if ends_in_newline else "use one line of printable text",
+        )
+    return value
+
+
+def _check_targets(
+    targets: Sequence[ChannelTarget], values: Mapping[str, str], registry: Callable[[], Registry]
+) -> tuple[Recipient, ...]:
+    from sealpipe.registry.calls import check_recipient
+
+    plugins = registry()
+    recipients: dict[tuple[str, str], Recipient] = {}
+    for content, target, pattern in targets:
+        info = plugins.channel_info(target.name)
+        if SEGMENTS in info.capabilities:
+            _check_segments(target, pattern, values)
+        try:
+            to = check_recipient(plugins, target.name, pattern.fill(values))
+        except PluginError as error:
+            raise name_target(error, target) from None
+        # By plugin, for two stores of one may have one recipient; and however that recipient is spelled.
+        key = info.name, to.strip().casefold()
+        if key in recipients:
+            raise _make_duplicate_error(recipients[key], content, target)
+        recipients[key] = Recipient(content, target.name, to, str(target))
+    return tuple(recipients.values())
+
+
+def name_target(error: PluginError, target: object) -> PluginError:
+    """The error, with the target that it is about."""
+    error.locator = error.locator or str(target)
+    if not error.message.startswith(f"{target}"):
+        error.message = f"{target}: {error.message}"
+        error.args = (error.message,)
+    return error
+
+
+def _check_segments(target: Target, pattern: Template, values: Mapping[str, str]) -> None:
+    for name in pattern.names:
+        if not _SEGMENT.fullmatch(values[name]):
+            raise UsageError(
+                f"{target}: the value of --param {name} has characters that are not allowed in this target",
+                remedy="it may have letters, digits and . _ ~ - only; write fixed parts into the target itself",
+            )
+
+
+def _make_duplicate_error(first: Recipient, content: Content, target: Target) -> UsageError:
+    if first.content == content:
+        return UsageError(f"{target} names a recipient of the {content} twice", remedy="name each once")
+    return UsageError(
+        f"link and passcode would go to the same recipient, {target}: anyone who reads both can open the share",
+        remedy="send the passcode through another channel or to another recipient",
+    )

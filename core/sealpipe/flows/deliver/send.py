@@ -23,11 +23,10 @@ from sealpipe.errors import (
     UnknownOutcomeError,
     UsageError,
 )
-from sealpipe.flows import Do, Flow, Wait, policy
+from sealpipe.flows import MAX_BACKOFF, Do, Flow, Wait, policy
+from sealpipe.flows.deliver import Recipient, name_target
 from sealpipe.flows.deliver.messages import MessageContext, build_link_message, build_passcode_message
-from sealpipe.flows.deliver.recipients import Recipient, name_target
 from sealpipe.flows.resolve import MAX_TRIES
-from sealpipe.flows.retry import MAX_BACKOFF
 from sealpipe.flows.session import Session
 from sealpipe.secret import Secret
 

@@ -20,12 +20,10 @@ from sealpipe.errors import (
     ServiceError,
     StateError,
 )
-from sealpipe.flows import Do, Flow, outgoing, policy
+from sealpipe.flows import Budget, Do, Flow, call, outgoing, policy
 from sealpipe.flows.outgoing import load_deliveries
-from sealpipe.flows.request.key import ChosenKey, choose_key, store_seed
-from sealpipe.flows.request.options import RequestOptions
+from sealpipe.flows.request import ChosenKey, RequestOptions, choose_key, store_seed
 from sealpipe.flows.resolve import Cache
-from sealpipe.flows.retry import Budget, call
 from sealpipe.flows.session import Session
 from sealpipe.plugin import OutgoingAction
 from sealpipe.prompts import Prompt
@@ -38,7 +36,7 @@ from sealpipe.wire import link
 from sealpipe.wire.encoding import decode_base64url, encode_base64url, encoded
 
 if TYPE_CHECKING:
-    from sealpipe.flows.deliver.recipients import Recipient
+    from sealpipe.flows.deliver import Recipient
     from sealpipe.flows.deliver.send import Deliveries
 
 MAX_CANDIDATES: Final = 20
@@ -93,7 +91,7 @@ def request(
     cache: Cache = {}
     recipients: tuple[Recipient, ...] = ()
     if options.delivery is not None:
-        from sealpipe.flows.deliver.recipients import resolve_recipients  # most requests are sent nowhere
+        from sealpipe.flows.deliver import resolve_recipients  # most requests are sent nowhere
 
         recipients = yield from resolve_recipients(options.delivery, session.registry, cache)
     passcode: Secret | None = None
@@ -188,7 +186,7 @@ def resume(session: Session, entry: Entry) -> Flow[SecureRequest]:
 
 def _find_created(session: Session, meta: Mapping[str, Any], error: ServiceError) -> Flow[CreatedRequest]:
     """Rule C: a fresh key is in no other request, so the list tells; the credential's is in every one of ours."""
-    from sealpipe.flows.paging import PageWalk  # most answers arrive
+    from sealpipe.flows.lookup import PageWalk  # most answers arrive
 
     rows: list[RequestInfo] = []
     budget = session.start_budget()

@@ -37,8 +37,7 @@ from sealpipe.errors import (
     ServiceError,
     StateError,
 )
-from sealpipe.flows import Do, Flow, Wait, outgoing, policy
-from sealpipe.flows.retry import MAX_TRIES, Budget, call
+from sealpipe.flows import MAX_TRIES, Budget, Do, Flow, Wait, call, outgoing, policy
 from sealpipe.flows.session import Session
 from sealpipe.state.ledger import Ledger, PendingDelete, open_ledger
 from sealpipe.values import format_time

@@ -10,9 +10,8 @@ from shlex import quote
 from sealpipe.api import Resend
 from sealpipe.api import requests as api
 from sealpipe.errors import NotFoundError, ProtocolError, RetriesExhaustedError, ServiceError, UsageError
-from sealpipe.flows import Do, Flow
+from sealpipe.flows import Do, Flow, call
 from sealpipe.flows.request.expire import Clock, EndedRequest, RequestExpiry, end_under_policy, get_utc_now
-from sealpipe.flows.retry import call
 from sealpipe.flows.session import Session
 from sealpipe.state.ledger import Ledger
 from sealpipe.values import format_time

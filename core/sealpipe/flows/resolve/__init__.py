@@ -8,9 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sealpipe.errors import PluginError, ReferenceValueError, SecretNotFoundError, UnavailableError, UsageError
-from sealpipe.flows import Do, Flow, Wait
+from sealpipe.flows import MAX_BACKOFF, Budget, Do, Flow, Wait
 from sealpipe.flows.resolve.select import select
-from sealpipe.flows.retry import MAX_BACKOFF, Budget
 from sealpipe.plugin import ASKS, FRESH, Document, Locator
 from sealpipe.reference import Everything, FieldSpec, Item, Key, Reference
 from sealpipe.secret import Secret

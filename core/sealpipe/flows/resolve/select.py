@@ -6,17 +6,21 @@ does not fit its document is ReferenceValueError; a value that cannot be text, P
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple, NoReturn
 
-from sealpipe.errors import ReferenceValueError, SecretNotFoundError
-from sealpipe.flows.resolve.decode import decode_text, parse_document, to_scalar, to_secret, trim
+from sealpipe.errors import EncodingError, PluginError, ReferenceValueError, SecretNotFoundError
 from sealpipe.plugin import Document
 from sealpipe.reference import Everything, Item, Key, Pointer, Reference
 from sealpipe.secret import Secret
+from sealpipe.wire import jsontext
+from sealpipe.wire.encoding import decode_base64, decode_base64url
 from sealpipe.wire.fields import Field
 
+_WHITESPACE: Final = " \t\r\n\f\v"
+_SLICE_SIZE: Final = 64 * 1024
 _INDEX: Final = re.compile(r"0|[1-9][0-9]{0,8}")
 _MAX_KEYS_SHOWN: Final = 20
 
@@ -42,10 +46,10 @@ def select(document: Document, ref: Reference, *, label: str | None = None, form
     if form:
         if isinstance(content, Mapping):
             _refuse(f"{ref} is a map already", "leave format= out", ref)
-        content = parse_document(decode_text(content, encoding, str(ref)) if encoding else content, form, str(ref))
+        content = _parse(decode_text(content, encoding, str(ref)) if encoding else content, form, str(ref))
         encoding = None
     elif document.format and not isinstance(content, Mapping):
-        content = parse_document(content, document.format, str(ref))
+        content = _parse(content, document.format, str(ref))
     fields = []
     for raw in _select_raw(content, ref):
         value = to_scalar(raw.value, raw.location)
@@ -64,6 +68,14 @@ def select(document: Document, ref: Reference, *, label: str | None = None, form
                 remedy="give it a value, or add ?optional=1 to leave the field out",
             )
     return fields
+
+
+def _parse(content: bytes | str, form: str, where: str) -> Any:
+    from sealpipe.flows.resolve import documents  # most shares read single values
+
+    if not is_utf8(content):
+        documents.refuse_document(where, form, "it is not UTF-8 text")
+    return documents.parse_document(content, form, where)
 
 
 def make_missing_error(ref: Reference, what: str, remedy: str = "") -> SecretNotFoundError:
@@ -161,3 +173,81 @@ def _quote_key(key: str) -> str:
 
 def _refuse(what: str, remedy: str, ref: Reference) -> NoReturn:
     raise ReferenceValueError(what, locator=str(ref), remedy=remedy)
+
+
+def to_scalar(value: Any, where: str) -> bytes | str:
+    """A value of a document as text or bytes; empty for a null.
+
+    Numbers and booleans are their JSON text, spelled as the document spelled them. A null holds nothing:
+    its text would pass for a password. Maps and lists are refused.
+    """
+    if value is None:
+        return b""
+    if isinstance(value, bytes | str):
+        return value
+    if isinstance(value, Mapping | list | tuple):
+        kind = "a map" if isinstance(value, Mapping) else "a list"
+        raise ReferenceValueError(f"{where} is {kind}, not a value", locator=where, remedy="point into it: #/key/key")
+    if isinstance(value, bool | int | float):
+        try:
+            return jsontext.dumps(value)
+        except EncodingError:
+            pass
+    raise PluginError(f"{where} is a {type(value).__name__}, which has no text", locator=where)
+
+
+def decode_text(value: bytes | str, encoding: str, where: str) -> bytes:
+    """The bytes that base64, base64url or hex text stands for. White space between them is not counted."""
+    raw = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
+    text = raw.translate(None, _WHITESPACE.encode()).decode("latin-1")  # never fails: the alphabet is checked below
+    reason = ""
+    try:
+        if encoding == "hex":
+            return bytes.fromhex(text)
+        if encoding == "base64":
+            return decode_base64(text)
+        if len(text) % 4 == 0:
+            text = text.removesuffix("=").removesuffix("=")  # some write the padding, the RFC lets them
+        return decode_base64url(text)
+    except EncodingError as error:
+        reason = error.message
+    except ValueError:
+        reason = "a character that is no hexadecimal digit, or an odd number of them"
+    raise PluginError(f"{where} is not {encoding}: {reason}", locator=where, remedy="remove decode=, or fix the value")
+
+
+def trim(value: bytes | str) -> bytes | str:
+    """Without white space (ASCII) at both ends."""
+    return value.strip(_WHITESPACE) if isinstance(value, str) else value.strip(_WHITESPACE.encode())
+
+
+def is_utf8(value: bytes | str) -> bool:
+    """Whether it is text in UTF-8, found out slice by slice."""
+    if isinstance(value, str):
+        return jsontext.is_text(value)
+    if value.isascii():
+        return True
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    view = memoryview(value)
+    try:
+        for start in range(0, len(view), _SLICE_SIZE):
+            decoder.decode(view[start : start + _SLICE_SIZE])
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def to_secret(value: bytes | str, where: str) -> Secret:
+    """The value, closed. PluginError where it is not UTF-8: a share holds text."""
+    if is_utf8(value):
+        return Secret(value)
+    # Never raised where the error of the decoder could be seen: that holds the value.
+    if isinstance(value, bytes) and value[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        remedy = "it looks like UTF-16, as some Windows programs write: store it as UTF-8"
+    else:
+        remedy = (
+            "a share holds text: encode it first (base64 FILE | sealpipe share -f LABEL=stdin:) and tell the "
+            "recipient; decode= is for a value that is base64 or hex where it lives"
+        )
+    raise PluginError(f"{where} is not UTF-8 text", locator=where, remedy=remedy)

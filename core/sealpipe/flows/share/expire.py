@@ -16,8 +16,7 @@ from typing import Final, Literal
 
 from sealpipe.api import shares
 from sealpipe.errors import NotFoundError, OutcomeUnknownError, ServiceError, StateError
-from sealpipe.flows import Do, Flow, outgoing, policy
-from sealpipe.flows.retry import Budget, call
+from sealpipe.flows import Budget, Do, Flow, call, outgoing, policy
 from sealpipe.flows.session import Session
 from sealpipe.wire.encoding import encoded
 from sealpipe.wire.link import called

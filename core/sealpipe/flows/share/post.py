@@ -24,10 +24,9 @@ from sealpipe.errors import (
     StateError,
     UsageError,
 )
-from sealpipe.flows import Do, Flow, outgoing, policy
-from sealpipe.flows.retry import Budget, call
+from sealpipe.flows import Budget, Do, Flow, call, outgoing, policy
 from sealpipe.flows.session import Session
-from sealpipe.flows.share.options import ShareOptions
+from sealpipe.flows.share import ShareOptions
 from sealpipe.flows.share.seal import SealedShare, seal_share
 from sealpipe.plugin import OutgoingAction
 from sealpipe.secret import Secret

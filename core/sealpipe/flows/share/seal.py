@@ -14,14 +14,14 @@ from sealpipe.errors import PluginError, UsageError
 from sealpipe.flows import Do, Flow
 from sealpipe.flows.resolve import Cache, collect_remarks, find_earliest_expiry, resolve
 from sealpipe.flows.session import Session
-from sealpipe.flows.share.options import ShareOptions
+from sealpipe.flows.share import ShareOptions
 from sealpipe.reference import FieldSpec
 from sealpipe.secret import Secret
 from sealpipe.values import format_time
 from sealpipe.wire import envelope, fields, link, tokens
 
 if TYPE_CHECKING:
-    from sealpipe.flows.deliver.recipients import Recipient
+    from sealpipe.flows.deliver import Recipient
     from sealpipe.flows.store.write import SinkWrite
 
 
@@ -62,7 +62,7 @@ def seal_share(options: ShareOptions, session: Session) -> Flow[SealedShare]:
     cache: Cache = {}
     recipients: tuple[Recipient, ...] = ()
     if options.delivery is not None:
-        from sealpipe.flows.deliver.recipients import resolve_recipients  # most shares are sent nowhere
+        from sealpipe.flows.deliver import resolve_recipients  # most shares are sent nowhere
 
         # First of all: a wrong recipient must not cost a secret that is made by being read.
         recipients = yield from resolve_recipients(options.delivery, session.registry, cache)

@@ -9,7 +9,7 @@ from typing import Any
 from sealpipe.errors import Note, ReferenceValueError, SealpipeError, UnknownOutcomeError
 from sealpipe.flows import Do, Flow
 from sealpipe.flows.session import Session
-from sealpipe.flows.store.targets import SHARE, SinkTarget, escape_name, map_keys, parse_targets
+from sealpipe.flows.store import SHARE, SinkTarget, escape_name, map_keys, parse_targets
 from sealpipe.flows.store.write import (
     MisfitError,
     SinkWrite,

@@ -1,1 +1,166 @@
-"""Writing fields into sinks."""
+"""Where a result goes: `vault:secret/vendor/{submission}#password=Staging password` (DESIGN section 4). Pure.
+
+A target has the form of a reference. Left of `=` is the key to write, right of it the answer to a prompt, by its id
+or its text. What is submitted chooses neither: a place in the body is filled with what is one plain name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from hashlib import sha256
+from typing import Final, NamedTuple, get_args
+
+from sealpipe.errors import UsageError
+from sealpipe.plugin import Mode
+from sealpipe.prompts import Prompt
+from sealpipe.reference import PARAMETERS, TARGET_PARAMETERS, Everything, Pointer, Reference, parse
+from sealpipe.reference.text import Template, parse_template
+
+MODES: Final[tuple[Mode, ...]] = get_args(Mode)
+_PLAIN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
+
+
+class SinkTarget(NamedTuple):
+    """One target, checked as far as that goes without its sink. `text` is it as it was given."""
+
+    ref: Reference
+    body: Template
+    mode: Mode
+    text: str
+
+    @property
+    def placeholders(self) -> Collection[str]:
+        """What its body has a place for: `submission`, `request`."""
+        return set(self.body.names)
+
+    def fill(self, values: Mapping[str, str]) -> Reference:
+        """The reference for the sink: its places filled, the core's own parameters and the selector taken off."""
+        sink_params = tuple(pair for pair in self.ref.params if pair[0] not in TARGET_PARAMETERS)
+        return Reference(self.ref.name, self.body.fill(values), sink_params)
+
+
+class KeyMapping(NamedTuple):
+    """One value of a target: the key to write it under, and the label of the field that it is the value of.
+
+    `label` None is the one field that there is; `display_name` is what a message calls it.
+    """
+
+    key: str
+    label: str | None
+    display_name: str
+
+
+def parse_targets(
+    texts: Iterable[str | Reference], mode: Mode = "create", placeholders: Collection[str] = ()
+) -> list[SinkTarget]:
+    """All targets. `mode` is for those that name none; `placeholders` may stand in their bodies. Raises UsageError."""
+    default = _parse_mode(mode, "the default")
+    return [_parse_target(parse(text) if isinstance(text, str) else text, default, placeholders) for text in texts]
+
+
+def _parse_target(ref: Reference, mode: Mode, placeholders: Collection[str]) -> SinkTarget:
+    text = str(ref)
+    for name, _ in ref.params:
+        if name in PARAMETERS and name not in TARGET_PARAMETERS:
+            known = ", ".join(TARGET_PARAMETERS)
+            raise UsageError(f"{text}: {name}= does not apply to a target", remedy=f"known are {known}")
+    if any(isinstance(item, Pointer) for item in ref.selector or ()):
+        raise UsageError(f"{text}: a JSON pointer names no prompt", remedy="write #KEY=PROMPT, or #* for every one")
+    body = parse_template(ref.body, f"the body of {text}")
+    for name in body.names:
+        if name not in placeholders:
+            known = ", ".join(f"{{{placeholder}}}" for placeholder in placeholders) or "none here"
+            raise UsageError(
+                f"{text}: unknown placeholder {{{name}}}", remedy=f"known are {known}; a brace is written {{{{"
+            )
+    return SinkTarget(ref, body, _parse_mode(ref.param("mode", mode), text), text)
+
+
+def _parse_mode(name: str | None, location: str) -> Mode:
+    for mode in MODES:
+        if mode == name:
+            return mode
+    raise UsageError(f"{location}: the mode is not one of {', '.join(MODES)}", remedy="leave it out for create")
+
+
+class SourceWords(NamedTuple):
+    """What targets take from, in a message's words."""
+
+    container: str
+    part: str
+    value: str
+    repeated: str
+
+
+REQUEST: Final = SourceWords("request", "prompt", "its value for", "it answers")
+SHARE: Final = SourceWords("share", "field", "the field", "the share has the field")
+
+
+def map_keys(target: SinkTarget, prompts: Sequence[Prompt] | None, source: SourceWords = REQUEST) -> list[KeyMapping]:
+    """What a target takes. `prompts` None: nobody knows what was asked. Raises UsageError."""
+    selector = target.ref.selector
+    if selector is None:
+        if prompts is not None and len(prompts) > 1:
+            ids = ", ".join(escape_name(each.id) for each in prompts)
+            raise UsageError(
+                f"{target.text} accepts one value, but the {source.container} has {len(prompts)}",
+                remedy=f"select one: #KEY={source.part.upper()}, or #* for every one; there are {ids}",
+            )
+        name = escape_name(prompts[0].id) if prompts else "the answer"
+        return [KeyMapping("", None if prompts is None else prompts[0].text, name)]
+    mappings: list[KeyMapping] = []
+    for item in selector:
+        if isinstance(item, Everything):
+            if prompts is None:
+                raise UsageError(
+                    f"{target.text}: * needs the prompts, and a short code does not contain them",
+                    remedy="collect by the receipt of the request, or name the prompts: #KEY=PROMPT",
+                )
+            mappings += [KeyMapping(each.id, each.text, escape_name(each.id)) for each in prompts]
+        elif not isinstance(item, Pointer):
+            prompt = _find_prompt(item.name, prompts, target, source)
+            mappings.append(KeyMapping(item.label or prompt.id, prompt.text, escape_name(item.name)))
+    keys = [each.key for each in mappings]
+    for key in keys:
+        if keys.count(key) > 1:
+            raise UsageError(
+                f"{target.text} writes the key {key[:60]!r} twice", remedy="give each its own: #KEY=PROMPT"
+            )
+    return mappings
+
+
+def _find_prompt(name: str, prompts: Sequence[Prompt] | None, target: SinkTarget, source: SourceWords) -> Prompt:
+    if prompts is None:
+        return Prompt(name, name)
+    for prompt in prompts:
+        if name == prompt.id:
+            return prompt
+    for prompt in prompts:
+        if name == prompt.text:
+            return prompt
+    raise UsageError(
+        f"{target.text}: the {source.container} has no {source.part} {name[:60]!r}",
+        remedy=f"its {source.part}s are " + ", ".join(_describe_prompt(each) for each in prompts),
+    )
+
+
+def _describe_prompt(prompt: Prompt) -> str:
+    name = escape_name(prompt.id)
+    return name if prompt.text == prompt.id else f"{name} ({escape_name(prompt.text, 40)})"
+
+
+def escape_name(name: str, limit: int = 60) -> str:
+    """A name for a message: a share's labels may be anybody's keys. Control characters escaped, and cut."""
+    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in name[:limit])
+
+
+def make_plain_name(code: str | None, ciphertext: str = "") -> str:
+    """A code from outside as one plain name, the same on every machine: at most 80 of A-Z a-z 0-9 . _ -.
+
+    With `ciphertext`, two that have one code are told apart. A code that is no plain name gives way to its digest.
+    """
+    digest = sha256(f"{code}\n{ciphertext}".encode("utf-8", "surrogatepass")).hexdigest()
+    if code is None or not _PLAIN.fullmatch(code):
+        return f"x.{digest[:32]}"
+    return f"{code}.{digest[:12]}" if ciphertext else code

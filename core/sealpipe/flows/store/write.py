@@ -10,12 +10,11 @@ from functools import partial
 from typing import NamedTuple, Protocol
 
 from sealpipe.errors import NOT_TAKEN, PluginError, UnavailableError, UnknownOutcomeError, UsageError
-from sealpipe.flows import Do, Flow, Wait
+from sealpipe.flows import MAX_BACKOFF, Do, Flow, Wait
 from sealpipe.flows.resolve import MAX_TRIES
-from sealpipe.flows.resolve.decode import decode_text, trim
-from sealpipe.flows.retry import MAX_BACKOFF
+from sealpipe.flows.resolve.select import decode_text, trim
 from sealpipe.flows.session import Session
-from sealpipe.flows.store.targets import REQUEST, KeyMapping, SinkTarget, SourceWords, escape_name
+from sealpipe.flows.store import REQUEST, KeyMapping, SinkTarget, SourceWords, escape_name
 from sealpipe.plugin import BLIND, Locator, Mode, SinkField, WriteResult
 from sealpipe.reference import Reference
 from sealpipe.secret import Secret
