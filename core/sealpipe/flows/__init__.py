@@ -1,7 +1,8 @@
-"""What users want done, as generators: a flow yields steps to its driver and returns its result.
+"""The steps of a flow, and `call`, which sends one operation until it is settled: tries, deadline and backoff.
 
-The driver answers `Send` with what came back (`Response` or `Failure`, see `sealpipe.api`), `Wait` with nothing, `Do`
-with what the callable returned, and `Notify` with nothing; what a callable raises is raised in the flow.
+A flow does what a user wants done: a generator that yields steps to its driver and returns its result. The driver sends
+back a `Response` or a `Failure` for `Send` (see `sealpipe.api`), what the callable returned for `Do`, and None for
+`Wait` and `Notify`. What a callable raises is raised in the flow.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ T = TypeVar("T")
 
 
 class Send(NamedTuple):
-    """Put one operation on the network, once, within `timeout` seconds.
+    """Send one operation once, within `timeout` seconds.
 
-    `is_cleared`: policies and observers were asked and told (`sealpipe.flows.policy`).
+    `is_cleared`: policies have allowed it and observers were notified (`sealpipe.flows.policy`).
     """
 
     operation: Operation[Any]
@@ -37,15 +38,15 @@ class Send(NamedTuple):
 
 
 class Wait(NamedTuple):
-    """Let `seconds` pass."""
+    """Wait for `seconds`."""
 
     seconds: float
 
 
 class Do(NamedTuple):
-    """Work that may block: a plugin, an fsync, sealing a large value.
+    """Do work that may block: a plugin, an fsync, sealing a large value.
 
-    `is_changing`: it changes something elsewhere, and whoever cancels it lets it end for a while.
+    `is_changing`: it changes something elsewhere; a caller that cancels the flow waits a while for its end.
     """
 
     work: Callable[[], Any]
@@ -53,9 +54,9 @@ class Do(NamedTuple):
 
 
 class Notify(NamedTuple):
-    """A callback of the caller's, where the caller is: in its thread, in its event loop.
+    """Call back in the caller's thread or event loop.
 
-    What it returns is awaited where the driver can, and means nothing.
+    An awaitable that it returns is awaited where the driver can; any other result is ignored.
     """
 
     callback: Callable[[], object]
@@ -67,13 +68,13 @@ Flow = Generator[Step, Any, T]
 MAX_TRIES = 5
 FIRST_BACKOFF, MAX_BACKOFF = 0.5, 8.0
 MIN_TRY_TIMEOUT = 30.0
-"""Seconds that one try may take: half the deadline, but no less, so that a hanging one leaves time for another."""
+"""Seconds that one try may take at least; half the deadline if that is more. A hanging try leaves time for another."""
 
 
 class Budget:
-    """What all tries of one command may take together, from now on.
+    """The time and the tries of one command, from now on.
 
-    `deadline` is in seconds, by a monotonic `clock`; `chance` gives numbers from 0 to 1 in place of `random.random`.
+    `deadline` is in seconds of a monotonic `clock`; `chance` gives numbers from 0 to 1 instead of `random.random`.
     """
 
     def __init__(
@@ -94,7 +95,7 @@ class Budget:
         return min(self.get_remaining(), max(MIN_TRY_TIMEOUT, self.deadline / 2))
 
     def draw_backoff(self, tries: int) -> float:
-        """Full jitter: anything up to a bound that doubles."""
+        """Return a delay in seconds with full jitter: anything up to a bound that doubles with every try."""
         from random import random  # most calls succeed at once
 
         return (self.draw or random)() * min(MAX_BACKOFF, FIRST_BACKOFF * 2.0 ** (tries - 1))
@@ -105,31 +106,31 @@ class _Success(NamedTuple, Generic[T]):
 
 
 class _FailedTry(NamedTuple):
-    """Why a try did not settle the matter."""
+    """A try that did not settle the operation, and why."""
 
     error: ServiceError
     may_retry: bool
     is_unclear: bool
-    """The service may have carried it out."""
+    """Whether the service may have carried it out."""
 
 
 def call(operation: Operation[T], budget: Budget, *, unclear: bool = False, max_tries: int = MAX_TRIES) -> Flow[T]:
-    """The decoded answer, or a ServiceError whose kind says what is known about the outcome.
+    """Send an operation until it is settled, at most `max_tries` times, and return its decoded response.
 
-    `unclear` tells that an earlier process may have had it carried out already. On the error, `unclear` says
-    the same of this one. `max_tries` is how often it is sent at most.
+    `unclear`: an earlier process may have had it carried out. Raises ServiceError, whose class says what is known of
+    the outcome; its `unclear` says the same of this process.
     """
     last: ServiceError = ConnectError(f"could not {operation.name}: the deadline passed before the first attempt")
     for tries in range(1, max_tries + 1):
         if budget.get_remaining() <= 0:
-            break  # the machine slept through it
+            break  # the machine was asleep
         outcome = _classify(operation, (yield Send(operation, budget.get_try_timeout())))
         if isinstance(outcome, _Success):
             value: T = outcome.value
             return value
         unclear = unclear or outcome.is_unclear
         if not _is_answered(last) or _is_answered(outcome.error):
-            last = outcome.error  # what the service said tells more than the silence after it
+            last = outcome.error  # a response says more than a lost connection after it
         wait = _choose_wait(outcome.error, budget, tries)
         if not outcome.may_retry or tries == max_tries or wait >= budget.get_remaining():
             break
@@ -149,7 +150,7 @@ def _classify(operation: Operation[T], result: Response | Failure) -> _Success[T
     try:
         return _Success(operation.decode(result))
     except ProtocolError as error:
-        # It was carried out. Reading it again, or replaying it, may bring an answer that can be used.
+        # It was carried out. Reading it again, or replaying it, may bring a usable response.
         may_retry = operation.resend is not Resend.NEVER and not isinstance(error, PublicKeyMismatchError)
         return _FailedTry(error, may_retry=may_retry, is_unclear=True)
 
@@ -171,14 +172,14 @@ def _classify_refusal(operation: Operation[Any], error: ServiceError) -> _Failed
         return _FailedTry(error, may_retry=True, is_unclear=False)
     if isinstance(error, OutcomeUnknownError):
         return _FailedTry(error, may_retry=operation.resend is not Resend.NEVER, is_unclear=True)
-    # A redirect, or a status that is none of the service's: something else answered; what it did is not known.
+    # A redirect, or a status that the service does not use: something else responded, and the outcome is unknown.
     return _FailedTry(error, may_retry=False, is_unclear=isinstance(error, ProtocolError))
 
 
 def _choose_wait(error: ServiceError, budget: Budget, tries: int) -> float:
     if isinstance(error, RateLimitError) and error.retry_after is not None:
         return error.retry_after
-    # With little time left, one more try now is worth more than a longer pause and none.
+    # With little time left, one more try now is better than a longer backoff and none.
     return min(budget.draw_backoff(tries), max(0.0, budget.get_remaining() / 2))
 
 

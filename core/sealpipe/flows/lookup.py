@@ -1,4 +1,10 @@
-"""Walk a list page by page, to its end."""
+"""Look things up at the service: the pages of a list, and the share or request that a short code names.
+
+A word on a command line is a short code, or its encoded form. Most words can be only one of the two, and the service is
+not asked. A word such as `a%2Fb` may be the code `a%2Fb` or the encoded form of `a/b`: both are looked up, and the one
+that exists is meant. If both exist, or this machine has a record of the other, the word is refused: nothing is ended or
+opened by a guess. Purging destroys, so there `--confirm` decides which one is meant.
+"""
 
 from __future__ import annotations
 
@@ -22,29 +28,29 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MAX_PAGES = 10_000
-"""Pages of a list at most: one without an end must not hold us, and fill our memory, for ever."""
+"""Most pages of a list: one without an end must not keep us busy, and fill our memory, for ever."""
 
 
 def check_page_limit(page: int) -> None:
-    """ProtocolError where a list goes on for more pages than any has."""
+    """Raise ProtocolError if a list has more pages than any real one."""
     if page > MAX_PAGES:
         raise ProtocolError(f"the service's list has more than {MAX_PAGES} pages: sealpipe reads no further")
 
 
 class PageIterator(Protocol[T]):
-    """What a client walks: page after page, until it is done."""
+    """The pages of a list, one after another, until `is_done`."""
 
     is_done: bool
 
     def fetch_next(self) -> Flow[list[T]]:
-        """The rows of the next page."""
+        """Return the rows of the next page."""
 
 
 class PageWalk(Generic[T]):
-    """The pages of a list, one flow each. `identity` tells one row from another.
+    """The pages of a numbered list, one flow each. `identity` identifies a row.
 
-    It ends at an empty page, at the last page by the service's own count, or where the service repeats a page;
-    never because a page is short. Rows seen before (the list moved while it was walked) are left out.
+    It ends at an empty page, at the last page by the service's own count, or where the service repeats a page; never
+    because a page is short. Rows seen before (the list moved between two pages) are left out.
     """
 
     def __init__(self, fetch: Callable[[int], Flow[Page[T]]], identity: Callable[[T], Hashable]) -> None:
@@ -55,7 +61,7 @@ class PageWalk(Generic[T]):
         self.is_done = False
 
     def fetch_next(self) -> Flow[list[T]]:
-        """The rows of the next page that were not seen yet."""
+        """Return the rows of the next page that no earlier page had."""
         self._page += 1
         check_page_limit(self._page)
         page = yield from self._fetch(self._page)
@@ -67,9 +73,9 @@ class PageWalk(Generic[T]):
 
 
 class LogPageWalk:
-    """The pages of an access log. `first` is the first page, None before it came and where no log is offered.
+    """The pages of an access log. `first` is the first page: None before it is fetched, and where there is no log.
 
-    It ends where the service names no next cursor, or one that was used already.
+    It ends where the service gives no next cursor, or one that was used before.
     """
 
     def __init__(self, fetch: Callable[[str | None], Flow[AccessLog | None]]) -> None:
@@ -80,7 +86,7 @@ class LogPageWalk:
         self.is_done = False
 
     def fetch_next(self) -> Flow[list[Access]]:
-        """The entries of the next page; none where no log is offered."""
+        """Return the entries of the next page; none where there is no log."""
         check_page_limit(len(self._used))
         page = yield from self._fetch(self._cursor)
         self.first = self.first or page
@@ -91,23 +97,29 @@ class LogPageWalk:
 
 
 Lookup = Callable[[str], Flow[bool]]
-"""Whether a code is, or was, one of this account's."""
+"""Asks whether a short code is, or was, one of this account's."""
 
 
 def find_share_code(session: Session, word: str, keep: Path | None = None) -> Flow[str]:
-    """The share's code. `keep` is where this machine notes what it has expired. Raises UsageError for two."""
+    """Return the short code of the share that `word` names.
+
+    `keep` is the folder where this machine records the shares that it expired. Raises UsageError for an ambiguous word.
+    """
     return _resolve(word, partial(_find_share, session, keep))
 
 
 def find_request_code(session: Session, word: str, keep: Path | None = None) -> Flow[str]:
-    """The request's code. `keep` is where this machine keeps its records of requests. Raises UsageError for two."""
+    """Return the short code of the request that `word` names.
+
+    `keep` is the folder of this machine's records of requests. Raises UsageError for an ambiguous word.
+    """
     return _resolve(word, partial(_find_request, session, keep))
 
 
 def confirm_code(word: str, confirm: str) -> str:
-    """The code that is to be destroyed, by the two words that name it. Raises UsageError where they may name two.
+    """Return the short code that is to be destroyed, from the two words that name it.
 
-    One of them has to be a word that can mean this code alone, and the other must be able to.
+    One word can mean this code alone, and the other can mean it. Raises UsageError where they may name two codes.
     """
     candidates = [{each for each in (spelling, decoded(spelling)) if each is not None} for spelling in (word, confirm)]
     common = candidates[0] & candidates[1]
@@ -119,11 +131,11 @@ def confirm_code(word: str, confirm: str) -> str:
             f"{word} is ambiguous: it can be this code or the encoded form of {other}; nothing was sent",
             remedy=f"confirm with --confirm {encoded(word)} for the one, with the code itself for the other",
         )
-    return word  # not confirmed, which is told as ever
+    return word  # not confirmed: the caller's error says so
 
 
 def _resolve(word: str, exists: Lookup) -> Flow[str]:
-    called(word)  # a link or a credential is looked for nowhere
+    called(word)  # a link or a credential is never looked up
     decoded_word = decoded(word)
     if decoded_word is None:
         return word

@@ -1,4 +1,4 @@
-"""What leaves: names for policies and observers, never values (DESIGN section 5), and the messages of an outbox entry.
+"""Describe what is about to leave, for policies and observers: names, never values. Restore an entry's deliveries.
 
 No backend is asked.
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def describe_share(session: Session, options: ShareOptions, sealed: SealedShare | None = None) -> OutgoingAction:
-    """A share. Without `sealed` its sources have not been read: labels, recipients and its end are not known."""
+    """Describe a share. Without `sealed` its sources are not read yet, so labels, recipients and expiry are unknown."""
     inputs = [each.ref if isinstance(each, FieldSpec) else None for each in options.specs]
     action = _describe_new(session, "share", [*inputs, *_list_passcode(options.code)], options.delivery, options.title)
     sinks = _identify_all(session, "sink", (target.ref.name for target in options.targets))
@@ -42,7 +42,7 @@ def describe_share(session: Session, options: ShareOptions, sealed: SealedShare 
 def describe_request(
     session: Session, options: RequestOptions, recipients: Sequence[Recipient] | None = None
 ) -> OutgoingAction:
-    """A request; without recipients, before anything was read."""
+    """Describe a request; without `recipients`, before anything is read."""
     action = _describe_new(session, "request", _list_passcode(options.code), options.delivery, options.heading)
     seed = () if options.seed_target is None else (options.seed_target.ref.name,)
     action = action._replace(sinks=_identify_all(session, "sink", seed), views=options.max_submissions)
@@ -53,7 +53,7 @@ def describe_request(
 
 
 def describe_collect(session: Session, options: CollectOptions) -> OutgoingAction:
-    """What is collected: where its key comes from, and where values go; the caller is a sink, too."""
+    """Describe a collection: where the key is read and where values are written. The caller counts as a sink."""
     keys: list[object] = [] if options.key == "credential" else [options.key]
     if options.key == "credential":
         receipts = [job.receipt for job in options.jobs if job.receipt is not None and job.receipt.key == "new"]
@@ -71,31 +71,31 @@ def describe_collect(session: Session, options: CollectOptions) -> OutgoingActio
 
 
 def describe_tool_call(session: Session, name: str, arguments: Iterable[Reference | None]) -> OutgoingAction:
-    """A call of a tool; an argument without a reference was given as it is."""
+    """Describe a call of a tool; an argument that is not a reference is a literal."""
     return OutgoingAction(
         "tool", sources=_identify_sources(session, arguments), tools=(name,), service=session.base_url
     )
 
 
 def describe_ending(session: Session, kind: str, subject: str, short_code: str) -> OutgoingAction:
-    """What is about to be ended: `kind` is `expire` or `purge`, `subject` a `share` or a `request`."""
+    """Describe what is about to end: `kind` is `expire` or `purge`, `subject` is `share` or `request`."""
     return OutgoingAction(kind, short_codes=(short_code,), subject=subject, service=session.base_url)
 
 
 def describe_raw(session: Session, kind: str, **known: Any) -> OutgoingAction:
-    """A share or a request whose body the caller made."""
+    """Describe a share or request whose body the caller made."""
     return OutgoingAction(kind, service=session.base_url, link_address=session.link_base_url, **known)
 
 
 def to_entry_note(plan: OutgoingAction) -> dict[str, Any]:
-    """What an outbox entry keeps of a plan, so that policies can be asked again."""
+    """Return the part of a plan that an outbox entry keeps, so that policies can be asked again."""
     ends = None if plan.expires_at is None else format_time(plan.expires_at)
     names = {"labels": plan.labels, "sources": plan.sources, "sinks": plan.sinks}
     return {**names, "expires_at": ends, "views": plan.views}
 
 
 def describe_entry(session: Session, meta: Mapping[str, Any]) -> OutgoingAction:
-    """What an outbox entry finishes. Channels and sinks are what their names mean today."""
+    """Describe what an outbox entry finishes. Names of channels and sinks have the meaning that they have today."""
     note = meta.get("overseen") or {"sources": (UNKNOWN,), "sinks": (UNKNOWN,)}
     sinks = [parse(text, "the sink").name for text in meta.get("also_to") or ()]
     ends: datetime | None = parse_time(note["expires_at"]) if note.get("expires_at") else None
@@ -141,7 +141,7 @@ def _list_passcode(passcode: object) -> list[object]:
 
 
 def _identify_sources(session: Session, inputs: Iterable[object]) -> tuple[str, ...]:
-    """Each once. What is no reference was given as it is."""
+    """Identify each source once. An input that is not a reference is a literal."""
     sources = (
         session.registry().identify("source", each.name) if isinstance(each, Reference) else LITERAL for each in inputs
     )
@@ -158,7 +158,7 @@ def _identify_all(session: Session, kind: str, names: Iterable[str]) -> tuple[st
 
 
 def load_deliveries(meta: Mapping[str, Any], entry: Entry | None = None) -> Deliveries | None:
-    """The messages of what an entry tells of, and how far each of them is; None for none."""
+    """Return the messages recorded in an entry's notes, with their states; None if there are none."""
     if not meta.get("recipients"):
         return None
     from sealpipe.flows.deliver.send import restore_deliveries  # most shares are sent nowhere

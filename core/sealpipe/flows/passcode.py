@@ -1,4 +1,4 @@
-"""Passcodes, and other secrets that must not be typed as `text:`, which shells and process lists keep."""
+"""Read and check passcodes and other secrets that must not be typed as `text:`, which shells and process lists keep."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sealpipe.registry import Registry
 
 TEXT_SOURCE: Final = "text"
-"""The source whose values stand in the reference itself."""
+"""The source whose values are written in the reference itself."""
 
 _GENERATOR: Final = "gen"
 """The source that makes new secrets."""
@@ -27,45 +27,45 @@ _SECRET_WORDS: Final = frozenset({
     "passwords", "pin", "pwd", "secret", "secrets", "token", "tokens",
 })  # fmt: skip
 _NEGATIONS: Final = frozenset({"fingerprint", "hint", "id", "name", "public", "url", "user", "username"})
-"""Words that make a label one of something that is no secret: `Key ID`, `Public key`, `Token URL`."""
+"""Words that mark a label as not secret: `Key ID`, `Public key`, `Token URL`."""
 _WORD_PATTERN: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+")
 
 
 def refuse_text(ref: Reference, what: str) -> None:
-    """UsageError where a passcode or a key is given as text:. Nothing of it is shown."""
+    """Raise UsageError if a passcode or a key is given as `text:`. The value is not shown."""
     if ref.name == TEXT_SOURCE:
         raise make_text_error(what)
 
 
 def make_text_error(what: str) -> UsageError:
-    """The error for a secret that comes from where only what is no secret does."""
+    """Make the error for a secret whose source is only for values that are not secret."""
     return UsageError(
         f"{what} is a secret: do not use text:, because the shell's history stores it", remedy=ALTERNATIVES
     )
 
 
 def warn_of_text(specs: Sequence[Field | FieldSpec]) -> Iterator[str]:
-    """A line for each field that is a text:, and a secret by its label or its type."""
+    """Return a warning for each `text:` field whose label or type says that it is a secret."""
     for spec in specs:
         if not isinstance(spec, FieldSpec) or spec.ref.name != TEXT_SOURCE:
             continue
         if spec.ref.param("type") == "password" or names_secret(spec.label or ""):
-            # Without a label of its own the field's label is its value.
+            # Without a label of its own, the field's label is its value.
             named = "a field of type password" if spec.label is None else f'the field "{spec.label}"'
             kind = "looks like a secret: do not use text:, because the shell's history stores it"
             yield f"warning: {named} {kind}; {ALTERNATIVES}"
 
 
 def names_secret(label: str) -> bool:
-    """Whether a label has a word for a secret, and none that says otherwise."""
+    """Return whether a label contains a word for a secret, and no word that negates it."""
     words = {word.lower() for word in _WORD_PATTERN.findall(label)}
     return bool(words & _SECRET_WORDS) and not words & _NEGATIONS
 
 
 def parse_passcode(passcode: str | Secret | Reference, remedy: str) -> Secret | Reference:
-    """A passcode, or where it is read, checked as far as that goes without a source. Raises UsageError.
+    """Check a passcode, or the reference to one, as far as possible without reading a source. Raises UsageError.
 
-    `remedy` is what to do where nobody would be told a new one; empty where somebody is.
+    `remedy` is what to do if nobody would receive a generated passcode; it is empty if somebody does.
     """
     if isinstance(passcode, Reference):
         refuse_text(passcode, "a passcode")
@@ -76,27 +76,27 @@ def parse_passcode(passcode: str | Secret | Reference, remedy: str) -> Secret | 
 
 
 def make_generator_reference(passcode: object) -> Reference:
-    """The reference to a new passcode. UsageError where one is given, too."""
+    """Return the reference to a new passcode. UsageError if `passcode` is given as well."""
     if passcode is not None:
         raise UsageError("--passcode-from and --passcode-generate exclude each other", remedy="use only one of them")
-    return Reference(_GENERATOR, "passphrase")  # by its name: which source that is, the registry knows
+    return Reference(_GENERATOR, "passphrase")  # by name: the registry knows the source
 
 
 def resolve_passcode(passcode: Secret | Reference, registry: Callable[[], Registry], cache: Cache) -> Flow[Secret]:
-    """Read a passcode where it is a reference, and check it. Raises UsageError, PluginError."""
+    """Read a passcode if it is a reference, and check it. Raises UsageError, PluginError."""
     if isinstance(passcode, Secret):
         return passcode
-    from sealpipe.flows.resolve import resolve_secret  # which asks here what may be a secret
+    from sealpipe.flows.resolve import resolve_secret  # which imports this module
 
     value = yield from resolve_secret(passcode, "a passcode", registry, cache)
     if value is None:
-        # Going on without it would drop the protection that was asked for.
+        # Without it, the requested protection would be lost.
         raise UsageError("the passcode is missing", remedy="remove ?optional=1 from its reference, and set it")
     return check_passcode(value)
 
 
 def check_passcode(passcode: Secret) -> Secret:
-    """A passcode that a person can type: not empty, one line, nothing unprintable."""
+    """Return a passcode that a person can type: not empty, one line, all printable. Raises UsageError."""
     text = passcode.reveal()
     if not text:
         raise UsageError("the passcode is empty", remedy="leave it out, or give one")

@@ -1,8 +1,8 @@
-"""The one gate: policies are asked, and observers told, before anything leaves, is stored or is ended.
+"""Ask policies and notify observers before anything leaves, is stored or is ended. This is the one gate.
 
 Work that changes something at the service runs inside `run_under_policy`, which lets its calls through; `guard`, around
-every flow of a client, stops any other. So a flow that forgets to ask sends nothing where somebody oversees. Reads
-pass. What is seen of it is in `sealpipe.flows.outgoing`: never a value, never a fragment.
+every flow of a client, stops any other. So a flow that forgets to ask sends nothing if there are policies or observers.
+Reads pass. `sealpipe.flows.outgoing` describes what they see: never a value, never a fragment.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 EARLY_POLICIES = ("policy",)
-"""Who is asked before sources are read, too: what lists of names forbid is not even read."""
+"""Policies that are also asked before sources are read: a source that their lists forbid is not read."""
 
 
 class PolicyContext(Protocol):
-    """What a session tells: who oversees, and the registry."""
+    """The hooks of a session: its policies and observers, and its registry."""
 
     @property
     def policy_hooks(self) -> tuple[PolicyHook, ...]:
@@ -42,15 +42,15 @@ class PolicyContext(Protocol):
 
     @property
     def registry(self) -> Callable[[], Registry]:
-        """The registry of the session."""
+        """Get the session's registry."""
 
     @property
     def gate(self) -> CustodyGate:
-        """What finds the credential in what they would be told."""
+        """What finds the credential in what they would see."""
 
 
 class LocalContext(NamedTuple):
-    """Who oversees, where there is no session: what is done asks no service."""
+    """The hooks for work without a session, which calls no service."""
 
     policy_hooks: tuple[PolicyHook, ...]
     registry: Callable[[], Registry]
@@ -58,9 +58,9 @@ class LocalContext(NamedTuple):
 
 
 def check_policies(session: PolicyContext, plan: OutgoingAction) -> Flow[None]:
-    """Ask every policy, and tell nobody but of a refusal.
+    """Ask every policy. Observers are notified of a refusal only.
 
-    Raises PolicyError, PluginError, and UsageError where they would see the credential: then nothing happened.
+    Raises PolicyError, PluginError, and UsageError if the plan contains the credential: then nothing has happened.
     """
     if session.policy_hooks:
         yield Do(partial(_check, session, plan))
@@ -72,10 +72,10 @@ def run_under_policy(
     work: Flow[T],
     describe: Callable[[T], Mapping[str, object] | None] = lambda _: {"outcome": "done"},
 ) -> Flow[T]:
-    """Ask every policy, tell every observer, do the work, and tell how it ended: `describe` says that of its result.
+    """Ask every policy, notify every observer, do the work, and report its outcome, which `describe` gives.
 
-    None of `describe`: the work has reported it itself. What was to be written down before it is. Where an observer
-    cannot be notified of the end, the result's `warnings` name it, if it has any: what was done stays done.
+    If `describe` returns None, the work has reported itself. Every event is recorded before its step. If an observer
+    fails at the end, the result's `warnings` name it, if it has any: completed work stays completed.
     """
     if not session.policy_hooks:
         return (yield from work)
@@ -87,7 +87,7 @@ def run_under_policy(
     try:
         result = yield from _clear_sends(work)
     except SealpipeError as error:
-        with suppress(PluginError):  # why it failed matters more
+        with suppress(PluginError):  # the first error matters more
             yield Do(partial(_report, session, plan, {"outcome": type(error).__name__}))
         raise
     outcome = describe(result)
@@ -96,26 +96,26 @@ def run_under_policy(
     try:
         yield Do(partial(_report, session, plan, outcome))
     except PluginError as error:
-        with suppress(AttributeError):  # a result without warnings: the line before it stands
+        with suppress(AttributeError):  # a result without warnings: the event before it is recorded
             result.warnings += (error.message,)  # type: ignore[attr-defined]
     return result
 
 
 def guard(session: PolicyContext, flow: Flow[T]) -> Flow[T]:
-    """The flow, stopped where it would change something at the service without having asked."""
+    """Return the flow, stopped where it would change something at the service without having asked."""
     return _map_steps(flow, _refuse_unchecked) if session.policy_hooks else flow
 
 
 def report_delivery(
     session: PolicyContext, short_code: str, recipient: str, what: str, outcome: str
 ) -> Flow[tuple[str, ...]]:
-    """Tell every observer what became of one message; a warning where one cannot be told."""
+    """Notify every observer of the outcome of one message. Returns a warning for an observer that fails."""
     event = {"event": "delivery", "short_code": short_code, "recipient": recipient, "what": what, "outcome": outcome}
     return (yield from notify_observers(session, event))
 
 
 def report_collect(session: PolicyContext, result: CollectResult) -> Flow[tuple[str, ...]]:
-    """Tell every observer what a request has given, and where that went; a warning where one cannot be told."""
+    """Notify every observer of what was collected and stored. Returns a warning for an observer that fails."""
     problem = result.problem()
     event = {
         "event": "collect",
@@ -130,7 +130,7 @@ def report_collect(session: PolicyContext, result: CollectResult) -> Flow[tuple[
 
 
 def notify_observers(session: PolicyContext, event: Mapping[str, Any]) -> Flow[tuple[str, ...]]:
-    """Tell every observer of what has happened; a warning where one cannot be told."""
+    """Notify every observer of an event. Returns a warning for an observer that fails."""
     if not session.policy_hooks:
         return ()
     try:
@@ -141,8 +141,8 @@ def notify_observers(session: PolicyContext, event: Mapping[str, Any]) -> Flow[t
 
 
 def report_refusal(session: PolicyContext, event: str, error: SealpipeError) -> None:
-    """Tell every observer of what was refused before there was anything to ask about. Blocks."""
-    with suppress(PluginError):  # why it was refused matters more
+    """Notify every observer of a refusal that came before there was a plan. Blocks."""
+    with suppress(PluginError):  # the refusal matters more
         _send(session, {"event": event, "outcome": "refused", "reason": error.message})
 
 
@@ -174,7 +174,7 @@ def _send(session: PolicyContext, event: Mapping[str, Any]) -> None:
 
 
 def _redact(gate: CustodyGate, event: Mapping[str, Any]) -> dict[str, Any]:
-    """The event, without each text that holds the credential: whoever reads an audit log is not to have it."""
+    """Redact each text of the event that contains the credential: an audit log must not hold it."""
 
     def redact(value: Any) -> Any:
         if isinstance(value, str):
@@ -195,7 +195,7 @@ def _refuse_unchecked(step: Step) -> Step:
 
 
 def _map_steps(work: Flow[T], change: Callable[[Step], Step]) -> Flow[T]:
-    """The same flow, with every step as `change` has it; what `change` raises is raised in it."""
+    """Run the flow with every step as `change` returns it; what `change` raises is raised in the flow."""
     result: Any = None
     error: BaseException | None = None
     while True:
@@ -210,7 +210,7 @@ def _map_steps(work: Flow[T], change: Callable[[Step], Step]) -> Flow[T]:
         except GeneratorExit:
             work.close()
             raise
-        except BaseException as raised:  # noqa: BLE001 - it is the flow's to decide what it means
+        except BaseException as raised:  # noqa: BLE001 - the flow decides what it means
             error = raised
 
 
@@ -230,7 +230,7 @@ _CREATIONS = ("share", "request")
 
 
 def _describe_plan(plan: OutgoingAction) -> dict[str, Any]:
-    """A plan as members of an event: of what is made all that there is, of anything else what it has."""
+    """Return a plan as the members of an event: all members for a creation, else those that are set."""
     members = {
         "labels": [label for label, _ in plan.labels],
         "sources": list(plan.sources),

@@ -1,4 +1,4 @@
-"""Finishing what an earlier process left in the outbox (DESIGN 6.1)."""
+"""Finish what an earlier process left in the outbox."""
 
 from __future__ import annotations
 
@@ -21,11 +21,10 @@ if TYPE_CHECKING:
 
 
 def resume(session: Session, entry: Entry, *, resend: bool = False) -> Flow[Share | SecureRequest]:
-    """What an open entry is about, a share or a request: as answered before, else by sending the stored bytes again.
+    """Finish an open entry: return its share or request, as recorded or by sending the same bytes again.
 
-    `resend`: what may be stored already where nobody can read it back is stored again.
-    Raises StateError where the entry belongs to another service, OutcomeUnknownError where it is too old to be
-    sent again, and whatever sending raises.
+    `resend`: a write that may be in a sink that cannot be read back is repeated. Raises StateError if the entry belongs
+    to another service, OutcomeUnknownError if it is too old to be sent again, and whatever sending raises.
     """
     if entry.meta["base_url"] != session.base_url:
         entry.close()

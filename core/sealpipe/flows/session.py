@@ -1,4 +1,4 @@
-"""What every flow of one client stands on: who calls, and where."""
+"""What all flows of a client share: credential, addresses, deadline and registry."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _REMEDIES = {
 
 
 _MAX_SCANNED = 1024 * 1024
-"""Characters of a value that is looked through for the credential: what holds one is smaller."""
+"""Characters of the largest value that is searched for the credential: a value that contains it is smaller."""
 MAX_DEADLINE = 20 * 86400
-"""Seconds of the longest deadline: a socket's timeout has no room for more than 24 days."""
+"""Seconds of the longest deadline: a socket's timeout cannot exceed 24 days."""
 
 
 def _read_if_small(value: str | Secret) -> bytes:
-    """A value's bytes; none of a large one, which is never copied, nor of half a character, which sealing refuses."""
+    """Return a value's bytes; none of a large value, which is never copied, nor of one that is not valid Unicode."""
     if isinstance(value, str):
         return value.encode(errors="surrogatepass") if len(value) <= _MAX_SCANNED else b""
     try:
@@ -56,32 +56,32 @@ class Session:
     deadline: float = 60.0
     ca_file: Path | None = None
     policy_hooks: tuple[PolicyHook, ...] = ()
-    """Policies and observers, by the config files."""
+    """The policies and observers that the config files name."""
     previous: Credential | None = None
-    """The credential before this one, while rotating: opens what was sealed to it, and is never sent."""
+    """The previous credential, during rotation: it opens what was sealed to it, and is never sent."""
     fixed_link: bool = False
-    """The machine fixes the link address."""
+    """Whether the machine's config fixes the link address."""
     gate: CustodyGate = field(init=False, repr=False, compare=False)
-    """What every request passes before a byte of it leaves."""
+    """The check that every HTTP request passes before it is sent."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gate", CustodyGate(self.credential, self.previous))
 
     def start_budget(self) -> Budget:
-        """Time and tries for one call, from now on."""
+        """Start the time and tries of one call."""
         return Budget(self.deadline)
 
     def check_clear(self, *texts: str | None) -> None:
-        """UsageError where text that the service, or a channel, gets in clear holds a secret of ours. Nothing is shown.
+        """Raise UsageError if a text that others get in clear contains one of our secrets. The text is not shown.
 
-        In CI a title may be made of what others wrote, a commit's or a merge request's title, and GitLab fills in a
-        variable that is named there, the credential's as well.
+        In CI, others can write part of a title (a commit's, a merge request's), and GitLab expands a variable that it
+        names, even the credential's.
         """
         encoded = (text.encode(errors="surrogatepass") for text in texts if text)
         self.gate.check("a text that others get in clear", *encoded)
 
     def check_own(self, *values: str | Secret) -> None:
-        """UsageError where a value that is about to be sealed holds the credential: it is never shared.
+        """Raise UsageError if a value to be sealed contains the credential, which is never shared.
 
         `env:SEALPIPE_API_KEY` is refused by its name; this finds its file, a copy of it, and a whole environment.
         """
@@ -92,14 +92,14 @@ class Session:
             )
 
     def close(self) -> None:
-        """Let plugins go of what they hold, where there was a registry at all. Blocks."""
+        """Release what plugins hold, if a registry was made. Blocks."""
         cache_info = getattr(self.registry, "cache_info", None)
         if cache_info is not None and cache_info().currsize:
             self.registry().close()
 
 
 def open_credential(api_key: str | Secret | None, service_tag: str | None = None) -> Credential:
-    """The credential from what was set. SettingError where it is missing, has no form, or contradicts the tag."""
+    """Parse the credential. SettingError if it is missing, malformed or contradicts the service tag."""
     if not api_key:
         raise SettingError("SEALPIPE_API_KEY is not set, or empty", remedy=_REMEDIES["SEALPIPE_API_KEY"])
     credential = Credential.parse(api_key)
@@ -124,10 +124,11 @@ def open_session(
     previous: str | Secret | None = None,
     config: Config | None = None,
 ) -> Session:
-    """A session from what was set, and from what the machine's config file enforces, whoever asks for it.
+    """Open a session from the settings and from what the machine's config file enforces.
 
-    `registry` is given the CA file, the gate and the deadline, `policy_hooks` the machine's config. SettingError names
-    what is missing or wrong, and never a value; PolicyError what the machine fixes otherwise.
+    `registry` gets the CA file, the gate and the deadline; `policy_hooks` gets the machine's config. Raises
+    SettingError, which names what is missing or wrong and never a value, and PolicyError for a setting that contradicts
+    the machine's.
     """
     machine = (config or Config(os.environ)).machine
     hooks = policy_hooks(machine)
@@ -159,7 +160,7 @@ def open_session(
         credential,
         parse_base_url(base_url or ""),
         parse_link_base_url(link_base_url or ""),
-        # One registry for all calls: what a plugin set up serves the next one, too.
+        # One registry for all calls: what a plugin has set up serves the next call, too.
         cache(partial(registry, authorities, CustodyGate(credential, previous_credential), deadline)),
         deadline,
         authorities,
@@ -177,7 +178,7 @@ def _report_refusal(policy_hooks: tuple[PolicyHook, ...], registry: Callable[[],
 
 
 def open_previous(text: str | Secret) -> Credential:
-    """The credential before this one. CredentialError where it opens nothing."""
+    """Parse the previous credential. CredentialError if it cannot open anything."""
     problem = ""
     try:
         credential = Credential.parse(text)

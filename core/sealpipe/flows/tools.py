@@ -1,6 +1,6 @@
-"""The tools of the hosted MCP endpoint: shake hands, then list or call (specification: POST /v1/mcp).
+"""List and call the tools of the hosted MCP endpoint (specification: POST /v1/mcp).
 
-What references gave as text becomes the JSON types that a tool's schema asks for.
+What references give as text is converted to the JSON types of the tool's schema.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ T = TypeVar("T")
 Exchange = Callable[[McpSession, Budget], Flow[T]]
 
 MAX_PAGES = 100
-"""Pages of tools at most: a list without an end must not hold us for ever."""
+"""Most pages of tools: a list without an end must not keep us busy for ever."""
 
 
 def list_tools(session: Session) -> Flow[tuple[Tool, ...]]:
-    """Every tool, whatever the number of pages."""
+    """Return every tool, of all pages."""
 
     def exchange(mcp_session: McpSession, budget: Budget) -> Flow[tuple[Tool, ...]]:
         tools, _ = yield from _list_all(mcp_session, budget)
@@ -50,7 +50,7 @@ def call_tool(session: Session, name: str, arguments: Mapping[str, Any]) -> Flow
 
 
 def call_with_references(session: Session, name: str, params: Sequence[tuple[str, Reference]]) -> Flow[ToolResult]:
-    """Call a tool with what references name, each as the type that the tool's schema says.
+    """Call a tool with the values of references, each converted to the type in the tool's schema.
 
     References are read before anything is sent; one that is optional and missing is left out.
     """
@@ -72,7 +72,7 @@ def _call_with_references(session: Session, name: str, params: Sequence[tuple[st
         tools: tuple[Tool, ...] = ()
         if values:
             tools, mcp_session = yield from _list_all(mcp_session, budget)
-        # One that is not listed is called all the same: the service says what it is that is wrong.
+        # A tool that is not listed is called all the same: the service's error says what is wrong.
         schema = next((tool.input_schema for tool in tools if tool.name == name), {})
         return (yield from call(mcp.call(mcp_session, name, convert_arguments(values, schema)), budget))
 
@@ -88,7 +88,7 @@ def _run_in_session(session: Session, exchange: Exchange[T]) -> Flow[T]:
         except ServiceError as error:
             if error.status != 404 or mcp_session.session_id is None:
                 raise
-        # The service has ended our session, and did nothing of what we asked: once more, in a new one.
+        # The service has ended our session and carried out nothing: once more, in a new one.
         mcp_session = yield from _open_session(budget)
         return (yield from exchange(mcp_session, budget))
     except OutcomeUnknownError as error:
@@ -114,7 +114,7 @@ def _open_session(budget: Budget) -> Flow[McpSession]:
 
 
 def _list_all(mcp_session: McpSession, budget: Budget) -> Flow[tuple[tuple[Tool, ...], McpSession]]:
-    """Every tool, and the line after the last page."""
+    """Return every tool, and the MCP session after the last page."""
     tools: list[Tool] = []
     cursor: str | None = None
     cursors: set[str | None] = set()
@@ -123,7 +123,7 @@ def _list_all(mcp_session: McpSession, budget: Budget) -> Flow[tuple[tuple[Tool,
         page, cursor = yield from call(mcp.list_page(mcp_session, cursor), budget)
         mcp_session = mcp_session.advance()
         tools += page
-        if cursor is None or cursor in cursors:  # a page that comes again is the end, as in every list
+        if cursor is None or cursor in cursors:  # a repeated page is the end, as in every list
             return tuple(tools), mcp_session
     raise ProtocolError("the service's list of tools does not end", remedy="you can still call the tool by its name")
 
@@ -133,9 +133,9 @@ _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,30})?(?:[eE][+-]?[0-
 
 
 def convert_arguments(values: Mapping[str, Secret], schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a tool. What the schema says nothing of stays text.
+    """Return the arguments of a tool. A value whose type the schema does not give stays text.
 
-    UsageError names the argument that is not what it should be, never its value.
+    UsageError names the argument that has the wrong type, never its value.
     """
     properties = schema.get("properties")
     definitions = properties if isinstance(properties, Mapping) else {}

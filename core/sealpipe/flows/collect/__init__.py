@@ -1,4 +1,4 @@
-"""What collecting ends with, for each request; and what it tells on the way."""
+"""The result of collecting, for each request, and the progress on the way to it."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ Identity = tuple[str | None, str | None]
 
 @dataclass(frozen=True, slots=True)
 class OpenedSubmission:
-    """A submission that was opened. Anybody who had the link may have sent it: the sender is not authenticated.
+    """A decrypted submission. The sender is not authenticated: anyone with the link can submit.
 
-    `fields` are as they were sent, labels and all; each value is a `Secret`. `marker` stands for the submission in
-    sinks and folders: a plain name, the same on every machine.
+    `fields` are as submitted, labels included; each value is a `Secret`. `marker` identifies the submission in sinks
+    and folders: a plain name, the same on every machine.
     """
 
     short_code: str | None
@@ -39,7 +39,7 @@ class OpenedSubmission:
 
 @dataclass(frozen=True, slots=True)
 class UnreadableSubmission:
-    """A submission that could not be opened, or does not answer what was asked; `reason` says which, for people."""
+    """A submission that cannot be decrypted, or does not fit the targets; `reason` says which, for people."""
 
     short_code: str | None
     created_at: datetime | None
@@ -47,7 +47,7 @@ class UnreadableSubmission:
 
 
 class StoredValues(NamedTuple):
-    """A submission in its place. `already`: it was there before; `known` is False where nobody can read it back."""
+    """A submission in its target. `already`: it was stored before; `known` is False if that cannot be read back."""
 
     submission: str
     target: str
@@ -57,7 +57,7 @@ class StoredValues(NamedTuple):
 
 
 class PlannedWrite(NamedTuple):
-    """What would go where (`--dry-run`), in the sink's words."""
+    """What `--dry-run` would write where, in the sink's words."""
 
     submission: str
     target: str
@@ -67,12 +67,11 @@ class PlannedWrite(NamedTuple):
 
 @dataclass(slots=True)
 class CollectResult:
-    """What a request has given. `submissions` are those that `pick` chose, opened; `count` is how many there are.
+    """What was collected from a request. `submissions` are those that `pick` chose; `count` is the number of all.
 
-    `status` is `pending` or `expired` where nobody has answered, `failed` where `error` says why nothing came of it.
-    `failures` are those of sinks: nothing is lost, a rerun stores what is missing. `late` came while the request
-    ended, and is kept. `kept_in` is the file with the ciphertext of what could not be opened or stored, None without
-    a folder.
+    `status` is `pending` or `expired` if there is no submission, `failed` if `error` says why. `failures` are those of
+    sinks: nothing is lost, and a rerun stores what is missing. `late` submissions came while the request ended, and are
+    kept. `kept_in` is the file with the ciphertext of what could not be decrypted or stored, None without a folder.
     """
 
     short_code: str
@@ -89,19 +88,19 @@ class CollectResult:
     kept_in: Path | None = None
     warnings: tuple[str, ...] = ()
     error: SealpipeError | None = None
-    """Why it came to nothing, where `status` is `failed`; else why the request could not be ended."""
+    """Why it failed, if `status` is `failed`; else why the request could not be expired."""
     pick: str = "only"
-    """What was to be taken."""
+    """The rule that picked the submissions."""
     seen: frozenset[Identity] = field(default=frozenset(), repr=False)
-    """Every submission that was there, by what tells one from another."""
+    """The identities of all submissions of the request."""
 
     def problem(self) -> SealpipeError | None:
-        """The error that stands for all that is not as it should be; None where all is well."""
-        # Where it came to nothing, what could not be opened is not the reason.
+        """Return the error that stands for all problems; None if there is none."""
+        # If it failed, unreadable submissions are not the reason.
         return self.error if self.status == "failed" else choose_worst_error(self.problems())
 
     def problems(self) -> list[SealpipeError]:
-        """All that is not as it should be."""
+        """Return all problems."""
         found = [self.error, *self.failures, self._make_unreadable_error(), self._make_unanswered_error()]
         return [error for error in found if error is not None]
 
@@ -118,7 +117,7 @@ class CollectResult:
         were = "submission was" if self.skipped == 1 else "submissions were"
         skipped = f"; {self.skipped} {were} not end-to-end encrypted" if self.skipped else ""
         nobody = "there is no submission"
-        if self.count > len(self.unreadable):  # there are answers, and none of them is the one that was named
+        if self.count > len(self.unreadable):  # there are submissions, but not the one that was named
             nobody = describe_no_match(self.count, self.pick)
         elif self.unreadable:
             nobody = "there is no usable submission"
@@ -132,17 +131,17 @@ class CollectResult:
 
 
 def describe_no_match(count: int, rule: str) -> str:
-    """That a request has answers, and none of them is the one that `pick` names."""
+    """Say that a request has submissions, but not the one that `pick` names."""
     noun = f"none of its {count} submissions is" if count > 1 else "its only submission is not"
     return f"{noun} {escape_text(rule, 60)}"
 
 
 _RANK = (1, 11, 14, 13)
-"""Exit codes that come first where there are several at once (DESIGN section 3); 15 comes last."""
+"""Exit codes that come first if there are several; 15 comes last."""
 
 
 def choose_worst_error(errors: Sequence[SealpipeError | None]) -> SealpipeError | None:
-    """The error that stands for several; None where there is none."""
+    """Return the error that stands for several; None if there is none."""
 
     def get_rank(error: SealpipeError) -> int:
         code = error.exit_code
@@ -155,10 +154,10 @@ Event = Literal["waiting", "trouble", "answered", "stored", "already", "not stor
 
 
 class Progress(NamedTuple):
-    """What is going on. `waiting` requests have no answer yet; `left` and `next_look` are in seconds.
+    """What is happening. `waiting` requests have no submission yet; `left` and `next_look` are in seconds.
 
-    `event`: `waiting`, `trouble` (a look failed, and is repeated; `detail` says how), `answered`, `stored`,
-    `already` (it was there), `not stored`, `ended` (`detail`: how).
+    `event`: `waiting`, `trouble` (a poll failed and is repeated; `detail` says why), `answered`, `stored`, `already`
+    (stored before), `not stored`, `ended` (`detail`: the outcome).
     """
 
     event: Event
@@ -181,7 +180,7 @@ class CallbackError(Exception):
 
 
 class ProgressReporter:
-    """Who is told what goes on, if anybody is."""
+    """Reports progress to the caller's listener, if there is one."""
 
     def __init__(self, listener: OnProgress | None) -> None:
         self._listener = listener
@@ -191,5 +190,5 @@ class ProgressReporter:
         if self._listener is not None:
             try:
                 yield Notify(partial(self._listener, progress))
-            except Exception as error:  # noqa: BLE001 - whatever it is, it is not ours to judge
+            except Exception as error:  # noqa: BLE001 - the caller's, of any kind
                 raise CallbackError(error) from None

@@ -1,11 +1,11 @@
-"""One request: looked at until somebody has answered, then opened, stored and, where asked for, ended.
+"""Collect one request: poll until there is a submission, then decrypt it, store it and, on request, expire the request.
 
-look     GET: is it ours, and can it still be answered? then the submissions
-open     each once; what cannot be opened, or does not answer what was asked, stops none of the others
-keep     the ciphertext of what could not be used, before anything else
-pick     the answers that are taken: more than that, and nothing is stored
-store    every place, each confirmed by its sink; what is there already is not written again
-end      only when every place is confirmed: by rule D, which keeps what came late
+poll     GET: is the key ours, and can the request still get submissions? then the submissions
+open     each once; one that cannot be decrypted, or does not fit the targets, does not stop the others
+keep     the ciphertext of what cannot be used, before all else
+pick     the submissions that are taken: if there are more, nothing is stored
+store    every target, confirmed by its sink; what is stored already is not written again
+expire   only when every target is confirmed; late submissions are kept
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ from sealpipe.flows.collect.options import CollectJob, CollectOptions, has_match
 from sealpipe.flows.session import Session
 from sealpipe.flows.store.write import SinkWrite, describe_writes, write_to_sink
 
-if TYPE_CHECKING:  # most answers go to stdout, and leave no record
+if TYPE_CHECKING:  # most submissions are printed, and need no ledger
     from sealpipe.state.ledger import Ledger
 
 
 class RequestCollector:
-    """One command's work on one request. `result` is None until it is over, `failures` how many looks failed lately."""
+    """One command's work on one request. `result` is None until it is done; `failures` counts failed polls in a row."""
 
     def __init__(
         self,
@@ -56,16 +56,16 @@ class RequestCollector:
         job: CollectJob,
         options: CollectOptions,
         keys: Sequence[OpeningKey],
-        tell: ProgressReporter,
+        report: ProgressReporter,
         clock: Callable[[], float],
         *,
         dry_run: bool,
     ) -> None:
-        self._session, self._job, self._options, self._keys, self._report = session, job, options, keys, tell
+        self._session, self._job, self._options, self._keys, self._report = session, job, options, keys, report
         self._clock, self._dry_run = clock, dry_run
         self._submissions = SubmissionSet(job, options.folder_path, keys, session.credential.tag)
         self._is_over = False
-        self._next_state_check = -inf  # when its state has to be asked for, whatever else is asked
+        self._next_state_check = -inf  # when its state has to be checked in any case
         self._skipped = 0
         self._kept_in: Path | None = None
         self.result: CollectResult | None = None
@@ -74,11 +74,11 @@ class RequestCollector:
 
     @property
     def short_code(self) -> str:
-        """The request's."""
+        """The request's short code."""
         return self._job.short_code
 
     def poll(self, budget: Budget, *, check_state: bool) -> Flow[None]:
-        """Look once, and do what there is to do. Raises ServiceError where the look failed, and may be repeated."""
+        """Poll once, and do what there is to do. Raises ServiceError if the poll failed and can be repeated."""
         if check_state or self._clock() >= self._next_state_check:
             info = yield from call(api.get(self.short_code), budget)
             try:
@@ -97,16 +97,16 @@ class RequestCollector:
             self.result = yield from self._finish_expired()
 
     def record_failure(self, error: SealpipeError) -> None:
-        """A look came to nothing, and may be repeated."""
+        """Record a failed poll that can be repeated."""
         self.last_failure = error
         self.failures += 1
 
     def fail(self, error: SealpipeError) -> None:
-        """End it with an error."""
+        """End with an error."""
         self.result = self._make_result("failed", error)
 
     def give_up(self) -> Flow[None]:
-        """End it because time is out."""
+        """End because time is up."""
         if self.last_failure is not None:
             self.fail(self.last_failure)
             return
@@ -116,8 +116,7 @@ class RequestCollector:
             self.fail(error)
 
     def _check_state(self, info: RequestInfo) -> bool:
-        """Whether it cannot be answered any more. Raises PublicKeyMismatchError, WrongKeyError where its key is none of
-        ours."""
+        """Return whether no more submissions can come. Raises PublicKeyMismatchError, WrongKeyError."""
         self._next_state_check = inf
         if info.expires_at is not None:
             left = info.expires_at - (info.answered_at or datetime.now(UTC))
@@ -129,7 +128,7 @@ class RequestCollector:
         try:
             chosen = pick(self._submissions.usable, self._options.pick, self.short_code)
         except TooManySubmissionsError:
-            # Nothing is stored; what cannot be used is kept all the same.
+            # Nothing is stored in sinks; ciphertext of unusable submissions is kept all the same.
             self._kept_in = (yield from self._finish_unanswered("failed")).kept_in
             raise
         made = self._make_result("collected")
@@ -138,12 +137,12 @@ class RequestCollector:
         words = yield from describe_writes(self._session, wanted)
         if self._dry_run:
             made.planned = tuple(
-                PlannedWrite(write.marker, str(write.ref), write.keys, told)
-                for write, told in zip(wanted, words, strict=True)
+                PlannedWrite(write.marker, str(write.ref), write.keys, description)
+                for write, description in zip(wanted, words, strict=True)
             )
             return made
         if not wanted and not made.unreadable and self._options.after == "keep":
-            return made  # nothing that a record would be for
+            return made  # no ledger is needed
         record = yield from self._open_record()
         try:
             yield from self._keep_ciphertext(record, made, self._submissions.select_unusable())
@@ -155,11 +154,11 @@ class RequestCollector:
         return made
 
     def _keep_ciphertext(self, record: Ledger, made: CollectResult, items: Sequence[Submission]) -> Flow[None]:
-        """The ciphertext of what cannot be used, or has not got where it belongs."""
+        """Store the ciphertext of submissions that cannot be used or could not be stored."""
         try:
             yield Do(partial(record.keep, items))
             made.kept_in = record.path if items else made.kept_in
-        except StateError as error:  # they are at the service, too: no reason to keep the others from their places
+        except StateError as error:  # the service has them, too: no reason not to store the others
             made.warnings += (error.message,)
 
     def _store(self, record: Ledger, wanted: Iterable[SinkWrite], made: CollectResult) -> Flow[None]:
@@ -189,7 +188,7 @@ class RequestCollector:
                 self._session, plan, work, lambda ended: {"outcome": ended.outcome}
             )
         except SealpipeError as error:
-            made.error = error  # everything is in its place all the same
+            made.error = error  # everything is stored all the same
             return
         yield from self._report(Progress("ended", self.short_code, detail=made.ended.outcome))
         known = self._submissions.known
@@ -208,9 +207,9 @@ class RequestCollector:
             )
 
     def _finish_expired(self) -> Flow[CollectResult]:
-        """What is over without what is asked for. Raises SubmissionNotFoundError where it has other answers."""
+        """End an expired request without a match. Raises SubmissionNotFoundError if it has other submissions."""
         usable, named = self._submissions.usable, self._options.pick
-        # One that is there and cannot be used is told as such.
+        # A named submission that cannot be used is reported as such.
         if usable and not any(named == each.short_code for each in self._submissions.unreadable):
             self._kept_in = (yield from self._finish_unanswered("failed")).kept_in
             raise make_no_match_error(usable, named, self.short_code)
@@ -232,10 +231,10 @@ class RequestCollector:
         return (yield from lock_record(self._session, self.short_code, self._options.state_path))
 
     def _keep_everything(self, budget: Budget) -> Flow[None]:
-        """The ciphertext of everything, where the service is not to be trusted with it any more."""
+        """Store the ciphertext of all submissions when the service can no longer be trusted with them."""
         if self._dry_run:
             return
-        with suppress(SealpipeError):  # that it is not to be trusted matters more
+        with suppress(SealpipeError):  # the mismatch matters more
             found = yield from call(api.list_submissions(self.short_code), budget)
             if found.items:
                 record = yield from self._open_record()

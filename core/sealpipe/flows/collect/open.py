@@ -1,4 +1,8 @@
-"""Key pairs in hand, and where they come from: the credential, the one before it, a seed, an access link."""
+"""Load the keys that open a request's submissions, and decrypt each submission once.
+
+A key comes from the credential, the previous one, a seed, or an access link. No error contains anything of a
+submission.
+"""
 
 from __future__ import annotations
 
@@ -45,19 +49,19 @@ _HEX = re.compile(r"[0-9A-Fa-f]{64}", re.ASCII)
 
 
 class OpeningKey(NamedTuple):
-    """A key pair, and whose it is: `credential`, `previous`, `given` or `receipt`."""
+    """A key pair and its origin: `credential`, `previous`, `given` or `receipt`."""
 
     name: str
     pair: keys.KeyPair
 
     @property
     def public_key(self) -> str:
-        """base64url of 65 bytes."""
+        """The public key, base64url of 65 bytes."""
         return encode_base64url(self.pair.public_key)
 
 
 def load_keys(session: Session, key: KeyChoice, receipt: Receipt | None = None) -> Flow[tuple[OpeningKey, ...]]:
-    """All that may open a request's submissions, nearest first. Raises UsageError, PluginError."""
+    """Load all keys that may open a request's submissions, the likeliest first. Raises UsageError, PluginError."""
     if isinstance(key, keys.KeyPair):
         return (OpeningKey("given", key),)
     if key != "credential":
@@ -79,10 +83,10 @@ def load_keys(session: Session, key: KeyChoice, receipt: Receipt | None = None) 
 def check_key(
     short_code: str, public_key: str | None, receipt: Receipt | None, keys_in_hand: Sequence[OpeningKey]
 ) -> None:
-    """PublicKeyMismatchError, WrongKeyError where a request's key, as the service tells it or its receipt, is none of
-    those in hand.
+    """Check that a request's public key, from the service and from its receipt, is one of `keys_in_hand`.
 
-    `public_key` is None where the service tells none: the request has ended, or it is not said.
+    `public_key` is None if the service does not give it, as for an ended request. Raises PublicKeyMismatchError,
+    WrongKeyError.
     """
     is_ours = [each.public_key for each in keys_in_hand]
     if receipt is not None and receipt.public_key not in is_ours:
@@ -110,14 +114,17 @@ def check_key(
 
 
 def key_pair(text: Secret, tag: str) -> keys.KeyPair:
-    """The key pair of a seed (base64url or hex), an access link or its fragment, or a credential. Raises UsageError."""
+    """Return the key pair of a seed (base64url or hex), an access link or its fragment, or a credential.
+
+    Raises UsageError.
+    """
     raw = text.reveal().strip()
     try:
         if "_sk_live_" in raw:
             return _derive_key_pair(Credential.parse(raw))
         if "#" in raw or len(raw) == 44:
             return keys.from_seed(link.decode_fragment(raw.rpartition("#")[2]), tag=tag)
-        # 64 characters of base64url would be 48 bytes: what is meant is never in doubt.
+        # 64 characters of base64url would be 48 bytes, so this is unambiguous.
         seed = bytes.fromhex(raw) if _HEX.fullmatch(raw) else decode_base64url(raw)
         if len(seed) == 32:
             return keys.from_seed(seed, tag=tag)
@@ -149,7 +156,7 @@ def _derive_key_pair(credential: Credential) -> keys.KeyPair:
 
 
 class SubmissionSet:
-    """The submissions of a request, by what tells one from another."""
+    """The submissions of a request, by identity."""
 
     def __init__(self, job: CollectJob, folder: Path | None, keys: Sequence[OpeningKey], tag: str) -> None:
         self._job, self._folder, self._keys, self._tag = job, folder, keys, tag
@@ -160,7 +167,7 @@ class SubmissionSet:
         return len(self._seen)
 
     def add(self, items: Iterable[Submission]) -> None:
-        """Open what is new, and see whether it answers what is taken of it. Takes its time."""
+        """Decrypt new submissions, and check that they fit the targets. Blocks."""
         new = {item.identity: item for item in items if item.identity not in self._items}
         self._items |= new
         open_new(new.values(), self._keys, self._tag, self._seen)
@@ -174,26 +181,26 @@ class SubmissionSet:
 
     @property
     def known(self) -> frozenset[Identity]:
-        """Every submission."""
+        """The identities of all submissions."""
         return frozenset(self._items)
 
     @property
     def usable(self) -> list[OpenedSubmission]:
-        """What can be used, in the service's order."""
+        """The submissions that can be used, in the service's order."""
         return [each for each in self._seen.values() if isinstance(each, OpenedSubmission)]
 
     @property
     def unreadable(self) -> tuple[UnreadableSubmission, ...]:
-        """What cannot: because it does not open, or does not answer what is taken of it."""
+        """The submissions that cannot be decrypted, or do not fit the targets."""
         return tuple(each for each in self._seen.values() if isinstance(each, UnreadableSubmission))
 
     def select(self, identities: Collection[Identity]) -> list[OpenedSubmission]:
-        """Those of these that can be used."""
+        """Return the usable ones of these submissions."""
         found = (self._seen[identity] for identity in identities)
         return [each for each in found if isinstance(each, OpenedSubmission)]
 
     def select_unusable(self, markers: Collection[str] = ()) -> list[Submission]:
-        """The ciphertext of what cannot be used; with `markers`, of those that these stand for."""
+        """Return the ciphertext of unusable submissions; with `markers`, of the submissions that these identify."""
         return [
             self._items[identity]
             for identity, each in self._seen.items()
@@ -202,18 +209,18 @@ class SubmissionSet:
 
 
 SubmissionsByIdentity = dict[Identity, OpenedSubmission | UnreadableSubmission]
-"""What became of each submission, by its identity: what was opened once is not opened again."""
+"""Each submission's outcome, by identity: nothing is decrypted twice."""
 
 
 def open_new(items: Iterable[Submission], keys: Sequence[OpeningKey], tag: str, seen: SubmissionsByIdentity) -> None:
-    """Open what is new. A submission that is there twice is one."""
+    """Decrypt new submissions. A repeated submission counts once."""
     for item in items:
         if item.identity not in seen:
             seen[item.identity] = open_submission(item, keys, tag)
 
 
 def open_submission(item: Submission, keys: Sequence[OpeningKey], tag: str) -> OpenedSubmission | UnreadableSubmission:
-    """One submission, by the first key that opens it."""
+    """Decrypt one submission with the first key that opens it."""
     reason = "it has no content"
     for each in keys if item.data else ():
         try:
@@ -233,7 +240,7 @@ def open_submission(item: Submission, keys: Sequence[OpeningKey], tag: str) -> O
 
 
 def _hide_field(field: fields.Field) -> fields.Field:
-    """The same, its value closed: no traceback's locals show it."""
+    """Return the field with its value in a Secret: no traceback shows it."""
     return fields.Field(
         field.key,
         as_secret(field.value),
@@ -246,11 +253,11 @@ def _hide_field(field: fields.Field) -> fields.Field:
 
 
 MAX_FILES: Final = 1000
-"""Fields of a submission that become files of a folder, at most."""
+"""Most fields of a submission that are stored as files of a folder."""
 
 
 def plan_writes(job: CollectJob, received: OpenedSubmission, folder: Path | None) -> list[SinkWrite]:
-    """What a submission puts where. Raises MisfitError where it does not answer what is taken of it; UsageError."""
+    """Plan the writes of a submission. Raises MisfitError if it does not fit a target; UsageError."""
     placeholders = {"submission": received.marker, "request": make_plain_name(job.short_code)}
     writes = []
     for target, mappings in job.mappings:
@@ -263,7 +270,7 @@ def plan_writes(job: CollectJob, received: OpenedSubmission, folder: Path | None
 
 
 def name_fields(fields: Sequence[Field], prompts: Sequence[Prompt] | None) -> list[str]:
-    """A name of ours for each field: the id of the prompt that it answers first, else its number."""
+    """Name each field by the id of its prompt, else by its number."""
     prompt_ids = {prompt.text: prompt.id for prompt in prompts or ()}
     return [prompt_ids.pop(field.key, f"field-{number}") for number, field in enumerate(fields, 1)]
 

@@ -1,4 +1,4 @@
-"""What to collect, which submissions to pick and where they go, checked before anything is asked. Pure."""
+"""The options of collecting, checked before anything is asked: which submissions to pick, and where to store them."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ if TYPE_CHECKING:
     from sealpipe.state.receipt import Receipt
 
 PICK_RULES = ("only", "newest", "oldest", "each")
-"""What `pick` may say; anything else is the short code of a submission, or its marker."""
+"""The words for `pick`; anything else is the short code of a submission, or its marker."""
 _SYNONYMS = {
     **dict.fromkeys(("last", "latest", "recent", "youngest"), "newest"),
     **dict.fromkeys(("first", "earliest"), "oldest"),
     **dict.fromkeys(("all", "every", "both"), "each"),
     **dict.fromkeys(("any", "one", "single"), "only"),
 }
-"""What people write for one of them."""
+"""Other words that people use for them."""
 _SIMILARITY = 0.75
-"""How much of a word is a slip of one of ours: of no word of more than ten letters, and codes have twelve."""
+"""How similar a mistyped word is to one of ours; none is longer than ten letters, and codes have twelve."""
 _SHOWN = 10
 _EARLIEST = datetime.min.replace(tzinfo=UTC)
 
 
 def pick(submissions: Sequence[OpenedSubmission], rule: str, short_code: str) -> list[OpenedSubmission]:
-    """Those that are taken; none where there is none. Raises TooManySubmissionsError."""
+    """Return the submissions that the rule picks; none if there is none. Raises TooManySubmissionsError."""
     if rule == "each":
         return list(submissions)
     if rule not in ("newest", "oldest"):
@@ -51,19 +51,19 @@ def pick(submissions: Sequence[OpenedSubmission], rule: str, short_code: str) ->
         return matching
     if not submissions:
         return []
-    # What carries no time is older than what does; else in the service's order.
+    # A submission without a time is the oldest; else in the service's order.
     ordered = sorted(enumerate(submissions), key=lambda each: (each[1].created_at or _EARLIEST, each[0]))
     return [ordered[-1 if rule == "newest" else 0][1]]
 
 
 def check_pick(rule: str) -> None:
-    """UsageError for what is a slip of one of the words, and would be waited for as the code of an answer."""
+    """Raise UsageError for a mistyped word, which would be taken for the code of a submission and waited for."""
     if rule in PICK_RULES:
         return
-    from difflib import get_close_matches  # a word of ours is the rule
+    from difflib import get_close_matches  # mistyped words are rare
 
     word = rule.lower()
-    # A code of letters alone that looks like a word of ours is still named by its marker, which has a dot.
+    # A code that looks like one of our words can still be named by its marker, which contains a dot.
     suggestion = _SYNONYMS.get(word) or next(iter(get_close_matches(word, PICK_RULES, 1, _SIMILARITY)), None)
     if suggestion and word.isascii() and word.isalpha():
         raise UsageError(
@@ -73,7 +73,7 @@ def check_pick(rule: str) -> None:
 
 
 def has_match(submissions: Sequence[OpenedSubmission], rule: str) -> bool:
-    """Whether there is anything to take, be it too much."""
+    """Return whether there is a submission to pick, even if there are too many."""
     return any(rule in PICK_RULES or rule in (each.short_code, each.marker) for each in submissions)
 
 
@@ -86,7 +86,7 @@ def _make_too_many_error(matching: Sequence[OpenedSubmission], count: int, short
 
 
 def make_no_match_error(submissions: Sequence[OpenedSubmission], rule: str, short_code: str) -> SubmissionNotFoundError:
-    """The error that a request has ended without a match, with what it has; `submissions` is not empty."""
+    """Make the error for a request that ended without a match; `submissions` is not empty."""
     return SubmissionNotFoundError(
         f"{short_code} has ended, and {describe_no_match(len(submissions), rule)}: "
         f"{_name_submissions(submissions)}; nothing was stored",
@@ -97,7 +97,7 @@ def make_no_match_error(submissions: Sequence[OpenedSubmission], rule: str, shor
 def _name_submissions(submissions: Sequence[OpenedSubmission]) -> str:
     shown = submissions[:_SHOWN]
     codes = [each.short_code for each in shown]
-    # Should one code ever stand for two, the marker tells them apart.
+    # If two submissions have one code, their markers differ.
     is_unique = [each.short_code is not None and codes.count(each.short_code) == 1 for each in shown]
     names = [
         escape_text(str(each.short_code), 60) if unique else each.marker
@@ -114,7 +114,7 @@ PLACEHOLDERS = ("submission", "request")
 
 @dataclass(frozen=True, slots=True)
 class CollectJob:
-    """One request: its short code, what its receipt tells where there is one, and what each target takes of it."""
+    """One request: its short code, its receipt if there is one, and the keys that each target takes."""
 
     short_code: str
     receipt: Receipt | None
@@ -122,7 +122,7 @@ class CollectJob:
 
     @property
     def prompts(self) -> tuple[Prompt, ...] | None:
-        """What was asked; None where nobody here knows."""
+        """The request's prompts; None if they are unknown."""
         return None if self.receipt is None else self.receipt.prompts
 
 
@@ -130,7 +130,7 @@ class CollectJob:
 class CollectOptions:
     """How to collect: the arguments of `Client.collect` and `collect_each`, and the options of `sealpipe collect`.
 
-    Checked when it is made, as far as that goes without a source, a sink or the service. Raises UsageError.
+    Checked when it is made, as far as possible without a source, a sink or the service. Raises UsageError.
     """
 
     key: KeyChoice = "credential"
@@ -146,14 +146,14 @@ class CollectOptions:
     folder: str | Path | None = None
     """The folder that receives each submission as a folder of files."""
     after: AfterCollect = "keep"
-    """What becomes of the request after everything is stored: keep it, or expire it."""
+    """What to do with the request after everything is stored: keep it, or expire it."""
     state: str | Path | None = None
     """The folder that keeps ciphertext and ledger; None: nothing is kept on disk."""
     on_progress: OnProgress | None = None
-    """What is called with a `Progress` now and then; what it raises ends the call."""
+    """A callback that gets a `Progress` now and then; what it raises ends the call."""
 
     jobs: tuple[CollectJob, ...] = field(init=False)
-    """What each request gives to each target."""
+    """The requests, each with its keys for each target."""
     seconds: float = field(init=False)
     """`wait` in seconds."""
     folder_path: Path | None = field(init=False)
@@ -205,7 +205,7 @@ class CollectOneOptions(CollectOptions):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class CollectEachOptions(CollectOptions):
-    """The arguments of `Client.collect_each`, and what `sealpipe collect` is given."""
+    """The arguments of `Client.collect_each`, and those of `sealpipe collect`."""
 
     requests: Sequence[str | Receipt]
     """The requests: each a short code, or a receipt."""
@@ -215,7 +215,7 @@ class CollectEachOptions(CollectOptions):
 
 
 def plan_sample_writes(job: CollectJob) -> list[SinkWrite]:
-    """What goes where, with places filled and without values: whether it can be is known before anything is asked."""
+    """Plan the writes of a request without values, to find mistakes before anything is asked."""
     placeholders = {"submission": "submission", "request": make_plain_name(job.short_code)}
     return merge_writes(
         SinkWrite(
@@ -235,7 +235,7 @@ def _plan_job(request: str | Receipt, targets: Sequence[SinkTarget]) -> CollectJ
 
 
 def _check_placeholders(target: SinkTarget, *, has_several_requests: bool, takes_each: bool) -> None:
-    """A place without `{submission}` takes exactly one: a second answer must not meet the first there."""
+    """Check that a target without `{submission}` gets exactly one: a second submission must not overwrite the first."""
     if takes_each and "submission" not in target.placeholders:
         raise UsageError(
             f"{target.text} accepts one submission, but --pick each can give several",

@@ -1,4 +1,4 @@
-"""Poll many requests at once, each with its own outcome: by turns, within the plan's rate, until time is out."""
+"""Poll several requests, each with its own outcome: in turn, within the plan's rate limit, until time is up."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from sealpipe.flows.store.write import describe_writes
 from sealpipe.plugin import OutgoingAction
 
 TRANSIENT: Final = (RateLimitError, RetriesExhaustedError, ConnectError)
-"""Errors that waiting outlives: 429, 5xx, lost connections. Nothing has changed."""
+"""Errors that may pass: 429, 5xx, lost connections. Nothing has changed."""
 
 
 FATAL: Final = (AuthenticationError, PermissionDeniedError)
-"""Errors that every other request would end with, too: nobody asks again."""
+"""Errors that every other request would get, too: polling ends."""
 
 
 def collect(
@@ -40,10 +40,11 @@ def collect(
     tick: float | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Flow[list[CollectResult]]:
-    """All of them, in their order. Only what concerns every one of them is raised, and what `on_progress` raises.
+    """Collect all requests, and return their results in order.
 
-    `dry_run`: submissions are opened; nothing is stored, expired, or told to observers. `tick` is how often
-    `on_progress` is told of the waiting, in seconds; None: at each look.
+    `dry_run`: submissions are decrypted, but nothing is stored, expired or reported to observers. `tick` is the
+    interval in seconds at which `on_progress` is called while waiting; None: at each poll. Raises only errors that
+    concern all requests, and what `on_progress` raises.
     """
     session.check_clear(options.pick, *(job.short_code for job in options.jobs))  # before results and files name them
     work = _collect(session, options, tick, clock, dry_run=dry_run)
@@ -54,10 +55,10 @@ def collect(
         for job in options.jobs:
             ending = outgoing.describe_ending(session, "expire", "request", job.short_code)
             yield from policy.check_policies(session, ending)
-    if dry_run:  # it changes nothing, and shows what a policy would say
+    if dry_run:  # it changes nothing, but policies are asked
         yield from policy.check_policies(session, action)
         return (yield from work)
-    return (yield from policy.run_under_policy(session, action, work, lambda _: None))  # each was told
+    return (yield from policy.run_under_policy(session, action, work, lambda _: None))  # each was reported
 
 
 def _collect(
@@ -85,7 +86,7 @@ def _collect(
 def _start_collectors(
     session: Session, options: CollectOptions, report: ProgressReporter, clock: Callable[[], float], *, dry_run: bool
 ) -> Flow[list[RequestCollector]]:
-    """One for each request, its keys in hand. What opens all of them is looked up once."""
+    """Make a collector for each request, with its keys. Keys shared by all are loaded once."""
     for job in options.jobs:
         yield from describe_writes(session, plan_sample_writes(job))
     collectors: list[RequestCollector] = []
@@ -120,7 +121,7 @@ def _poll(
     state_checked_at = -STATE_INTERVAL
 
     def wait_for_budget(polls: int, count: int) -> Flow[float]:
-        """Wait until so many looks may leave, while there is time; what is left of that."""
+        """Wait until the budget allows so many polls, and return the seconds that are left."""
         remaining = options.seconds - (clock() - started)
         if remaining > 0:
             yield from _wait(min(remaining, allowance.take(polls)), remaining, count, report, tick)
@@ -132,21 +133,19 @@ def _poll(
         state_checked_at = elapsed if check_state else state_checked_at
         yield from _poll_round(session, _select_open(collectors), wait_for_budget, report, check_state=check_state)
         remaining, open_collectors = options.seconds - (clock() - started), _select_open(collectors)
-        if (
-            not open_collectors or elapsed >= options.seconds
-        ):  # the last look at each comes when time is out, not before
+        if not open_collectors or elapsed >= options.seconds:  # the last poll of each comes when time is up, not before
             break
         count = len(open_collectors)
         delay = min(remaining, choose_interval(clock() - started, count))
         if allowance.predict_allowance(delay, count, remaining) < min(2 * count, BURST):
-            delay = remaining  # the last look is at each of them, and at its state: it comes in place of this one
+            delay = remaining  # the last poll of each, with its state, replaces this one
         yield from _wait(delay, remaining, count, report, tick)
     for collector in _select_open(collectors):
         yield from collector.give_up()
 
 
 def _select_open(collectors: Sequence[RequestCollector]) -> list[RequestCollector]:
-    """Those that are not over; what failed lately comes last, so that it keeps none of the others waiting for ever."""
+    """Return the collectors without a result; those that failed lately come last, so that no other waits for them."""
     return sorted(
         (collector for collector in collectors if collector.result is None), key=lambda collector: collector.failures
     )
@@ -160,7 +159,7 @@ def _poll_round(
     *,
     check_state: bool,
 ) -> Flow[None]:
-    """A look at each. Where the service cannot be asked and there is time, the others wait for the next round."""
+    """Poll each request once. If the service is unavailable and there is time, the others wait for the next round."""
     for number, collector in enumerate(collectors):
         remaining = yield from wait_for_budget(2 if check_state else 1, len(collectors) - number)
         try:
@@ -190,36 +189,36 @@ def _wait(delay: float, total: float, waiting: int, report: ProgressReporter, ti
 
 
 FIRST_INTERVAL: Final = 15.0
-"""Seconds between looks at first."""
+"""Seconds between polls at first."""
 LONGEST_INTERVAL: Final = 120.0
-"""Seconds between looks after a long time."""
+"""Seconds between polls after a long time."""
 STATE_INTERVAL: Final = 600.0
-"""Seconds between looks at whether a request still can be answered."""
+"""Seconds between checks of a request's state."""
 RATE: Final = 50.0 / 60.0
-"""Looks a second that all requests take together: half of what the smallest plan allows (specification: Limits)."""
+"""Polls a second for all requests together: half of what the smallest plan allows (specification: Limits)."""
 BURST: Final = 100.0
-"""Looks that may leave at once after a while without any: half of that plan's burst."""
+"""Polls that may be sent at once after a while without any: half of that plan's burst."""
 
 
 def choose_interval(elapsed: float, requests: int) -> float:
-    """Return seconds until the next poll of `requests` requests: a twentieth of those `elapsed`, within bounds."""
+    """Return the seconds until the next poll of so many requests: a twentieth of those elapsed, within bounds."""
     return max(min(LONGEST_INTERVAL, max(FIRST_INTERVAL, elapsed / 20)), requests / RATE)
 
 
 class RequestBudget:
-    """What all looks of a wait may take together, as a bucket: the service's own, at half its size and rate."""
+    """The rate of all polls together, as a token bucket: the service's own, at half its size and rate."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._left, self._at = BURST, clock()
 
     def predict_allowance(self, delay: float, polls: int, remaining: float) -> float:
-        """How many may leave at once after `remaining` seconds, if so many looks leave after `delay` of them."""
+        """Return how many polls may be sent at once after `remaining` seconds, if `polls` are sent after `delay`."""
         now = min(BURST, self._left + (self._clock() - self._at) * RATE)
         return min(BURST, min(BURST, now + delay * RATE) - polls + (remaining - delay) * RATE)
 
     def take(self, requests: int) -> float:
-        """Seconds until so many may leave. They count as gone."""
+        """Take so many polls out of the bucket, and return the seconds until they may be sent."""
         now = self._clock()
         self._left = min(BURST, self._left + (now - self._at) * RATE) - requests
         self._at = now

@@ -1,4 +1,4 @@
-"""Whom a share's link and passcode go to: `--send`, `--passcode-to`, `--param`, checked before anything is sent."""
+"""The recipients of a share's link and passcode (`--send`, `--passcode-to`, `--param`), checked before sending."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SEGMENT = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._~-]+", re.ASCII)
 
 
 class Recipient(NamedTuple):
-    """One of those who are sent something. `shown` is the target as it was asked for, its places not filled."""
+    """One recipient of the link or the passcode. `shown` is the target as given, its placeholders not filled."""
 
     content: Content
     channel: str
@@ -36,7 +36,7 @@ class Recipient(NamedTuple):
 
 
 class ChannelTarget(NamedTuple):
-    """A target that was asked for, and its text with places."""
+    """A target as given, and its text with placeholders."""
 
     content: Content
     target: Target
@@ -44,7 +44,7 @@ class ChannelTarget(NamedTuple):
 
 
 class DeliveryPlan(NamedTuple):
-    """What is to be sent where. `template` is the message's text, None for our own."""
+    """What to send where. `template` is the message's text; None for our own."""
 
     targets: tuple[ChannelTarget, ...]
     params: Mapping[str, Reference]
@@ -62,7 +62,7 @@ def plan_delivery(
     *,
     with_passcode: bool,
 ) -> DeliveryPlan:
-    """Check what was asked for, as far as that goes without a plugin. Raises UsageError."""
+    """Check a delivery as far as possible without a plugin. Raises UsageError."""
     targets = tuple(
         [_parse_channel("link", target) for target in send] + [_parse_channel("passcode", to) for to in passcode_to]
     )
@@ -81,9 +81,9 @@ def plan_delivery(
 def resolve_recipients(
     plan: DeliveryPlan, registry: Callable[[], Registry], cache: Cache
 ) -> Flow[tuple[Recipient, ...]]:
-    """Everybody, one by one, each checked by their channel. Nothing is sent.
+    """Resolve all recipients, each checked by its channel. Nothing is sent.
 
-    Raises UsageError, PluginError; each names the target as it was asked for.
+    Raises UsageError, PluginError; each names the target as given.
     """
     values: dict[str, str] = {}
     for name, ref in plan.params.items():
@@ -114,7 +114,7 @@ def _parse_params(params: Params, placeholders: set[str]) -> dict[str, Reference
 
 
 def _check_value(name: str, ref: Reference, value: str | None) -> str:
-    """What may be filled in: one line of printable text. The value is not shown: it may be anything."""
+    """Return a value for a placeholder: one line of printable text. An error does not show it."""
     if not value:
         raise UsageError(f"--param {name}: {ref} has no value", remedy="a recipient is not optional")
     if not value.isprintable():
@@ -142,7 +142,7 @@ def _check_targets(
             to = check_recipient(plugins, target.name, pattern.fill(values))
         except PluginError as error:
             raise name_target(error, target) from None
-        # By plugin, for two stores of one may have one recipient; and however that recipient is spelled.
+        # By plugin, because two stores of one plugin may reach one recipient, and in any spelling.
         key = info.name, to.strip().casefold()
         if key in recipients:
             raise _make_duplicate_error(recipients[key], content, target)
@@ -151,7 +151,7 @@ def _check_targets(
 
 
 def name_target(error: PluginError, target: object) -> PluginError:
-    """The error, with the target that it is about."""
+    """Add the target to an error about it."""
     error.locator = error.locator or str(target)
     if not error.message.startswith(f"{target}"):
         error.message = f"{target}: {error.message}"

@@ -1,4 +1,4 @@
-"""What a recipient is told: plain text around the link, or around the passcode. Pure."""
+"""Write the messages to recipients: plain text around the link, or around the passcode. Pure."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from sealpipe.reference.text import Template, parse_template
 from sealpipe.secret import Secret
 
 PLACEHOLDERS = ("link", "title", "expires", "views")
-"""What a template may hold; `{link}` exactly once."""
+"""The placeholders of a template, which contains `{link}` exactly once."""
 
 
 _CONTROL = re.compile(r"(?![\t\n]|\r\n)[\x00-\x1f\x7f-\x9f]")
 
 
 class MessageContext(NamedTuple):
-    """What a message tells of a share, beside its link. `views` and `expires_at` are None where there is no end.
+    """What a message says about a share, apart from its link. `views` and `expires_at` are None for no limit.
 
-    `expires_at` is None, too, where the service did not say: then `expiry_known` is False.
+    `expires_at` is None, too, if the service did not say: then `expiry_known` is False.
     """
 
     kind: str
@@ -36,7 +36,7 @@ class MessageContext(NamedTuple):
 
 
 def parse_message_template(text: str) -> Template:
-    """A text for the message with the link. UsageError for an unknown placeholder, or not exactly one `{link}`."""
+    """Parse the text of a link's message. UsageError for an unknown placeholder, or not exactly one `{link}`."""
     pattern = parse_template(text, "the message's text")
     counts = Counter(pattern.names)
     for name in counts:
@@ -57,7 +57,7 @@ def parse_message_template(text: str) -> Template:
 
 
 def build_link_message(link: Secret, about: MessageContext) -> Message:
-    """The message with the link."""
+    """Build the message with the link."""
     title = _to_line(about.title)
     if about.template is not None:
         values = {
@@ -80,7 +80,7 @@ def build_link_message(link: Secret, about: MessageContext) -> Message:
 
 
 def build_passcode_message(passcode: Secret, about: MessageContext) -> Message:
-    """The message with the passcode: it names the share, and says nothing of where it is."""
+    """Build the message with the passcode: it names the share, but not where it is."""
     title = _to_line(about.title)
     text = _PASSCODE_TEXT.format(named=f": {title}" if title else ".", passcode=passcode.reveal())
     return Message(
@@ -124,7 +124,7 @@ class _Wording(NamedTuple):
     subject: str
     text: str
     participle: str
-    """What can be done with the link."""
+    """What recipients can do with it."""
 
 
 _WORDINGS = {
@@ -153,10 +153,10 @@ def _make_subject(text: str, title: str) -> str:
 
 
 def _to_line(text: str | None) -> str:
-    """A title as one line that no mail header and no terminal trips over, and that leaves room for the link."""
+    """Return a title as one line that is safe in mail headers and terminals, cut to leave room for the link."""
     line = " ".join("".join(character if character.isprintable() else " " for character in text or "").split())
     return line if len(line) <= _MAX_LINE else f"{line[: _MAX_LINE - 3]}..."
 
 
 _MAX_LINE = 300
-"""Characters of a title: some systems cut a message off, or refuse it, where it is too long."""
+"""Characters of a title: some systems cut off or refuse a message that is too long."""

@@ -1,7 +1,7 @@
-"""Sending a share's link and passcode, once each (DESIGN 6.2).
+"""Send a share's link and passcode, each message once.
 
-A message is journalled `sending` before its channel is asked and `sent` after. One that is left at `sending` may
-have arrived: it is told, and repeated only where somebody says so. `failed` was certainly not taken.
+A message is journaled as `sending` before its channel is called, and as `sent` afterwards. A message left at `sending`
+may have arrived: that is reported, and it is sent again only on request. A `failed` message was certainly not sent.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ DeliveryState = Literal["pending", "sending", "sent", "failed"]
 
 
 class Deliverable(Protocol):
-    """What has a link to be sent: a share or a request."""
+    """A share or a request, whose link can be delivered."""
 
     kind: ClassVar[str]
 
     @property
     def link(self) -> Secret:
-        """What its recipients get."""
+        """The link that its recipients get."""
 
     short_code: str
     title: str | None
@@ -56,7 +56,7 @@ class Deliverable(Protocol):
 
 @dataclass(slots=True)
 class TrackedDelivery:
-    """One message and how far it is."""
+    """One message and its state."""
 
     recipient: Recipient
     state: DeliveryState = "pending"
@@ -64,7 +64,7 @@ class TrackedDelivery:
 
 @dataclass(slots=True)
 class Deliveries:
-    """The messages of a share."""
+    """The messages of a share or a request."""
 
     items: Sequence[TrackedDelivery]
     passcode: Secret | None = field(repr=False)
@@ -73,12 +73,12 @@ class Deliveries:
     template: str | None = field(default=None, repr=False)
 
     def sends(self, what: str) -> bool:
-        """Whether the link, or the passcode, goes to anybody."""
+        """Return whether the link, or the passcode, is sent to anybody."""
         return any(delivery.recipient.content == what for delivery in self.items)
 
 
 def restore_deliveries(meta: Mapping[str, Any], states: Mapping[int, DeliveryState]) -> Deliveries | None:
-    """The messages that an outbox entry's notes tell of; None for none."""
+    """Restore the messages from an outbox entry's notes; None if there are none."""
     recipients = [Recipient(*row) for row in meta.get("recipients", ())]
     items = [TrackedDelivery(each, states.get(number, "pending")) for number, each in enumerate(recipients)]
     if not items:
@@ -87,7 +87,10 @@ def restore_deliveries(meta: Mapping[str, Any], states: Mapping[int, DeliverySta
 
 
 def deliver(session: Session, share: Deliverable, *, resend: bool = False) -> Flow[None]:
-    """Send what is not sent yet; what failed does not stop the others. Raises DeliveryError where anything is left."""
+    """Send the messages that are not sent yet. A failure does not stop the others.
+
+    Raises DeliveryError if any message is left.
+    """
     if share.deliveries is None:
         return
     is_expired = share.expires_at is not None and share.expires_at <= datetime.now(UTC)
@@ -111,7 +114,7 @@ def deliver(session: Session, share: Deliverable, *, resend: bool = False) -> Fl
 
 
 def _deliver_one(session: Session, share: Deliverable, number: int, *, resend: bool) -> Flow[SealpipeError | None]:
-    assert share.deliveries is not None  # noqa: S101 - its caller looked
+    assert share.deliveries is not None  # noqa: S101 - its caller checked
     delivery = share.deliveries.items[number]
     try:
         if delivery.state == "sending" and not resend and not (yield Do(partial(_can_confirm, session, delivery))):
@@ -140,7 +143,7 @@ def _send(session: Session, share: Deliverable, number: int) -> None:
     assert share.deliveries is not None  # noqa: S101 - as above
     delivery = share.deliveries.items[number]
     registry, recipient = session.registry(), delivery.recipient
-    registry.channel(recipient.channel)  # what it lacks is told before the message counts as under way
+    registry.channel(recipient.channel)  # raises for missing settings before the message is noted
     _note_state(share, number, "sending")
     try:
         send_message(registry, recipient.channel, _build_message(share, recipient), recipient.to)
@@ -164,7 +167,7 @@ def _note_state(share: Deliverable, number: int, state: DeliveryState, *, is_req
     except StateError as error:
         if is_required:
             raise
-        # The worst that comes of it is a question: after a kill it counts as perhaps sent.
+        # No harm: after a kill, the message counts as possibly sent.
         share.warnings += (error.message,)
     share.deliveries.items[number].state = state
 
@@ -194,7 +197,7 @@ _SHARE_ANEW_REMEDY = "drop what is left with `sealpipe resume ID --discard`, and
 
 
 def _summarize_failures(share: Deliverable, failures: Sequence[tuple[TrackedDelivery, SealpipeError]]) -> DeliveryError:
-    """All that did not get out, each with its reason and its next step."""
+    """Return one error for all failed messages, each with its reason and its next step."""
     lines, is_unclear = [], False
     for delivery, error in failures:
         recipient = delivery.recipient

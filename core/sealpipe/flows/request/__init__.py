@@ -1,4 +1,7 @@
-"""What to ask for, and how, checked before anything is stored or sent. Pure."""
+"""The options of a request, checked before anything is stored or sent, and the key pair that submissions are sealed to.
+
+The seed of a new key pair is stored before the request is created.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ _DOMAIN: Final = re.compile(r"(?=.{1,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.
 class RequestOptions:
     """What to ask for, and how: the arguments of `Client.request` and the options of `sealpipe request`.
 
-    Checked when it is made, as far as that goes without a source, a sink or the service. Raises UsageError.
+    Checked when it is made, as far as possible without a source, a sink or the service. Raises UsageError.
     """
 
     prompts: Sequence[Prompt | str]
@@ -59,7 +62,7 @@ class RequestOptions:
     passcode: str | Secret | Reference | None = None
     """The form's passcode, or where it is read. It is sent to the service and encrypts nothing."""
     key: RequestKey | KeyPair = "credential"
-    """What submissions are sealed to: the credential's key, a new one, or a key pair of the caller's."""
+    """The key that submissions are sealed to: the credential's, a new one, or the caller's key pair."""
     seed_to: Reference | str | None = None
     """The sink that stores a new key's seed."""
     requires_login: bool | None = None
@@ -82,22 +85,22 @@ class RequestOptions:
     form: tuple[Prompt, ...] = field(init=False)
     """`prompts`, parsed."""
     heading: str = field(init=False)
-    """`title`, or what stands for it."""
+    """`title`, or the prompts."""
     code: Secret | Reference | None = field(init=False, default=None)
     """`passcode`, checked."""
     key_kind: RequestKey = field(init=False)
-    """Whose key `key` is."""
+    """Which kind of key `key` is."""
     key_pair: KeyPair | None = field(init=False)
-    """`key`, where it is one that the caller keeps."""
+    """`key`, if it is the caller's key pair."""
     seed_target: SinkTarget | None = field(init=False)
     """`seed_to`, parsed."""
     seed_key: str = field(init=False)
-    """The key that the seed is stored under; empty where the target holds one value."""
+    """The key that the seed is stored under; empty if the target holds one value."""
     delivery: DeliveryPlan | None = field(init=False)
-    """Who gets the link; None for nobody."""
+    """The recipients of the link; None if there are none."""
 
     def __post_init__(self) -> None:
-        """Check everything, as far as that goes without a source, a sink or the service."""
+        """Check everything, as far as possible without a source, a sink or the service."""
         form = check_prompts(
             [parse_prompt(each) if isinstance(each, str) else check_prompt(each) for each in self.prompts]
         )
@@ -127,7 +130,7 @@ class RequestOptions:
 
 
 def parse_domain(text: str) -> str:
-    """A domain that answers may come from, in lower case. Raises UsageError."""
+    """Return a domain that submitters may sign in with, in lower case. Raises UsageError."""
     name = text.lower()
     if not _DOMAIN.fullmatch(name):
         raise UsageError(f"{text[:60]!r} is not a domain", remedy="write it as example.com")
@@ -135,7 +138,7 @@ def parse_domain(text: str) -> str:
 
 
 def parse_address(text: str) -> str:
-    """An address, or a range of them, that answers may come from. Raises UsageError."""
+    """Return an address, or a range of addresses, that submissions may come from. Raises UsageError."""
     from ipaddress import ip_network  # most requests are restricted to none
 
     try:
@@ -163,7 +166,7 @@ def _parse_seed_target(kind: RequestKey, seed_to: Reference | str | None) -> Sin
 
 
 def _read_seed_key(target: SinkTarget) -> str:
-    """The KEY of `#KEY`; nothing without a selector."""
+    """Return the KEY of `#KEY`; empty without a selector."""
     if target.ref.selector is None:
         return ""
     found = [] if any(isinstance(item, Everything) for item in target.ref.selector) else map_keys(target, None)
@@ -173,14 +176,14 @@ def _read_seed_key(target: SinkTarget) -> str:
 
 
 class ChosenKey(NamedTuple):
-    """The key pair; and where the seed of a fresh one is read, as a reference, where it was put away."""
+    """A key pair, and the reference to its seed if that was stored."""
 
     pair: KeyPair
     seed: str | None = None
 
 
 def choose_key(options: RequestOptions, session: Session) -> Flow[ChosenKey]:
-    """The key pair of a request. Nothing is stored yet. Raises UsageError."""
+    """Choose the key pair of a request. Nothing is stored yet. Raises UsageError."""
     if options.key_pair is not None:
         return ChosenKey(options.key_pair)
     from sealpipe.wire import keys  # elliptic curves: not where a request is only ended
@@ -204,7 +207,7 @@ def choose_key(options: RequestOptions, session: Session) -> Flow[ChosenKey]:
 
 
 def store_seed(options: RequestOptions, session: Session, chosen: ChosenKey) -> Flow[ChosenKey]:
-    """Store the seed of a fresh key where the options say, and read it back. Raises PluginError, UsageError."""
+    """Store the seed of a new key in its target, and read it back. Raises PluginError, UsageError."""
     if options.seed_target is None:
         return chosen
     seed = Secret(encode_base64url(bytes(chosen.pair.seed)))
@@ -223,7 +226,7 @@ def store_seed(options: RequestOptions, session: Session, chosen: ChosenKey) -> 
 
 
 def _check_target(options: RequestOptions, session: Session) -> Flow[None]:
-    assert options.seed_target is not None  # noqa: S101 - its caller looked
+    assert options.seed_target is not None  # noqa: S101 - its caller checked
     write = _make_seed_write(options, Secret(""), "")
     if (yield Do(partial(is_write_only, session, write.ref))):
         raise UsageError(
@@ -234,14 +237,14 @@ def _check_target(options: RequestOptions, session: Session) -> Flow[None]:
 
 
 def _make_seed_write(options: RequestOptions, seed: Secret, marker: str) -> SinkWrite:
-    assert options.seed_target is not None  # noqa: S101 - its callers looked
+    assert options.seed_target is not None  # noqa: S101 - its callers checked
     return SinkWrite(
         options.seed_target.fill({}), (SinkField(options.seed_key, seed),), options.seed_target.mode, marker
     )
 
 
 def _make_source_reference(options: RequestOptions) -> Reference:
-    """The same place as a source names it."""
+    """Return the target as a reference that a source can read."""
     assert options.seed_target is not None  # noqa: S101 - as above
     ref, key = options.seed_target.fill({}), options.seed_key
     return Reference(ref.name, ref.body, ref.params, (Key(key),) if key else None)

@@ -1,4 +1,8 @@
-"""A request from its options to its collect link (DESIGN 6.3, rule C); publishing the link is the caller's."""
+"""A request from its options to its collect link. Publishing the link is left to the caller.
+
+The body is journaled before it is sent, and every try sends the same bytes. If the response is lost for good, the
+service's list shows whether a request with a fresh key exists: no other request has that key.
+"""
 
 from __future__ import annotations
 
@@ -40,15 +44,15 @@ if TYPE_CHECKING:
     from sealpipe.flows.deliver.send import Deliveries
 
 MAX_CANDIDATES: Final = 20
-"""How many requests are listed that may be the one whose answer was lost."""
+"""How many requests an error lists that may be the one whose response was lost."""
 
 
 @dataclass(slots=True)
 class SecureRequest(JournaledLink):
-    """A request that exists. The collect link holds no key: whoever has it can answer, and read nothing.
+    """A request that exists. The collect link holds no key: anyone with it can submit, and read nothing.
 
-    `public_key` is base64url of 65 bytes. `access_link` opens every submission, so it is a secret; it is there for
-    a fresh key only. `seed` is a reference to a fresh key's seed, where that was put away.
+    `public_key` is base64url of 65 bytes. `access_link` opens every submission, so it is a secret; only a fresh key has
+    one. `seed` is the reference to a fresh key's seed, if that was stored.
     """
 
     kind: ClassVar[str] = "request"
@@ -66,32 +70,32 @@ class SecureRequest(JournaledLink):
     warnings: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     deliveries: Deliveries | None = field(default=None, repr=False)
-    """What is to be sent, and how far that is; None for nothing."""
+    """The messages to send, with their states; None if there are none."""
     expiry_known: bool = True
-    """Whether the service said when it ends; where it did not, `expires_at` is None, too."""
+    """Whether the service said when the request expires; if not, `expires_at` is None, too."""
 
     @property
     def link(self) -> Secret:
-        """What its recipients are sent: the collect link."""
+        """The link that its recipients get: the collect link."""
         return Secret(self.collect_link)
 
     @property
     def receipt(self) -> Receipt:
-        """What collecting needs to know: nothing secret, and no link."""
+        """What collecting needs: nothing secret, and no link."""
         return Receipt(self.short_code, self.public_key, self.prompts, self.key, self.expires_at, self.title, self.seed)
 
 
 def request(
     session: Session, options: RequestOptions, outbox: Outbox | None = None, **notes: object
 ) -> Flow[SecureRequest]:
-    """The whole way to a collect link. With an outbox the entry is open until `delivered()`; `notes` go into it."""
+    """Create a request. With an outbox, the entry is open until `delivered()`; `notes` are added to it."""
     session.check_clear(options.heading, options.description, *(each.text for each in options.form))
     if session.policy_hooks:
         yield from policy.check_policies(session, (yield Do(partial(outgoing.describe_request, session, options))))
     cache: Cache = {}
     recipients: tuple[Recipient, ...] = ()
     if options.delivery is not None:
-        from sealpipe.flows.deliver import resolve_recipients  # most requests are sent nowhere
+        from sealpipe.flows.deliver import resolve_recipients  # most requests have no recipient
 
         recipients = yield from resolve_recipients(options.delivery, session.registry, cache)
     passcode: Secret | None = None
@@ -109,12 +113,12 @@ def request(
 
 
 def describe_outcome(request: SecureRequest) -> Mapping[str, object]:
-    """What observers are told of what was made."""
+    """Return what observers see of a created request."""
     return {"outcome": request.outcome, "short_code": request.short_code}
 
 
 class _PreparedRequest(NamedTuple):
-    """Options with everything that they name fetched and checked."""
+    """Options, with everything that they name fetched and checked."""
 
     options: RequestOptions
     key: ChosenKey
@@ -125,10 +129,10 @@ class _PreparedRequest(NamedTuple):
 
 
 def _store_and_post(session: Session, prepared: _PreparedRequest) -> Flow[SecureRequest]:
-    """The seed of a fresh key is in its place before anybody can answer."""
+    """Store the seed of a fresh key before anybody can submit, journal the request, and post it."""
     options, outbox = prepared.options, prepared.outbox
     if outbox is not None:
-        yield Do(outbox.prepare)  # where it cannot be written, no seed is stored for nothing
+        yield Do(outbox.prepare)  # before a seed is stored: this may fail
     chosen = yield from store_seed(options, session, prepared.key)
     try:
         body = _build_body(options, chosen, prepared.passcode)
@@ -158,7 +162,7 @@ def post(
     *,
     unclear: bool = False,
 ) -> Flow[SecureRequest]:
-    """Send the stored bytes until the outcome is known, and keep account of it. `unclear`: they were sent before."""
+    """Send the stored bytes until the outcome is known, and record it. `unclear`: they may have been sent before."""
     with keep_entry_on_error(entry), settle_entry(entry, unclear=unclear):
         key = decode_base64url(meta["public_key"])
         try:
@@ -178,15 +182,15 @@ def post(
 
 
 def resume(session: Session, entry: Entry) -> Flow[SecureRequest]:
-    """The request of an open entry: as it was answered before, else by sending the stored bytes once more."""
+    """Return the request of an open entry: as recorded, or by sending the stored bytes again."""
     if entry.response is not None:
         return build_request(entry.meta, entry.response, entry)
     return (yield from post(session, entry.meta, entry.body, entry, session.start_budget(), unclear=True))
 
 
 def _find_created(session: Session, meta: Mapping[str, Any], error: ServiceError) -> Flow[CreatedRequest]:
-    """Rule C: a fresh key is in no other request, so the list tells; the credential's is in every one of ours."""
-    from sealpipe.flows.lookup import PageWalk  # most answers arrive
+    """Find the request whose response was lost. A fresh key identifies it; the credential's key is in every request."""
+    from sealpipe.flows.lookup import PageWalk  # most responses arrive
 
     rows: list[RequestInfo] = []
     budget = session.start_budget()
@@ -224,7 +228,7 @@ def _build_body(options: RequestOptions, chosen: ChosenKey, passcode: Secret | N
 
 
 def _make_entry_meta(prepared: _PreparedRequest, chosen: ChosenKey, session: Session) -> dict[str, Any]:
-    """What the outbox holds beside the body: the seed is not among it."""
+    """Return the entry's notes, without the seed."""
     options = prepared.options
     return {
         "schema": 1,
@@ -261,7 +265,7 @@ def _note_response(entry: Entry, created: CreatedRequest) -> None:
 
 
 def build_request(meta: Mapping[str, Any], answer: Mapping[str, Any], entry: Entry | None) -> SecureRequest:
-    """The request that an answer tells of."""
+    """Build the request from an entry's notes and a recorded response."""
     code, ends = answer["short_code"], answer["expires_at"]
     return SecureRequest(
         link.collect_link(meta["link_base_url"], code),
@@ -281,10 +285,10 @@ def build_request(meta: Mapping[str, Any], answer: Mapping[str, Any], entry: Ent
 
 
 def _describe_remarks(meta: Mapping[str, Any]) -> tuple[str, ...]:
-    """What people are told of a request, whichever process finishes it."""
-    told = []
+    """Return the remarks about a request, the same in every process that finishes it."""
+    remarks = []
     if meta["passcode"]:
-        told.append("the passcode was sent to the service: it gates the form, and encrypts nothing")
+        remarks.append("the passcode was sent to the service: it gates the form, and encrypts nothing")
     if meta["seed"]:
-        told.append(f"the seed of its key is {meta['seed']}")
-    return tuple(told)
+        remarks.append(f"the seed of its key is {meta['seed']}")
+    return tuple(remarks)

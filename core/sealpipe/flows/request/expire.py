@@ -1,19 +1,19 @@
-"""Ending a request without ever destroying what was submitted to it (DESIGN 6.4, rule D).
+"""Expire a request without ever destroying what was submitted to it.
 
-At the service the same DELETE expires an active request and destroys an expired one, and none can be made to
-depend on the state it finds. What keeps a second one away:
+At the service, the same DELETE expires an active request and destroys an expired one, and it cannot be made
+conditional. These steps prevent a second one:
 
-    lock     one command at a time on a request
-    look     GET: over already, or over so soon that the DELETE might come too late: no DELETE
-    keep     the ciphertext of every submission; where that fails, no DELETE
-    look     again: keeping may have taken its time
-    note     in the record, safe on disk: a DELETE is about to be sent
-    DELETE   one, on a connection of its own; whatever comes back, no other
-    look     where what came back leaves doubt; only looks, from here on
-    keep     what was submitted in between
+    lock     one command at a time for a request
+    check    GET: if it has ended, or ends so soon that the DELETE might come too late: no DELETE
+    store    the ciphertext of every submission; if that fails: no DELETE
+    check    again: storing may have taken time
+    note     in the ledger, safe on disk: a DELETE is about to be sent
+    DELETE   once, on a connection of its own, and never again whatever the response
+    check    if the response leaves doubt; from here on only GET
+    store    what was submitted in between
 
-A record that tells of a DELETE whose outcome nobody learned (we were killed, or every look failed) keeps the next
-command from sending another, for `GRACE`: the first one might still arrive, and the two together would destroy.
+If a ledger has a DELETE without a known outcome (the process was killed, or every check failed), the next command sends
+no other one for `GRACE`: the first might still arrive, and the two together would destroy.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ from sealpipe.wire.encoding import encoded
 MARGIN = timedelta(seconds=120)
 """A request that ends sooner, by the service's clock, is left to end by itself."""
 LOCAL_CLOCK_MARGIN = timedelta(hours=1)
-"""The same where the service does not tell its clock: ours may be wrong by as much as clocks usually are."""
+"""The same by our own clock, which may be wrong, for a response without the service's time."""
 DELETE_DEADLINE = 60.0
-"""After the look that found it active, a DELETE leaves within this time or not at all; what is left of `MARGIN`
-is its time on the way."""
+"""Seconds after the check that found the request active in which a DELETE is sent, or not at all. The rest of `MARGIN`
+is for its way to the service."""
 GRACE = timedelta(hours=1)
-"""How long a DELETE may be under way. The longest that a kernel goes on sending what a closed connection left is
-about 15 minutes; nothing is lost by waiting for longer."""
+"""How long a DELETE may be under way. A kernel goes on sending what a closed connection left for at most about
+15 minutes; a longer wait loses nothing."""
 _LOCK_POLL_INTERVAL = 0.25
 
 Clock = Callable[[], datetime]
@@ -61,12 +61,12 @@ Outcome = Literal["expired", "already-expired", "expiring", "deleted"]
 
 @dataclass(frozen=True, slots=True)
 class EndedRequest:
-    """A request that is over.
+    """A request that has ended.
 
-    `outcome`: `expired` (now), `already-expired` (no DELETE was sent), `expiring` (it ends by itself at
-    `expires_at`, within two minutes; no DELETE was sent) or `deleted` (purged). `submissions` are all that there
-    are, as ciphertext; `late` of them came while it ended. `skipped` were not end-to-end encrypted: the service
-    does not hand them out. `kept_in` is the file that holds the ciphertext, None without a folder.
+    `outcome`: `expired` (now), `already-expired` (no DELETE was sent), `expiring` (it ends by itself at `expires_at`,
+    within two minutes; no DELETE was sent) or `deleted` (purged). `submissions` are all submissions, as ciphertext;
+    `late` of them came while it ended. `skipped` were not end-to-end encrypted: the service does not return them.
+    `kept_in` is the file with the ciphertext, None without a folder.
     """
 
     short_code: str
@@ -79,14 +79,14 @@ class EndedRequest:
 
 
 def get_utc_now() -> datetime:
-    """Our clock."""
+    """Return our clock's time."""
     return datetime.now(UTC)
 
 
 def expire_request(
     session: Session, short_code: str, keep: Path | None, now: Clock = get_utc_now
 ) -> Flow[EndedRequest]:
-    """End a request now, and keep what was submitted. See `Client.expire_request`."""
+    """Expire a request, and store what was submitted. See `Client.expire_request`."""
 
     def expire(record: Ledger) -> Flow[EndedRequest]:
         return RequestExpiry(session, short_code, record, now).run()
@@ -101,8 +101,8 @@ def end_under_policy(
     keep: Path | None,
     work: Callable[[Ledger], Flow[EndedRequest]],
 ) -> Flow[EndedRequest]:
-    """Ask the policies; then do the work on the request's record, locked and closed again."""
-    api.get(short_code)  # UsageError for what is no short code, before anybody is asked
+    """Ask the policies; then do the work on the request's ledger, which is locked for it."""
+    api.get(short_code)  # UsageError for an invalid short code, before policies are asked
     plan = outgoing.describe_ending(session, verb, "request", short_code)
     ending = _end_on_record(session, short_code, keep, work)
     return (yield from policy.run_under_policy(session, plan, ending, lambda ended: {"outcome": ended.outcome}))
@@ -119,8 +119,8 @@ def _end_on_record(
 
 
 def lock_record(session: Session, short_code: str, keep: Path | None) -> Flow[Ledger]:
-    """The request's record, once no other command has it. StateError where one has it for too long."""
-    api.get(short_code)  # UsageError for what is no short code, before there is a file for it
+    """Open the request's ledger when no other command has it locked. StateError if that takes too long."""
+    api.get(short_code)  # UsageError for an invalid short code, before there is a file for it
     session.check_clear(short_code)
     budget = session.start_budget()
     while True:
@@ -135,7 +135,7 @@ def lock_record(session: Session, short_code: str, keep: Path | None) -> Flow[Le
 
 
 class RequestExpiry:
-    """One command's work on one request. The record is the caller's to close."""
+    """One command's work on one request. The caller closes the ledger."""
 
     def __init__(self, session: Session, short_code: str, record: Ledger, now: Clock = get_utc_now) -> None:
         self._session = session
@@ -144,7 +144,7 @@ class RequestExpiry:
         self._now = now
 
     def run(self) -> Flow[EndedRequest]:
-        """From the first look to the last submission kept."""
+        """Check, store, expire, and store the late submissions."""
         budget = self._session.start_budget()
         info = yield from self._fetch_state(budget)
         earlier = yield from self._keep_submissions(budget)
@@ -183,7 +183,7 @@ class RequestExpiry:
             ) from None
 
     def _expires_soon(self, expires_at: datetime, answered_at: datetime | None) -> bool:
-        """Whether a DELETE might arrive when the request is over already: then it would destroy."""
+        """Return whether a DELETE might arrive after the request has ended: then it would destroy."""
         return (
             expires_at - self._now() <= LOCAL_CLOCK_MARGIN
             if answered_at is None
@@ -199,7 +199,7 @@ class RequestExpiry:
             return
         try:
             yield Do(partial(self._record.note_delete, PendingDelete(self._now(), answered_at)))
-        except BaseException:  # whoever goes away at this moment, by a signal or cancelled, sends nothing
+        except BaseException:  # a signal, or cancelled: no DELETE is sent
             with suppress(StateError):
                 self._record.settle("not sent")
             raise
@@ -223,11 +223,11 @@ class RequestExpiry:
             )
 
     def _settle(self, outcome: str) -> Flow[None]:
-        with suppress(StateError):  # then the note of a DELETE stays, and the next command looks for itself
+        with suppress(StateError):  # then the note of a DELETE stays, and the next command checks the state
             yield Do(partial(self._record.settle, outcome))
 
     def _find_outcome(self, error: ServiceError | None) -> Flow[None]:
-        """Only looks, until one finds it over; OutcomeUnknownError where none does."""
+        """Check until the request has ended, without another DELETE. Raises OutcomeUnknownError if it stays active."""
         budget = self._session.start_budget()
         detail = "it was still active"
         for tries in range(1, MAX_TRIES + 1):
@@ -266,7 +266,7 @@ class RequestExpiry:
         return outcome_error
 
     def _get_remaining_grace(self, pending: PendingDelete, answered_at: datetime | None) -> timedelta:
-        """What is left of the time in which an earlier DELETE may arrive: by one clock, the service's if it told."""
+        """Return how long an earlier DELETE may still arrive, by the service's clock if both responses give it."""
         if pending.answered_at is not None and answered_at is not None:
             return GRACE - (answered_at - pending.answered_at)
         return GRACE - (self._now() - pending.at)
@@ -278,7 +278,7 @@ class RequestExpiry:
     def _make_result(
         self, outcome: Outcome, submissions: Submissions, earlier: Submissions, expires_at: datetime | None = None
     ) -> EndedRequest:
-        # Both reads together: what the second leaves out, though the first had it, is not gone for the caller.
+        # Both reads together: the caller gets a submission that only the first read returned.
         items = {submission.identity: submission for submission in earlier.items}
         earlier_count = len(items)
         items |= {submission.identity: submission for submission in submissions.items}

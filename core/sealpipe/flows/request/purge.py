@@ -1,4 +1,4 @@
-"""Destroying a request and what was submitted to it: the verb that expiring never becomes (DESIGN 6.4)."""
+"""Delete a request and what was submitted to it. Expiring never does that."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sealpipe.wire.encoding import encoded
 def purge_request(
     session: Session, short_code: str, confirm: str, keep: Path | None, now: Clock = get_utc_now
 ) -> Flow[EndedRequest]:
-    """Expire the request by rule D if it is active, keep the ciphertext, and only then remove it for good."""
+    """Expire the request if it is active, store the ciphertext, and only then delete it for good."""
     if confirm != short_code:
         raise UsageError(
             f"purging deletes request {short_code} and its submissions for good, and was not confirmed",
@@ -35,7 +35,7 @@ def purge_request(
 
 
 def format_purge_command(short_code: str) -> str:
-    """What purges it, for a shell: one of the two words can mean this code alone (`flows.short_codes.confirm_code`)."""
+    """Return the shell command that purges the request; one of its words can mean only this code (`confirm_code`)."""
     return f"sealpipe requests purge --confirm {encoded(short_code)} -- {quote(short_code)}"
 
 
@@ -46,7 +46,7 @@ def _purge_expired(session: Session, short_code: str, now: Clock, record: Ledger
     except NotFoundError:
         if not before:
             raise
-        # "Not there" after a DELETE of an earlier purge that may have got through: that one did it.
+        # "Not there" after a DELETE of an earlier purge that may have arrived: that one deleted it.
         yield Do(record.note_purge_result)
         return EndedRequest(short_code, "deleted", (), kept_in=record.path)
     if ended.outcome == "expiring" and ended.expires_at is not None:
@@ -55,7 +55,7 @@ def _purge_expired(session: Session, short_code: str, now: Clock, record: Ledger
             remedy="run it again after that; nothing was changed",
         )
     yield Do(record.note_purge)
-    # It has expired and does not become active again: now a DELETE may be repeated, it ends in the same state.
+    # It has expired and does not become active again: from now on a DELETE can be repeated.
     operation = replace(api.delete(short_code), name="purge the request", resend=Resend.REPEATABLE)
     try:
         done = yield from call(operation, session.start_budget(), unclear=before)

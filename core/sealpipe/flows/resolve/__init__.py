@@ -1,4 +1,4 @@
-"""References to fields: each document is fetched once, source by source, then fields are selected from it."""
+"""Resolve references to fields: fetch each document once, source by source, then select fields from it."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from sealpipe.registry import Registry
 
 MAX_TRIES = 4
-"""How often a backend is asked that did not answer."""
+"""How often a backend that is unavailable is asked."""
 
 Cache = dict[Locator, Document | PluginError]
-"""What was fetched in one run, misses too. Handed from flow to flow, it keeps stdin from being read twice."""
+"""What one run has fetched, misses included. Flows pass it on, so that stdin is not read twice."""
 
 
 def resolve(
     specs: Sequence[FieldSpec | Field], registry: Callable[[], Registry], cache: Cache | None = None
 ) -> Flow[list[Field]]:
-    """The fields, in order; a Field stands as it is. `registry` is called only where there is a reference.
+    """Resolve references to fields, in order; a Field stays as it is. `registry` is called only for references.
 
     Raises ReferenceSyntaxError before anything is fetched, the first PluginError in the order of the specs, and
-    UsageError where optional fields fell away and none is left.
+    UsageError if all fields are optional and none has a value.
     """
     refs = [spec.ref for spec in specs if isinstance(spec, FieldSpec)]
     resolver = yield from _fetch(refs, registry, cache)
@@ -45,7 +45,7 @@ def resolve(
 
 
 def resolve_value(ref: Reference, registry: Callable[[], Registry], cache: Cache | None = None) -> Flow[Secret | None]:
-    """The one value of a reference, such as a passcode's; None where it is optional and missing."""
+    """Resolve a reference to one value, such as a passcode; None if it is optional and missing."""
     resolver = yield from _fetch([ref], registry, cache)
     return (yield from _one(resolver, ref))
 
@@ -53,8 +53,8 @@ def resolve_value(ref: Reference, registry: Callable[[], Registry], cache: Cache
 def resolve_secret(
     ref: Reference, what: str, registry: Callable[[], Registry], cache: Cache | None = None
 ) -> Flow[Secret | None]:
-    """The same of what has to be a secret, `what` in an error. UsageError where its source says that it is none."""
-    from sealpipe.flows import passcode  # most shares have no passcode
+    """Resolve a reference to a secret, called `what` in errors. UsageError if its source says that it is not secret."""
+    from sealpipe.flows import passcode  # most shares have none
 
     passcode.refuse_text(ref, what)
     resolver = yield from _fetch([ref], registry, cache)
@@ -79,13 +79,13 @@ def _one(resolver: _Resolver, ref: Reference) -> Flow[Secret | None]:
 
 
 def collect_remarks(cache: Cache) -> tuple[str, ...]:
-    """What the sources say of the documents that were fetched, each with its reference. Never a value."""
+    """Return what the sources say about the fetched documents, each with its reference. Never a value."""
     documents = [(locator, fetched) for locator, fetched in cache.items() if isinstance(fetched, Document)]
     return tuple(f"{locator}: {document.remark}" for locator, document in documents if document.remark)
 
 
 def find_earliest_expiry(cache: Cache) -> tuple[datetime, str] | None:
-    """The moment when the first of the documents is worth nothing any more, and its reference; None for never."""
+    """Return the time when the first document expires, and its reference; None if none expires."""
     expiries = [
         (document.expires_at, str(locator)) for locator, document in cache.items() if isinstance(document, Document)
     ]
@@ -93,15 +93,15 @@ def find_earliest_expiry(cache: Cache) -> tuple[datetime, str] | None:
 
 
 class _Resolver:
-    """What the references of one flow mean, and what came back for them."""
+    """The references of one flow, and what was fetched for them."""
 
     def __init__(self, cache: Cache) -> None:
         self.cache = cache
         self.locators: list[tuple[Locator, str]] = []
-        """One for each reference, in their order: what it means, and its document's own format."""
+        """For each reference, in order: its locator, and the format of its document."""
 
     def locate(self, refs: Sequence[Reference], registry: Registry) -> dict[str, list[Locator]]:
-        """The locators to fetch, each once, by source."""
+        """Return the locators to fetch, each once, by source."""
         wanted: dict[str, dict[Locator, None]] = {}
         mentions = MentionCounter(self.cache)
         for ref in refs:
@@ -114,7 +114,7 @@ class _Resolver:
         return {name: list(locators) for name, locators in wanted.items()}
 
     def select_fields(self, specs: Sequence[FieldSpec | Field]) -> list[Field]:
-        """All fields of all specs."""
+        """Return all fields of all specs."""
         located = iter(self.locators)
         return [
             field
@@ -139,7 +139,7 @@ def _fetch(refs: Sequence[Reference], registry: Callable[[], Registry], cache: C
     wanted: dict[str, list[Locator]] = yield Do(partial(resolver.locate, refs, plugins))
     interactive = {name: wanted.pop(name) for name in [*wanted] if ASKS in plugins.source_info(name).capabilities}
     if interactive:
-        # By themselves: no lease runs out, and no deadline ends, while somebody types; none is made where nobody can.
+        # First and alone: no lease or deadline expires while somebody types, and none starts if nobody can.
         typed_results: Cache = yield Do(partial(plugins.fetch, interactive))
         for result in typed_results.values():
             if isinstance(result, PluginError) and not isinstance(result, SecretNotFoundError):
@@ -158,7 +158,7 @@ def _fetch(refs: Sequence[Reference], registry: Callable[[], Registry], cache: C
 
 
 def _select_retryable(results: Cache) -> dict[str, list[Locator]]:
-    """What to ask once more, by source: only where a backend did not answer, or asked to come back."""
+    """Return what to fetch once more, by source: only where a backend was unavailable."""
     locators: dict[str, list[Locator]] = {}
     for locator, result in results.items():
         if isinstance(result, UnavailableError):
@@ -168,7 +168,7 @@ def _select_retryable(results: Cache) -> dict[str, list[Locator]]:
 
 def _choose_backoff(results: Cache, tries: int) -> float:
     requested = [result.retry_after for result in results.values() if isinstance(result, UnavailableError)]
-    seconds = [wait for wait in requested if isinstance(wait, int | float) and wait > 0]  # a plugin may say anything
+    seconds = [wait for wait in requested if isinstance(wait, int | float) and wait > 0]  # a plugin may give anything
     return max(Budget().draw_backoff(tries), min(MAX_BACKOFF, max(seconds, default=0.0)))
 
 
@@ -177,14 +177,14 @@ MappingPart = str | Everything
 
 
 class MentionCounter:
-    """Counts the mentions of one flow. What earlier flows of the run have fetched is `before`."""
+    """Counts the mentions of each document in one flow. `before` is what earlier flows of the run have fetched."""
 
     def __init__(self, before: Iterable[Locator]) -> None:
         self._earlier = [locator._replace(mention=0) for locator in before]
         self._parts_taken: dict[Locator, list[set[MappingPart]]] = {}
 
     def locate(self, locator: Locator, selector: tuple[Item, ...] | None) -> Locator:
-        """The document of the next mention: the first whose parts it takes are not taken yet, else a new one."""
+        """Return the document of the next mention: the first whose parts are still free, else a new one."""
         if locator.param("name") is not None:
             return locator
         parts: set[MappingPart] = {_ALL_PARTS} if selector is None else {_get_part(item) for item in selector}

@@ -18,9 +18,9 @@ _NULL: Final = "tag:yaml.org,2002:null"
 
 
 def parse_document(content: bytes | str, form: str, where: str) -> Any:
-    """The content of a document, which is UTF-8 text. Raises PluginError naming `where`, and the line where known."""
+    """Parse a document, which is UTF-8 text. Raises PluginError naming `where`, and the line if that is known."""
     data = content.encode("utf-8") if isinstance(content, str) else content
-    data = data.removeprefix(_BOM)  # a mark of the file, not of what is in it
+    data = data.removeprefix(_BOM)  # a mark of the file, not part of its content
     return {"json": _parse_json, "yaml": _parse_yaml, "dotenv": _parse_dotenv}[form](data, where)
 
 
@@ -44,9 +44,9 @@ def _parse_dotenv(data: bytes, where: str) -> dict[str, str]:
     for binding in parse_stream(io.StringIO(data.decode("utf-8"))):
         if binding.error:
             refuse_document(where, "dotenv", f"line {binding.original.line} is not NAME=VALUE")
-        # A name without = sets nothing. It is no key either: a line of a secret would pass for one.
+        # A name without = sets nothing. It is not a key either: it may be a line of a secret.
         if binding.key is not None and binding.value is not None:
-            values[binding.key] = binding.value  # the last one counts, as in a shell
+            values[binding.key] = binding.value  # the last one wins, as in a shell
     return values
 
 
@@ -80,7 +80,7 @@ class _NotAMapError(Exception):  # never leaves this module
 
 
 def _convert_yaml(node: Any, converted: dict[int, Any]) -> Any:
-    """A node as its value. Scalars keep their text (`0123`, `yes`); an alias is the same value, not a copy."""
+    """Convert a node to its value. Scalars keep their text (`0123`, `yes`); an alias is the same value, not a copy."""
     if node is None or node.tag == _NULL:
         return None
     if isinstance(node.value, str):

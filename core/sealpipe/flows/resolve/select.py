@@ -1,7 +1,8 @@
-"""From a document to the fields that a reference takes out of it. Pure.
+"""Select from a document the fields that a reference names, and decode their values. Pure.
 
-Errors name the reference and keys, never a value. What is missing or empty is SecretNotFoundError; a reference that
-does not fit its document is ReferenceValueError; a value that cannot be text, PluginError.
+Errors name the reference and keys, never a value. A missing or empty value is SecretNotFoundError; a reference that
+does not fit its document is ReferenceValueError; a value that cannot be text is PluginError. Bytes are kept exactly,
+and a value that needs no change is not copied: it may be megabytes.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _MAX_KEYS_SHOWN: Final = 20
 
 
 class _RawValue(NamedTuple):
-    """A value as the document has it, its label, what an error calls it, and the document's own key for it."""
+    """A value in a document, its label, its name in errors, and its key in the document."""
 
     label: str
     value: Any
@@ -35,10 +36,10 @@ class _RawValue(NamedTuple):
 
 
 def select(document: Document, ref: Reference, *, label: str | None = None, form: str = "") -> list[Field]:
-    """The fields, in the order of the selector. Empty where all of them are optional and missing.
+    """Return the fields in the order of the selector; none if all are optional and missing.
 
-    `form` is the source's format where the reference names none. `decode=` applies to the document where one of
-    these is read, else to each value; `trim=` applies to each value, last.
+    `form` is the source's format, for a reference that names none. `decode=` applies to the document if that is parsed,
+    else to each value; `trim=` applies to each value, last.
     """
     encoding = ref.param("decode")
     content: Any = document.content
@@ -79,7 +80,7 @@ def _parse(content: bytes | str, form: str, where: str) -> Any:
 
 
 def make_missing_error(ref: Reference, what: str, remedy: str = "") -> SecretNotFoundError:
-    """The error for something that is not there, with the way to leave it out."""
+    """Make the error for something missing, with the remedy that leaves the field out."""
     return SecretNotFoundError(what, locator=str(ref), remedy=remedy or "add ?optional=1 to leave the field out")
 
 
@@ -87,7 +88,7 @@ def _make_field(label: str, secret: Secret, value: bytes | str, ref: Reference, 
     kind = ref.param("type")
     if kind is None and not hidden:
         kind = "text"
-    if kind is None:  # said here: asking the field would copy a large value
+    if kind is None:  # decided here: the field would copy a large value
         has_newline = "\n" in value if isinstance(value, str) else b"\n" in value
         kind = "multiline" if has_newline else "password"
     field_value = secret if hidden else secret.reveal()
@@ -147,7 +148,7 @@ def _select_pointer(content: Any, item: Pointer, ref: Reference) -> Iterator[_Ra
 
 
 def _get_default_label(ref: Reference) -> str:
-    """The label that a reference gives by itself: the last part of its path, else its source's name."""
+    """Return the label of a reference without one: the last part of its path, else its source's name."""
     return ref.body.rstrip("/").rpartition("/")[2] or ref.name
 
 
@@ -160,7 +161,7 @@ def _format_item(ref: Reference, item: Item) -> str:
 
 
 def _list_keys(content: Mapping[str, Any]) -> str:
-    """What keys there are. They come from outside: nothing unprintable, and not without end."""
+    """List the keys for a remedy. They come from outside, so they are escaped and their number is limited."""
     names = [_quote_key(str(key)) for key in content]
     rest = f" and {len(names) - _MAX_KEYS_SHOWN} more" if len(names) > _MAX_KEYS_SHOWN else ""
     return f"its keys: {', '.join(names[:_MAX_KEYS_SHOWN])}{rest}" if names else "it has no keys"
@@ -176,10 +177,10 @@ def _refuse(what: str, remedy: str, ref: Reference) -> NoReturn:
 
 
 def to_scalar(value: Any, where: str) -> bytes | str:
-    """A value of a document as text or bytes; empty for a null.
+    """Return a document's value as text or bytes; empty for null.
 
-    Numbers and booleans are their JSON text, spelled as the document spelled them. A null holds nothing:
-    its text would pass for a password. Maps and lists are refused.
+    Numbers and booleans are their JSON text, as spelled in the document. Null is empty, because its text would pass for
+    a password. Maps and lists are refused.
     """
     if value is None:
         return b""
@@ -197,7 +198,7 @@ def to_scalar(value: Any, where: str) -> bytes | str:
 
 
 def decode_text(value: bytes | str, encoding: str, where: str) -> bytes:
-    """The bytes that base64, base64url or hex text stands for. White space between them is not counted."""
+    """Return the bytes of base64, base64url or hex text, white space in it ignored. Raises PluginError."""
     raw = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
     text = raw.translate(None, _WHITESPACE.encode()).decode("latin-1")  # never fails: the alphabet is checked below
     reason = ""
@@ -217,12 +218,12 @@ def decode_text(value: bytes | str, encoding: str, where: str) -> bytes:
 
 
 def trim(value: bytes | str) -> bytes | str:
-    """Without white space (ASCII) at both ends."""
+    """Remove white space (ASCII) at both ends."""
     return value.strip(_WHITESPACE) if isinstance(value, str) else value.strip(_WHITESPACE.encode())
 
 
 def is_utf8(value: bytes | str) -> bool:
-    """Whether it is text in UTF-8, found out slice by slice."""
+    """Return whether the value is UTF-8 text, checked slice by slice."""
     if isinstance(value, str):
         return jsontext.is_text(value)
     if value.isascii():
@@ -239,10 +240,10 @@ def is_utf8(value: bytes | str) -> bool:
 
 
 def to_secret(value: bytes | str, where: str) -> Secret:
-    """The value, closed. PluginError where it is not UTF-8: a share holds text."""
+    """Wrap the value in a Secret. PluginError if it is not UTF-8: a share holds text."""
     if is_utf8(value):
         return Secret(value)
-    # Never raised where the error of the decoder could be seen: that holds the value.
+    # Not raised while handling the decoder's error, which contains the value.
     if isinstance(value, bytes) and value[:2] in (b"\xff\xfe", b"\xfe\xff"):
         remedy = "it looks like UTF-16, as some Windows programs write: store it as UTF-8"
     else:

@@ -1,4 +1,4 @@
-"""What to share, and how, checked before anything is fetched or sent. Pure."""
+"""The options of a share, checked before anything is fetched or sent. Pure."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 Custody = Literal["auto", "require", "off"]
 
 
-@dataclass(frozen=True, repr=False, eq=False)  # neither is asked for, and making them would cost every start
+@dataclass(frozen=True, repr=False, eq=False)  # neither is used, and generating them would slow every start
 class ShareOptions:
     """What to share, and how: the arguments of `Client.share` and the options of `sealpipe share`.
 
-    Checked when it is made, as far as that goes without a source, a sink or the service. Raises UsageError.
+    Checked when it is made, as far as possible without a source, a sink or the service. Raises UsageError.
     """
 
     fields: Sequence[Field | FieldSpec | str]
@@ -73,12 +73,12 @@ class ShareOptions:
     code: Secret | Reference | None = field(init=False)
     """`passcode`, checked; a reference to a new one where it is to be generated."""
     delivery: DeliveryPlan | None = field(init=False)
-    """Who gets what; None for nobody."""
+    """The recipients of link and passcode; None if there are none."""
     targets: tuple[SinkTarget, ...] = field(init=False, default=())
-    """`also_to`, parsed: where fields are stored before the share is posted."""
+    """`also_to`, parsed."""
 
     def __post_init__(self) -> None:
-        """Check everything, as far as that goes without a source, a sink or the service."""
+        """Check everything, as far as possible without a source, a sink or the service."""
         if not self.fields:
             raise UsageError("there is nothing to share", remedy="name at least one field, such as -f env:DB_PASSWORD")
         set_checked(self, expires_at=resolve_expiry(self.expires_in, self.expires_at, "the share"))
@@ -100,7 +100,7 @@ class ShareOptions:
         specs = tuple(parse_field(each) if isinstance(each, str) else each for each in self.fields)
         set_checked(self, passcode=code, code=code, delivery=delivery, specs=specs)
         if self.also_to:
-            from sealpipe.flows.store import parse_targets  # most shares are stored nowhere
+            from sealpipe.flows.store import parse_targets  # most shares have no target
 
             set_checked(self, targets=tuple(parse_targets(self.also_to)))
 
@@ -110,13 +110,13 @@ class ShareOptions:
         from sealpipe.flows.passcode import make_generator_reference, parse_passcode  # most shares have none
 
         passcode = make_generator_reference(self.passcode) if self.passcode_generate else self.passcode
-        # With a name, a field may have the same value.
+        # A named generated value may be that of a field, too.
         known = self.passcode_to or (isinstance(passcode, Reference) and passcode.param("name") is not None)
         return parse_passcode(passcode or "", "" if known else "add --passcode-to CHANNEL")
 
 
 def _check_views(views: int, recipients: int) -> None:
-    """UsageError where the last of those who get the link would find it used up."""
+    """Raise UsageError if the last recipient would find the views used up."""
     if views < recipients:
         count = "once" if views == 1 else f"{views} times"
         raise UsageError(
@@ -126,13 +126,13 @@ def _check_views(views: int, recipients: int) -> None:
 
 
 def set_checked(options: object, **values: object) -> None:
-    """Set fields of frozen options to what their check made of them."""
+    """Set fields of frozen options to their checked values."""
     for name, value in values.items():
         object.__setattr__(options, name, value)
 
 
 def resolve_expiry(expires_in: timedelta | str | None, expires_at: datetime | None, option: str) -> datetime | None:
-    """When it is over: `expires_at` stands before `expires_in`; None for never. Raises UsageError."""
+    """Return the expiry: `expires_at`, else now plus `expires_in`; None for never. Raises UsageError."""
     now = datetime.now(UTC)
     if expires_at is None and expires_in is not None:
         try:
@@ -147,9 +147,9 @@ def resolve_expiry(expires_in: timedelta | str | None, expires_at: datetime | No
 
 
 def plan_optional_delivery(*arguments: Any, with_passcode: bool) -> DeliveryPlan | None:
-    """Whom it is sent to: `plan_delivery`'s arguments. None for nobody. Raises UsageError."""
+    """Plan a delivery, with the arguments of `plan_delivery`; None if there is no recipient. Raises UsageError."""
     if not any(arguments[:3]) and arguments[3] is None:
         return None
-    from sealpipe.flows.deliver import plan_delivery  # most shares are sent nowhere
+    from sealpipe.flows.deliver import plan_delivery  # most shares have no recipient
 
     return plan_delivery(*arguments, with_passcode=with_passcode)

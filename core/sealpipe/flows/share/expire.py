@@ -1,8 +1,8 @@
-"""Ending a share at once (specification: DELETE /v1/shares/{shortCode}), as often as anybody likes.
+"""Expire a share at once (specification: DELETE /v1/shares/{shortCode}). It can be repeated.
 
-A second DELETE answers 404/1, as for a code that never was. Only what proves that the share was this account's makes
-that a success: this machine's own note that it expired it, the share's metadata (they stay where it ended by time or
-views), or the service's list of what has ended. Without proof it is `NotFoundError`: a mistyped code is never a
+A second DELETE gets 404/1, as does a short code that never existed. It is a success only with proof that the share was
+this account's: this machine's note that it expired the share, the share's metadata (they stay if it ended by time or
+views), or the service's list of ended shares. Without proof it is a `NotFoundError`: a mistyped code is never a
 success.
 """
 
@@ -22,34 +22,34 @@ from sealpipe.wire.encoding import encoded
 from sealpipe.wire.link import called
 
 MAX_PAGES: Final = 5
-"""Pages of 100 of what has ended, the latest first, in which a share is looked for."""
+"""Pages of 100 ended shares, the latest first, in which a share is searched for."""
 
 
 @dataclass(frozen=True, slots=True)
 class EndedShare:
-    """A share that is over. `outcome`: `expired` (now), or `already-expired` (before this call)."""
+    """A share that has ended. `outcome` is `expired` (now) or `already-expired` (before this call)."""
 
     short_code: str
     outcome: Literal["expired", "already-expired"]
 
 
 def end_share(session: Session, short_code: str, budget: Budget | None = None) -> Flow[None]:
-    """The share's link stops working now. Repeated where an answer is lost: doing it twice ends the same.
+    """Expire a share. A lost response is no harm: the call is repeated, and a second DELETE changes nothing.
 
-    A part of something that policies were asked about already. Raises NotFoundError where there is no such share, or it
-    had ended before; OutcomeUnknownError where no try was settled.
+    It is part of work that policies have allowed. Raises NotFoundError if there is no such share or it had ended
+    before, OutcomeUnknownError if no try was settled.
     """
     try:
         yield from call(shares.expire(short_code), budget or session.start_budget())
     except OutcomeUnknownError as error:
-        # "Not there" after a try of ours that may have got through: that try did it (DESIGN 6.4).
+        # "Not there" after a try of ours that may have arrived: that try expired it.
         if (error.status, error.error_code) != (404, 1):
             error.remedy = f"run `sealpipe shares expire -- {encoded(short_code)}` again: repeating it does no harm"
             raise
 
 
 def expire_share(session: Session, short_code: str, keep: Path | None = None) -> Flow[EndedShare]:
-    """End a share now; one that had ended before is `already-expired`. See `Client.expire_share`."""
+    """Expire a share; one that had ended before is `already-expired`. See `Client.expire_share`."""
     called(short_code)
     plan = outgoing.describe_ending(session, "expire", "share", short_code)
     work = _expire_share(session, short_code, keep)
@@ -70,13 +70,13 @@ def _expire_share(session: Session, short_code: str, keep: Path | None) -> Flow[
     if keep is not None:
         from sealpipe import state
 
-        with suppress(StateError):  # it has ended, whatever becomes of the note
+        with suppress(StateError):  # it has ended, with or without the note
             yield Do(partial(state.note_expired, keep, session.base_url, short_code))
     return EndedShare(short_code, "expired")
 
 
 def _was_ours(session: Session, short_code: str, keep: Path | None, budget: Budget) -> Flow[bool]:
-    """Whether anything proves that there was such a share on this account. What cannot be asked proves nothing."""
+    """Return whether anything proves that this account had such a share. A failed call proves nothing."""
     if keep is not None:
         from sealpipe import state
 

@@ -1,4 +1,8 @@
-"""A share from plan to link: plan, resolve, seal, post; publishing is the caller's (DESIGN sections 1 and 6.1)."""
+"""A share from its options to its link: plan, resolve, seal, post. Publishing the link is left to the caller.
+
+The body is journaled before it is sent, and every try sends the same bytes under the same key, so that a kill or a lost
+response neither loses the share nor makes a second one.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +45,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Share(JournaledLink):
-    """A share that exists, and the only place its link exists. The link is a secret: it opens the share."""
+    """A share that exists, and the only copy of its link. The link is a secret: it opens the share."""
 
     kind: ClassVar[str] = "share"
 
@@ -54,13 +58,13 @@ class Share(JournaledLink):
     warnings: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     deliveries: Deliveries | None = field(default=None, repr=False)
-    """What is to be sent, and how far that is; None for nothing."""
+    """The messages to send, with their states; None if there are none."""
     expiry_known: bool = True
-    """Whether the service said when it ends; where it did not, `expires_at` is None, too."""
+    """Whether the service said when the share expires; if not, `expires_at` is None, too."""
 
 
 def share(session: Session, options: ShareOptions, outbox: Outbox | None = None, **notes: object) -> Flow[Share]:
-    """The whole way to a link. With an outbox the entry is open until `delivered()`; `notes` go into it."""
+    """Create a share. With an outbox, the entry is open until `delivered()`; `notes` are added to it."""
     session.check_clear(options.title, options.description)
     if session.policy_hooks:
         yield from policy.check_policies(session, (yield Do(partial(outgoing.describe_share, session, options))))
@@ -76,7 +80,7 @@ def share(session: Session, options: ShareOptions, outbox: Outbox | None = None,
 
 
 def plan_dry_run(session: Session, options: ShareOptions) -> Flow[SealedShare]:
-    """Everything but storing and sending: policies are asked, too. What `share --dry-run` tells of."""
+    """Do everything but store and send, policies included, for `share --dry-run`."""
     if session.policy_hooks:
         yield from policy.check_policies(session, (yield Do(partial(outgoing.describe_share, session, options))))
     sealed = yield from seal_share(options, session)
@@ -88,14 +92,14 @@ def plan_dry_run(session: Session, options: ShareOptions) -> Flow[SealedShare]:
 
 
 def describe_outcome(share: Share) -> Mapping[str, object]:
-    """What observers are told of what was made."""
+    """Return what observers see of a created share."""
     return {"outcome": share.outcome, "short_code": share.short_code}
 
 
 def _store_and_post(
     session: Session, meta: Mapping[str, Any], sealed: SealedShare, outbox: Outbox | None
 ) -> Flow[Share]:
-    """Journal it, store what is to be stored before anybody gets a link, and post it."""
+    """Journal the share, write its targets before anybody gets a link, and post it."""
     entry: Entry | None = None
     if outbox is not None:
         entry = yield Do(partial(outbox.add, meta, sealed.body))
@@ -107,7 +111,7 @@ def _store_and_post(
             try:
                 posting.stored = yield from store.write_all(session, store.mark_writes(sealed.writes, meta), entry)
             except StateError:
-                raise  # it is stored, and only the note of it is missing: `resume` shares it
+                raise  # the fields are stored, and only the note of it is missing: `resume` shares them
             except (PluginError, UsageError):
                 discard_entry(entry)
                 raise
@@ -116,19 +120,19 @@ def _store_and_post(
 
 @dataclass(slots=True, eq=False)
 class Posting:
-    """A sealed share on its way, kept in the outbox or not. `key` is its idempotency key."""
+    """A sealed share on its way, with or without an outbox entry. `key` is its idempotency key."""
 
     meta: Mapping[str, Any] = field(repr=False)
     body: bytes | bytearray = field(repr=False)
     key: str
     entry: Entry | None = None
     stored: tuple[str, ...] = ()
-    """Where its fields were stored before."""
+    """Where its fields were stored, in words."""
     warnings: list[str] = field(default_factory=list)
 
 
 def post(session: Session, posting: Posting, *, unclear: bool = False) -> Flow[Share]:
-    """Send the stored bytes until the outcome is known, and keep account of it. `unclear`: they were sent before."""
+    """Send the stored bytes until the outcome is known, and record it. `unclear`: they may have been sent before."""
     entry, meta = posting.entry, posting.meta
     with keep_entry_on_error(entry), _note_stored(posting.stored):
         with settle_entry(entry, unclear=unclear):
@@ -153,7 +157,7 @@ def post(session: Session, posting: Posting, *, unclear: bool = False) -> Flow[S
 
 @contextmanager
 def _note_stored(stored: Sequence[str]) -> Iterator[None]:
-    """Let an error of this block tell where fields were stored before it."""
+    """Add to an error of this block where fields were stored before it."""
     try:
         yield
     except SealpipeError as error:
@@ -163,10 +167,10 @@ def _note_stored(stored: Sequence[str]) -> Iterator[None]:
 
 
 def warn_of_custody(custody: str | None, short_code: str) -> tuple[str, ...]:
-    """What is to be said where the service could not keep the owner's copy of the key (specification: custody)."""
+    """Return a warning if the service could not keep the owner's copy of the key (specification: custody)."""
     if custody != "failed":
         return ()
-    from sealpipe.wire.encoding import encoded  # most custody works
+    from sealpipe.wire.encoding import encoded  # custody seldom fails
 
     warning = (
         "custody failed: the service could not keep the owner's copy of the key, so the owner cannot read this share "
@@ -177,12 +181,12 @@ def warn_of_custody(custody: str | None, short_code: str) -> tuple[str, ...]:
 
 
 def build_link(meta: Mapping[str, Any], short_code: str) -> Secret:
-    """The link of a share whose short code is known."""
+    """Build the link of a share whose short code is known."""
     return Secret(link.share_link(meta["link_base_url"], short_code, link.decode_fragment(meta["fragment"].reveal())))
 
 
 def _create(posting: Posting, budget: Budget, *, unclear: bool) -> Flow[CreatedShare]:
-    """Send; and once more, as a new share, where the key turns out to have custody none (DESIGN 6.1)."""
+    """Send; and once more, as a new share without a wrap, if the credential turns out to have no custody level."""
     try:
         return (yield from call(shares.create(posting.body, posting.key), budget, unclear=unclear))
     except InvalidRequestError as error:
@@ -201,12 +205,12 @@ def _create(posting: Posting, budget: Budget, *, unclear: bool) -> Flow[CreatedS
 
 
 def _expire_without_custody(session: Session, created: CreatedShare) -> Flow[None]:
-    from sealpipe.flows.share.expire import end_share  # most have the custody that they require
+    from sealpipe.flows.share.expire import end_share  # custody seldom fails
 
     try:
         yield from end_share(session, created.short_code)
     except NotFoundError:
-        pass  # an earlier try to take it back got through
+        pass  # an earlier try to expire it arrived
     except ServiceError as error:
         outcome_error = OutcomeUnknownError(
             f"the share {created.short_code} lacks the required custody: {error.message}"
@@ -233,14 +237,14 @@ def _note_response(posting: Posting, created: CreatedShare) -> None:
     try:
         posting.entry.note_response(response)
     except StateError as error:
-        # The share is there and its link is in hand. Without the note, `resume` replays the create: no harm.
+        # The share exists and its link is known. Without the note, `resume` replays the create: no harm.
         posting.warnings.append(error.message)
 
 
 def _make_entry_meta(
     sealed: SealedShare, options: ShareOptions, session: Session, notes: Mapping[str, object]
 ) -> dict[str, Any]:
-    """What the outbox holds beside the body (DESIGN 6.1); the journal is sealed, so secrets may stand here."""
+    """Return the entry's notes; the journal is sealed, so they may contain secrets."""
     return {
         "schema": 1,
         "kind": "share",

@@ -1,4 +1,4 @@
-"""From a plan to the bytes to post: fetch what it names, bound its expiry, and seal it once."""
+"""Seal a share: fetch what its options name, limit its expiry, and encrypt it once into the bytes to post."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SealedShare:
-    """A share as it will be posted: the exact body, where its wrap begins, and the key for the link."""
+    """A share ready to post: the exact body, where its wrap begins, and the content key for the link."""
 
     body: bytearray = field(repr=False)
     wrap_at: int | None
     fragment: Secret
     passcode: Secret | None
     labels: tuple[tuple[str, str], ...]
-    """Each field's label and type, for who wants to tell what was sealed."""
+    """Each field's label and type."""
     recipients: tuple[Recipient, ...] = ()
-    """Whom link and passcode go to; as text each is `channel:to`."""
+    """The recipients of link and passcode; as text, each is `channel:to`."""
     expires_at: datetime | None = None
-    """When it ends: as planned, or earlier, with what is in it. None: never."""
+    """When it expires: as planned, or earlier, with a value that expires. None: never."""
     writes: tuple[SinkWrite, ...] = field(default=(), repr=False)
-    """What is to be stored, too, before it is posted."""
+    """What to write into sinks before it is posted."""
     planned_writes: tuple[str, ...] = ()
-    """What is to be stored where, in the sinks' words."""
+    """The same as text, in the sinks' words."""
     remarks: tuple[str, ...] = ()
-    """What sources say of their documents, such as the entropy of a new password; never a value."""
+    """What sources say about their documents, such as the entropy of a new password; never a value."""
 
 
 def seal_share(options: ShareOptions, session: Session) -> Flow[SealedShare]:
-    """Fetch what the options name, and seal it. Everything but sending."""
+    """Fetch what the options name, and seal it. Nothing is stored or sent."""
     if options.custody == "require" and session.credential.custody_secret is None:
         raise UsageError(
             "custody is required and the credential has no custody secret",
@@ -56,20 +56,20 @@ def seal_share(options: ShareOptions, session: Session) -> Flow[SealedShare]:
         )
     typed: tuple[str, ...] = ()
     if any(isinstance(spec, FieldSpec) and spec.ref.name == "text" for spec in options.specs):
-        from sealpipe.flows.passcode import warn_of_text  # most shares hold no text:
+        from sealpipe.flows.passcode import warn_of_text  # most shares contain no text:
 
         typed = tuple(warn_of_text(options.specs))
     cache: Cache = {}
     recipients: tuple[Recipient, ...] = ()
     if options.delivery is not None:
-        from sealpipe.flows.deliver import resolve_recipients  # most shares are sent nowhere
+        from sealpipe.flows.deliver import resolve_recipients  # most shares have no recipient
 
-        # First of all: a wrong recipient must not cost a secret that is made by being read.
+        # Before all else: a wrong recipient must not cost a secret that is created by reading it.
         recipients = yield from resolve_recipients(options.delivery, session.registry, cache)
     writes: tuple[SinkWrite, ...] = ()
     write_notes: tuple[str, ...] = ()
     if options.targets:
-        from sealpipe.flows.share import store  # most shares are stored nowhere
+        from sealpipe.flows.share import store  # most shares have no target
 
         yield from store.check_targets(session, options.targets)
     fields = yield from resolve(options.specs, session.registry, cache)
@@ -124,20 +124,20 @@ def _wrap(content_key: bytes, session: Session) -> str | None:
     custody_secret = session.credential.custody_secret
     if custody_secret is None:
         return None
-    from sealpipe.wire import keys, sealed_box  # elliptic curves: only for who has custody
+    from sealpipe.wire import keys, sealed_box  # elliptic curves: only with custody
 
     tag = session.credential.tag
     return sealed_box.seal(keys.from_custody_secret(custody_secret.reveal(), tag=tag).public_key, content_key, tag=tag)
 
 
 SHORTEST_LIFETIME: Final = timedelta(minutes=1)
-"""What is over sooner is not worth a link."""
+"""A share that would expire sooner is refused."""
 
 
 def bound_expiry(expires_at: datetime | None, cache: Cache) -> tuple[datetime | None, tuple[str, ...]]:
-    """The expiry, no later than that of any document, and what to tell people where that changed it.
+    """Return the expiry, no later than that of any document, and a remark if that changed it.
 
-    Raises PluginError where less than a minute would be left.
+    Raises PluginError if less than a minute would be left.
     """
     earliest = find_earliest_expiry(cache)
     if earliest is None:

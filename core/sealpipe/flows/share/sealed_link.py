@@ -1,12 +1,13 @@
-"""A share's link as ciphertext, for whoever has the credential: it may stand where a link may not (DESIGN 6.7).
+"""Seal a share's link for everybody who has the credential, so that it may appear where a link may not.
 
     sealed link  = "sealpipe-link." base64url(short code) "." base64url(kind, salt (16), iv (12), ciphertext, tag)
     key          = HKDF(custody secret, salt, "sealpipe-sealed-link", 32)
     kind         = one byte: 0 unbound, 1 bound to a text
     associated   = kind, the short code's length (4 bytes, big-endian), the short code, the text it is bound to
 
-So one share's sealed link never passes for another's, and a bound one opens only for who names the same text, such as
-the run that made it. Symmetric, under the custody secret: by the custody *public* key anybody could forge one.
+So one share's sealed link never passes for another's, and a bound one opens only with the same text, such as the name
+of the run that made it. It is symmetric, under the custody secret: with the custody *public* key, anybody could forge
+one.
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ def seal(
     salt: bytes | None = None,
     iv: bytes | None = None,
 ) -> str:
-    """The sealed link, one line of `A-Z a-z 0-9 _ - .`. `salt` (16 bytes) and `iv` (12) are for vectors only.
+    """Return the sealed link, one line of `A-Z a-z 0-9 _ - .`. `salt` (16 bytes) and `iv` (12) are for vectors only.
 
-    Raises UsageError where the credential has no custody secret, or `bind` is empty.
+    Raises UsageError if the credential has no custody secret, or `bind` is empty.
     """
     code, kind = read_short_code.encode(), _choose_kind(bind)
     salt, iv = salt or os.urandom(tokens.SALT_SIZE), iv or os.urandom(tokens.IV_SIZE)
@@ -50,15 +51,15 @@ def seal(
 
 
 def read_short_code(text: str) -> str:
-    """The short code that a sealed link says it is of: true only once it opens. Raises UsageError."""
+    """Return the short code that a sealed link claims, which is proven only when it opens. Raises UsageError."""
     return _split(text)[0].decode()
 
 
 def unseal(text: str, *credentials: Credential, bind: str | None = None) -> Secret:
-    """The link, by the first credential that opens it.
+    """Open a sealed link with the first credential that can.
 
-    Raises UsageError for what is no sealed link, and where it is bound and `bind` is None; EnvelopeError (13) where
-    it is bound to nothing or to another text, and where no credential opens it.
+    Raises UsageError if the text is not a sealed link, or it is bound and `bind` is None; EnvelopeError (exit code 13)
+    if it is not bound, or bound to another text, and if no credential opens it.
     """
     code, data = _split(text)
     kind = data[:1]
@@ -90,7 +91,7 @@ def unseal(text: str, *credentials: Credential, bind: str | None = None) -> Secr
 
 
 def check_custody(credential: Credential) -> None:
-    """UsageError where nothing could be sealed: known before anything is sent."""
+    """Raise UsageError if the credential cannot seal links, before anything is sent."""
     if credential.custody_secret is None:
         raise UsageError(
             "sealing a link needs the credential's custody secret, which is missing",
@@ -99,7 +100,7 @@ def check_custody(credential: Credential) -> None:
 
 
 def _split(text: str) -> tuple[bytes, bytes]:
-    """Short code and sealed data, of the form that they must have. Raises UsageError."""
+    """Split a sealed link into short code and sealed data. Raises UsageError."""
     prefix, *parts = text.strip().split(".")
     if prefix == PREFIX and len(parts) == 2:
         try:

@@ -1,4 +1,4 @@
-"""`share --also-to`: what a share holds, stored before it is posted, so that a new secret reaches store and person."""
+"""`share --also-to`: store a share's fields before it is posted, so that a new secret reaches both store and person."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from sealpipe.wire import envelope, fields, jsontext, link
 
 
 def check_targets(session: Session, targets: Sequence[SinkTarget]) -> Flow[None]:
-    """Whether each is one that its sink can mean, before anything is fetched. Raises PluginError, UsageError."""
+    """Check that each target is valid for its sink, before anything is fetched. Raises PluginError, UsageError."""
     yield from describe_writes(session, [SinkWrite(target.fill({}), (), target.mode, "") for target in targets])
 
 
 def plan_writes(targets: Sequence[SinkTarget], share_fields: Sequence[fields.Field]) -> tuple[SinkWrite, ...]:
-    """What goes where, of a share's fields; nothing marks it yet. Raises UsageError, ReferenceValueError."""
+    """Plan the writes of a share's fields, without a marker yet. Raises UsageError, ReferenceValueError."""
     writes = []
     for target in targets:
         try:
@@ -48,7 +48,7 @@ def plan_writes(targets: Sequence[SinkTarget], share_fields: Sequence[fields.Fie
 
 
 def describe_plan(session: Session, writes: Sequence[SinkWrite]) -> Flow[tuple[str, ...]]:
-    """What would be done with them, in their sinks' words, with the keys."""
+    """Describe the writes in their sinks' words, with the keys."""
     words = yield from describe_writes(session, writes)
     keys = [", ".join(escape_name(key) for key in write.keys if key) for write in writes]
     return tuple(
@@ -58,7 +58,7 @@ def describe_plan(session: Session, writes: Sequence[SinkWrite]) -> Flow[tuple[s
 
 
 def write_all(session: Session, writes: Sequence[SinkWrite], entry: Entry | None) -> Flow[tuple[str, ...]]:
-    """Put all of them; where they are now, for people. What is noted in the entry is not stored again."""
+    """Do all writes, and return where the fields are stored. A write that is noted in the entry is not repeated."""
     report: list[str] = []
     try:
         for write in writes:
@@ -73,9 +73,9 @@ def write_all(session: Session, writes: Sequence[SinkWrite], entry: Entry | None
 
 
 def write_from_entry(session: Session, entry: Entry, *, resend: bool = False) -> Flow[tuple[str, ...]]:
-    """Store what an entry's share holds, where a kill came before: the values are in its own envelope.
+    """Store the fields of an entry's share after a kill: the values are in its own envelope.
 
-    What may be in a place that nobody can read back is stored again only with `resend`. Raises UnknownOutcomeError.
+    A write that may be in a sink that cannot be read back is repeated only with `resend`. Raises UnknownOutcomeError.
     """
     share_fields: list[fields.Field] = yield Do(partial(_open_body, entry.meta, entry.body))
     writes = mark_writes(plan_writes(parse_targets(entry.meta["also_to"]), share_fields), entry.meta)
@@ -93,12 +93,12 @@ def write_from_entry(session: Session, entry: Entry, *, resend: bool = False) ->
 
 
 def mark_writes(writes: Sequence[SinkWrite], meta: Mapping[str, Any]) -> list[SinkWrite]:
-    """The writes under the mark of their share: what a place has of it already is known by that."""
+    """Return the writes with their share's marker, by which a sink recognizes what is stored already."""
     return [write._replace(marker=meta["idempotency_key"]) for write in writes]
 
 
 def _list_labels(target: SinkTarget, share_fields: Sequence[fields.Field]) -> Iterable[Prompt]:
-    """The fields by their labels, and for an optional target what it names beside: that may have fallen away."""
+    """Return the fields by label; for an optional target also the keys it names, whose fields may be missing."""
     labels = [field.key for field in share_fields]
     if target.ref.flag("optional"):
         labels += [item.name for item in target.ref.selector or () if isinstance(item, Key)]

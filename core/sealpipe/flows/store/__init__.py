@@ -1,7 +1,7 @@
-"""Where a result goes: `vault:secret/vendor/{submission}#password=Staging password` (DESIGN section 4). Pure.
+"""Parse targets, such as `vault:secret/vendor/{submission}#password=Staging password`. Pure.
 
-A target has the form of a reference. Left of `=` is the key to write, right of it the answer to a prompt, by its id
-or its text. What is submitted chooses neither: a place in the body is filled with what is one plain name.
+A target has the form of a reference. In its selector, the key to write is left of `=`, and a prompt's id or text is
+right of it. Submitted text chooses neither: a placeholder in the body is filled with one plain name.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PLAIN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 
 
 class SinkTarget(NamedTuple):
-    """One target, checked as far as that goes without its sink. `text` is it as it was given."""
+    """One target, checked as far as possible without its sink. `text` is its text as given."""
 
     ref: Reference
     body: Template
@@ -31,19 +31,19 @@ class SinkTarget(NamedTuple):
 
     @property
     def placeholders(self) -> Collection[str]:
-        """What its body has a place for: `submission`, `request`."""
+        """The placeholders in its body: `submission`, `request`."""
         return set(self.body.names)
 
     def fill(self, values: Mapping[str, str]) -> Reference:
-        """The reference for the sink: its places filled, the core's own parameters and the selector taken off."""
+        """Return the reference for the sink: placeholders filled, without selector and the core's own parameters."""
         sink_params = tuple(pair for pair in self.ref.params if pair[0] not in TARGET_PARAMETERS)
         return Reference(self.ref.name, self.body.fill(values), sink_params)
 
 
 class KeyMapping(NamedTuple):
-    """One value of a target: the key to write it under, and the label of the field that it is the value of.
+    """One value of a target: the key to write, and the label of the field that holds the value.
 
-    `label` None is the one field that there is; `display_name` is what a message calls it.
+    `label` None means the only field; `display_name` is its name in messages.
     """
 
     key: str
@@ -54,7 +54,10 @@ class KeyMapping(NamedTuple):
 def parse_targets(
     texts: Iterable[str | Reference], mode: Mode = "create", placeholders: Collection[str] = ()
 ) -> list[SinkTarget]:
-    """All targets. `mode` is for those that name none; `placeholders` may stand in their bodies. Raises UsageError."""
+    """Parse targets. Raises UsageError.
+
+    `mode` is for targets that name none; `placeholders` are those that their bodies may contain.
+    """
     default = _parse_mode(mode, "the default")
     return [_parse_target(parse(text) if isinstance(text, str) else text, default, placeholders) for text in texts]
 
@@ -85,7 +88,7 @@ def _parse_mode(name: str | None, location: str) -> Mode:
 
 
 class SourceWords(NamedTuple):
-    """What targets take from, in a message's words."""
+    """The words that messages use for what a target takes values from."""
 
     container: str
     part: str
@@ -98,7 +101,7 @@ SHARE: Final = SourceWords("share", "field", "the field", "the share has the fie
 
 
 def map_keys(target: SinkTarget, prompts: Sequence[Prompt] | None, source: SourceWords = REQUEST) -> list[KeyMapping]:
-    """What a target takes. `prompts` None: nobody knows what was asked. Raises UsageError."""
+    """Map a target's keys to prompts. With `prompts` None, the prompts are unknown. Raises UsageError."""
     selector = target.ref.selector
     if selector is None:
         if prompts is not None and len(prompts) > 1:
@@ -151,14 +154,15 @@ def _describe_prompt(prompt: Prompt) -> str:
 
 
 def escape_name(name: str, limit: int = 60) -> str:
-    """A name for a message: a share's labels may be anybody's keys. Control characters escaped, and cut."""
+    """Escape a name for a message: others may have chosen it. Control characters are escaped, and it is cut."""
     return "".join(character if character.isprintable() else repr(character)[1:-1] for character in name[:limit])
 
 
 def make_plain_name(code: str | None, ciphertext: str = "") -> str:
-    """A code from outside as one plain name, the same on every machine: at most 80 of A-Z a-z 0-9 . _ -.
+    """Return a plain name for a foreign code, the same on every machine: at most 80 of A-Z a-z 0-9 . _ -.
 
-    With `ciphertext`, two that have one code are told apart. A code that is no plain name gives way to its digest.
+    With `ciphertext`, two submissions with one code get different names. A code that is not plain is replaced by its
+    digest.
     """
     digest = sha256(f"{code}\n{ciphertext}".encode("utf-8", "surrogatepass")).hexdigest()
     if code is None or not _PLAIN.fullmatch(code):

@@ -1,6 +1,6 @@
-"""What goes into sinks: the values that a target takes out of fields, each place written once, with retries.
+"""Write fields into sinks: select a target's values, and write each target once, with retries.
 
-The fields may be a stranger's: what of them does not fit is a `MisfitError`, whose text holds our names only.
+The fields may come from a stranger: a value that does not fit is a `MisfitError`, whose text contains our names only.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from sealpipe.wire.fields import Field, revealed
 
 
 class WriteLog(Protocol):
-    """Knows, from run to run, how far a submission is in places that cannot be read back."""
+    """Records, from run to run, the state of a submission's writes to sinks that cannot be read back."""
 
     def write_state(self, marker: str, target: str) -> str:
-        """`storing`, `stored`; empty for not begun."""
+        """Return `storing` or `stored`; empty if not begun."""
 
     def note_write(self, marker: str, target: str, state: str) -> None:
-        """How far it is from now on. Raises StateError."""
+        """Record the state of a write. Raises StateError."""
 
 
 class SinkWrite(NamedTuple):
-    """What goes to one place, for one submission. `marker` stands for that submission."""
+    """The fields to write to one target, for one submission, which `marker` identifies."""
 
     ref: Reference
     fields: tuple[SinkField, ...]
@@ -41,17 +41,17 @@ class SinkWrite(NamedTuple):
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The keys that are written."""
+        """The keys to write."""
         return tuple(field.key for field in self.fields)
 
     @property
     def target(self) -> str:
-        """What a ledger calls it."""
+        """The target's name in a ledger."""
         return f"{self.ref}#{','.join(self.keys)}"
 
 
 def merge_writes(writes: Iterable[SinkWrite]) -> list[SinkWrite]:
-    """One write for each place and submission. UsageError where two write one key, or in two modes."""
+    """Merge writes of one submission to one target. UsageError if two write the same key, or in different modes."""
     writes_by_target: dict[tuple[str, str], SinkWrite] = {}
     for write in writes:
         target = str(write.ref), write.marker
@@ -66,15 +66,15 @@ def merge_writes(writes: Iterable[SinkWrite]) -> list[SinkWrite]:
 
 
 def describe_writes(session: Session, writes: Sequence[SinkWrite]) -> Flow[list[str]]:
-    """What would be done with each, in its sink's words. Nothing is asked. Raises PluginError, UsageError."""
+    """Describe what each write would do, in its sink's words; no backend is asked. Raises PluginError, UsageError."""
     descriptions: list[str] = (yield Do(partial(_describe_all, session, writes))) if writes else []
     return descriptions
 
 
 def write_to_sink(session: Session, write: SinkWrite, ledger: WriteLog | None = None) -> Flow[WriteResult]:
-    """Store a write, and have it confirmed. Raises PluginError, UsageError.
+    """Write to a sink, which confirms it. Raises PluginError, UsageError.
 
-    `ledger` is the ledger: it alone knows whether a sink that cannot read back has taken it before.
+    Only `ledger` knows whether a sink that cannot be read back has stored the fields before.
     """
     budget = session.start_budget()
     for tries in range(1, MAX_TRIES + 1):
@@ -91,12 +91,12 @@ def write_to_sink(session: Session, write: SinkWrite, ledger: WriteLog | None = 
 
 
 def locate_sink(session: Session, ref: Reference) -> Locator:
-    """The place that a reference names for its sink. Blocks. Raises ReferenceSyntaxError."""
+    """Return the locator of a sink's reference. Blocks. Raises ReferenceSyntaxError."""
     return session.registry().locate(ref, "sink")
 
 
 def is_write_only(session: Session, ref: Reference) -> bool:
-    """Whether the sink cannot read back what it stored. Blocks. Raises ReferenceSyntaxError."""
+    """Return whether the sink cannot read back what it stored. Blocks. Raises ReferenceSyntaxError."""
     return BLIND in session.registry().sink_info(ref.name).capabilities
 
 
@@ -111,7 +111,7 @@ def _write_once(session: Session, write: SinkWrite, ledger: WriteLog | None) -> 
     from sealpipe.registry.calls import write_fields
 
     registry, locator = session.registry(), locate_sink(session, write.ref)
-    registry.sink(write.ref.name)  # what it lacks is told before anything counts as under way
+    registry.sink(write.ref.name)  # raises for missing settings before the write is noted
     is_write_only_sink = ledger is not None and is_write_only(session, write.ref)
     if not is_write_only_sink or ledger is None:
         return write_fields(registry, write.ref.name, locator, write.fields, write.mode, write.marker)
@@ -136,13 +136,13 @@ def _write_once(session: Session, write: SinkWrite, ledger: WriteLog | None) -> 
 
 
 class MisfitError(Exception):
-    """What was submitted does not answer what a target takes. The text says how, and never shows any of it."""
+    """The submission does not fit a target. The text says why, and shows nothing of it."""
 
 
 def select_values(
     target: SinkTarget, mappings: Sequence[KeyMapping], fields: Sequence[Field], source: SourceWords = REQUEST
 ) -> list[SinkField]:
-    """The values that go there; optional ones that are missing or empty are left out. Raises MisfitError."""
+    """Select a target's values; optional ones that are missing or empty are left out. Raises MisfitError."""
     selected: list[SinkField] = []
     for mapping in mappings:
         value = _select_value(target, mapping, fields, source)
@@ -180,7 +180,7 @@ def _select_value(
 
 
 def _find_values(mapping: KeyMapping, fields: Sequence[Field]) -> list[str]:
-    """The values that a pick may mean; one that is there twice, alike, is one."""
+    """Return the values that a mapping may mean; equal values count once."""
     if mapping.label is None:
         if len(fields) != 1:
             raise MisfitError(f"it has {len(fields)} fields, but the target accepts one")
