@@ -38,6 +38,7 @@ def share(ctx: click.Context, /, **values: Any) -> None:
     """
     from sealpipe.cli import deliver, disclosure
     from sealpipe.client_base import Driver
+    from sealpipe.flows.share import ShareOptions
     from sealpipe.flows.share import post as sharing
 
     if ctx.get_parameter_source("bind") is ParameterSource.COMMANDLINE and not values["seal_link"]:
