@@ -45,8 +45,8 @@ def request(**values: Any) -> None:
     """
     from sealpipe.cli import deliver, disclosure
     from sealpipe.client import Client
-    from sealpipe.flows.request import create as requesting
     from sealpipe.flows.request import RequestOptions
+    from sealpipe.flows.request import create as requesting
 
     to = deliver.check_targets(None, values["receipt"])
     asked = RequestOptions(**call_arguments("request", RequestOptions, values))
