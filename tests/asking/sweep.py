@@ -11,7 +11,7 @@ from sealpipe.wire import keys
 from sealpipe.wire.encoding import decode_base64url, encode_base64url
 from sealpipe_rehearsal.running_service import RunningService
 from support.job import Job
-from support.straced import HASH_SEED, Point, killing, only, points, tracing
+from support.strace import HASH_SEED, Point, killing, only, points, tracing
 from support.terminal import Done
 
 MATTER = (

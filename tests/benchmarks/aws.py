@@ -13,7 +13,7 @@ from table import Row
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
-from plugins.aws.moto import ENVIRON, REGION, Moto, moto
+from support.aws import ENVIRON, REGION, Moto, moto
 
 COUNT, SHORT_COUNT = 200, 5
 

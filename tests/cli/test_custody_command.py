@@ -6,10 +6,10 @@ import hashlib
 
 import pytest
 
-from leaks.needles import Detector
 from sealpipe.wire import keys
 from sealpipe.wire.encoding import decode_base64url
 from sealpipe_rehearsal.running_service import RunningService
+from support.leaks import Detector
 from support.terminal import Terminal
 
 

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 import trustme
 
-from leaks.needles import Detector
 from sealpipe_rehearsal.running_service import RunningService
 from support import faulty
 from support.faulty import Exchange, Fault, Faulty
+from support.leaks import Detector
 from support.terminal import Done, Terminal, addresses
 from support.wires import LOOPBACK, Proxy, tls
 

@@ -13,14 +13,14 @@ from pathlib import Path
 from collecting.hostile_expected import Batch
 from collecting.hostile_output import keeps_to_itself
 from collecting.hostile_world import World
-from plugins.aws.moto import moto
-from plugins.k8s.cluster import Cluster, emulator
 from sealpipe.errors import UnsupportedError
 from sealpipe.flows.collect.options import CollectEachOptions
 from support import places
+from support.aws import moto
 from support.fake_github import FakeGitHub
 from support.fake_gitlab import FakeGitLab
 from support.hostile import PASSWORD, USER, Hostile, Row
+from support.kubernetes import Cluster, emulator
 from support.openbao import dev_server
 from support.secret_service import secret_service
 

@@ -23,7 +23,7 @@ from support.faulty import Exchange, Fault, Faulty
 from support.job import Job, ended
 from support.places import Place, Values
 from support.storing import MARK, Asked, Given, another_machine, asked_at_once
-from support.straced import HASH_SEED, Point, killing, only, points, tracing
+from support.strace import HASH_SEED, Point, killing, only, points, tracing
 from support.terminal import Done
 
 MATTER = (

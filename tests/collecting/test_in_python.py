@@ -16,15 +16,15 @@ from typing import Any
 import pytest
 
 from collecting.submitter import ask, values
-from leaks.exposing import shown
 from sealpipe import AsyncClient, Client, Secret, StateError, UsageError
 from sealpipe.errors import NotConfiguredError, WriteConflictError
 from sealpipe.flows.collect import Progress
 from sealpipe.flows.session import Session
 from sealpipe.registry import Registry
 from sealpipe.registry.catalog import BUILT_IN
-from support.gate import Gate
+from support.drawer import Gate
 from support.job import Caller, Job, client_of
+from support.leaks import shown
 
 TARGET = "gate:place#staging_password"
 PATIENCE = 20
@@ -35,7 +35,7 @@ def gated(job: Job, tmp_path: Path) -> Iterator[Session]:
     """A session whose sink waits for us."""
     Gate.shut()
     environ = {**os.environ, "DRAWER": str(tmp_path)}
-    built_in = (*BUILT_IN, "support.gate")
+    built_in = (*BUILT_IN, "support.drawer")
     with client_of(job) as client:
         yield dataclasses.replace(client.session, registry=lambda: Registry(environ=environ, built_in=built_in))
     Gate.opened.set()

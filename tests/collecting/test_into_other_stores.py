@@ -5,8 +5,20 @@ from __future__ import annotations
 import pytest
 
 from support.job import Job
-from support.place_fixtures import NAMES, Into, bao, cluster, group, hub, into, keyring_session, lab, one_moto
-from support.storing import asked, asked_at_once
+from support.storing import (
+    NAMES,
+    Into,
+    asked,
+    asked_at_once,
+    bao,
+    cluster,
+    group,
+    hub,
+    into,
+    keyring_session,
+    lab,
+    one_moto,
+)
 
 __all__ = ["bao", "cluster", "group", "hub", "into", "keyring_session", "lab", "one_moto"]
 

@@ -6,12 +6,10 @@ import secrets
 
 import pytest
 
-from plugins.vault.seen import Front, cut
 from support.job import Job
-from support.openbao import Bao
-from support.place_fixtures import Into, bao, group, into, vault
+from support.openbao import Bao, Front, cut
 from support.places import InVault
-from support.storing import Asked, Given, asked, asked_at_once
+from support.storing import Asked, Given, Into, asked, asked_at_once, bao, group, into, vault
 
 __all__ = ["bao", "group", "into", "vault"]
 

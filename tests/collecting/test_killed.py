@@ -18,10 +18,9 @@ from support.fake_github import FakeGitHub
 from support.fake_web import drop_after
 from support.job import Caller, Job
 from support.openbao import Bao
-from support.place_fixtures import bao, group, hub
 from support.places import InDotenv, InFile, InGitHub, InVault
-from support.storing import Asked, another_machine, asked_at_once
-from support.straced import failing, only
+from support.storing import Asked, another_machine, asked_at_once, bao, group, hub
+from support.strace import failing, only
 from support.sweep import spread
 
 __all__ = ["bao", "group", "hub"]

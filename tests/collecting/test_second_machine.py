@@ -11,9 +11,24 @@ import pytest
 from sealpipe_rehearsal.running_service import RunningService
 from support.faulty import Exchange, Faulty
 from support.job import Job, ended
-from support.place_fixtures import NAMES, Into, bao, cluster, group, hub, into, keyring_session, lab, one_moto, vault
 from support.places import InGitHub, InVault, Place
-from support.storing import MARK, Asked, another_machine, asked_at_once
+from support.storing import (
+    MARK,
+    NAMES,
+    Asked,
+    Into,
+    another_machine,
+    asked_at_once,
+    bao,
+    cluster,
+    group,
+    hub,
+    into,
+    keyring_session,
+    lab,
+    one_moto,
+    vault,
+)
 from support.terminal import Done
 
 __all__ = ["bao", "cluster", "group", "hub", "into", "keyring_session", "lab", "one_moto", "vault"]

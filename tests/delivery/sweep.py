@@ -9,7 +9,7 @@ from pathlib import Path
 from sealpipe_rehearsal.running_service import RunningService
 from support.job import Job
 from support.receiver import Receiver
-from support.straced import HASH_SEED, Point, killing, only, points, tracing
+from support.strace import HASH_SEED, Point, killing, only, points, tracing
 
 MATTER = (
     "write", "fsync", "ftruncate", "linkat", "unlink", "connect", "sendto", "recvfrom", "exit_group",

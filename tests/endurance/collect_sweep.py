@@ -28,12 +28,12 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from collecting.sweep import MATTER, Killed, Makes, Step, Sweep
-from plugins.aws.moto import moto
-from plugins.k8s.cluster import Cluster, emulator
 from sealpipe_rehearsal.server import start
 from support import places
+from support.aws import moto
 from support.fake_github import FakeGitHub
 from support.fake_gitlab import FakeGitLab
+from support.kubernetes import Cluster, emulator
 from support.openbao import dev_server
 from support.secret_service import secret_service
 

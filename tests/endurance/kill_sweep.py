@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from sealpipe_rehearsal.server import start
 from storing.rotating import Rotating
 from support.job import Job
-from support.straced import Point, only
+from support.strace import Point, only
 from support.sweep import MATTER, Killed, Sweep
 
 

@@ -14,7 +14,7 @@ from sealpipe_rehearsal.server import start
 from support.faulty import Fault, Faulty, reset_after, unauthorized
 from support.front import Front
 from support.job import Job
-from support.straced import Point
+from support.strace import Point
 from support.sweep import LINK_FILE, Sweep
 
 Lost = Callable[..., tuple[Job, Faulty]]

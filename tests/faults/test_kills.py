@@ -19,7 +19,7 @@ from support import faulty
 from support.faulty import Faulty, envelope
 from support.front import same_bytes
 from support.job import Job, ended, full_pipe
-from support.straced import HASH_SEED, Point, first, killing, only
+from support.strace import HASH_SEED, Point, first, killing, only
 from support.sweep import LINK_FILE, MATTER, Sweep, spread
 
 SIGNALS = {signal.SIGTERM: 143, signal.SIGINT: 130, signal.SIGKILL: -9}

@@ -20,11 +20,11 @@ from typing import NamedTuple
 
 import pytest
 
-from leaks.needles import Detector, Found
-from leaks.watching import Watched, watch
 from sealpipe.wire import keys
 from sealpipe_rehearsal.running_service import RunningService
 from support.faulty import Fault, Faulty, echoes, holds, holds_before, passes, reset_after, says
+from support.leaks import Detector, Found
+from support.strace import Watched, watch
 from support.terminal import ABROAD, SEALPIPE, Terminal
 
 FIELDS = ["-f", "Password=env:CANARY_ENV", "-f", "file:secret.pem", "-f", "dotenv:prod.env#TOKEN", "-f", "Piped=stdin:"]

@@ -16,10 +16,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from leaks.exposing import exposed, shown
-from leaks.needles import Detector, Found
 from leaks.test_a_share_leaks_nothing import Canaries, canary
-from leaks.watching import Watched
 from sealpipe import AsyncClient, Client, Outbox, SealpipeError, Secret
 from sealpipe.credential import Credential
 from sealpipe.flows.request import RequestOptions
@@ -28,6 +25,8 @@ from sealpipe.wire import keys
 from sealpipe.wire.encoding import decode_base64url, encode_base64url
 from sealpipe_rehearsal.running_service import RunningService
 from support.faulty import Fault, Faulty, echoes, passes, reset_after, rewrites, says
+from support.leaks import Detector, Found, exposed, shown
+from support.strace import Watched
 from support.terminal import Terminal
 
 ASK = ["request", "-a", "Staging password", "-a", "user=User name:text", "--deadline", "1s"]

@@ -13,10 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
-from leaks.exposing import exposed, shown
-from leaks.needles import Detector
 from leaks.test_a_share_leaks_nothing import Canaries, canary, leaks
-from leaks.watching import Watched
 from sealpipe import Client, SealpipeError, Secret
 from sealpipe.state.receipt import Receipt
 from sealpipe.wire import fields, keys, sealed_box
@@ -24,6 +21,8 @@ from sealpipe.wire.encoding import decode_base64url, encode_base64url
 from sealpipe.wire.fields import Field
 from sealpipe_rehearsal.running_service import RunningService
 from support.faulty import Fault, Faulty, passes, reset_after, says
+from support.leaks import Detector, exposed, shown
+from support.strace import Watched
 from support.terminal import Terminal
 
 PROMPTS = "Staging password", "key=Private key:multiline"

@@ -11,9 +11,9 @@ import sys
 
 import pytest
 
-from leaks.needles import Detector
-from leaks.watching import Watched, watch
 from sealpipe_rehearsal.running_service import RunningService
+from support.leaks import Detector
+from support.strace import Watched, watch
 from support.terminal import Terminal
 
 # Written without the detector's own functions: a fault in those must not hide itself.

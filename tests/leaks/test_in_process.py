@@ -14,8 +14,6 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from leaks.exposing import exposed, shown
-from leaks.needles import Detector
 from sealpipe import AsyncClient, Client, Field, Outbox, SealpipeError, Secret
 from sealpipe.api import shares
 from sealpipe.credential import Credential
@@ -26,6 +24,7 @@ from sealpipe.http import exchange
 from sealpipe.wire import envelope, keys, tokens
 from sealpipe_rehearsal.running_service import RunningService
 from support.faulty import Fault, Faulty, passes, reset_after, says
+from support.leaks import Detector, exposed, shown
 
 PUBLIC = keys.from_seed(bytes(range(32))).public_key
 

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 import trustme
 
-from leaks.needles import Detector
 from sealpipe import AsyncClient, Client, Field, ProtocolError
 from sealpipe_rehearsal.running_service import RunningService
 from support.faulty import Faulty, says
+from support.leaks import Detector
 from support.terminal import Terminal, opened
 from support.wires import Proxy, Wire, tls
 

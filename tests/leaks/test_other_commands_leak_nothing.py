@@ -10,14 +10,14 @@ from typing import NamedTuple
 
 import pytest
 
-from leaks.needles import Detector
 from leaks.test_a_share_leaks_nothing import PLANT, Canaries, leaks, planted
-from leaks.watching import Watched
 from sealpipe import Client
 from sealpipe.wire import keys
 from sealpipe_rehearsal.running_service import RunningService
 from support.fake_mcp import FakeMcp, FakeTool, Reply, text
 from support.faulty import Faulty, reset_after, says
+from support.leaks import Detector
+from support.strace import Watched
 from support.terminal import Terminal
 
 ONE_USE = "--deadline", "1s"

@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import pytest
 
-from leaks.needles import Detector, Found
 from leaks.test_a_share_leaks_nothing import SHARE, Canaries, canary
-from leaks.watching import Watched
 from sealpipe_rehearsal.running_service import RunningService
+from support.leaks import Detector, Found
 from support.receiver import Hook, Receiver
+from support.strace import Watched
 from support.terminal import Terminal
 
 CODE = "left in work/out/it"

@@ -4,12 +4,26 @@ from __future__ import annotations
 
 import pytest
 
-from leaks.needles import Detector
-from leaks.watching import Watched, watch
 from support.job import Job
-from support.place_fixtures import NAMES, Into, bao, cluster, group, hub, into, job, keyring_session, lab, one_moto
+from support.leaks import Detector
 from support.places import Place
-from support.storing import Asked, Given, asked_at_once
+from support.storing import (
+    NAMES,
+    Asked,
+    Given,
+    Into,
+    asked_at_once,
+    bao,
+    cluster,
+    group,
+    hub,
+    into,
+    job,
+    keyring_session,
+    lab,
+    one_moto,
+)
+from support.strace import Watched, watch
 from support.terminal import SEALPIPE
 
 __all__ = ["bao", "cluster", "group", "hub", "into", "job", "keyring_session", "lab", "one_moto"]

@@ -6,8 +6,8 @@ import secrets
 
 import pytest
 
-from leaks.needles import Detector
 from sealpipe_rehearsal.running_service import RunningService
+from support.leaks import Detector
 from support.services import bare, one_service, service, user
 from support.terminal import SEALPIPE, Terminal
 from support.typing_person import Person

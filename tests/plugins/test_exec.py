@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from references.running import opened, run
 from sealpipe.errors import (
     NotConfiguredError,
     PayloadTooLargeError,
@@ -26,6 +25,7 @@ from sealpipe.flows.resolve import resolve
 from sealpipe.reference import parse_field
 from sealpipe.registry import Registry
 from sealpipe.wire.fields import Field
+from support.resolving import opened, run
 
 CANARY = "Canary-7d31"
 

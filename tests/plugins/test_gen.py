@@ -16,7 +16,6 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import load_ssh_private_key, load_ssh_public_key
 
-from references.running import fetched, opened, registry, run, value_of
 from sealpipe.errors import ReferenceSyntaxError, ReferenceValueError
 from sealpipe.flows.resolve import Cache, collect_remarks, resolve, resolve_value
 from sealpipe.reference import parse, parse_field
@@ -27,6 +26,7 @@ from sealpipe_plugins.generate.source import KINDS
 from sealpipe_plugins.local.dotenv_lines import is_plain
 from sealpipe_rehearsal.server import start
 from support.parts import ROOT, program
+from support.resolving import fetched, opened, registry, run, value_of
 from support.terminal import Terminal
 from support.terminal import opened as at_recipient
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from references.running import opened, run
 from sealpipe.errors import NotConfiguredError, ReferenceValueError, UnsupportedError
 from sealpipe.flows.resolve import resolve
 from sealpipe.reference import parse_field
 from sealpipe.registry import Registry
 from support.parts import missing, program
+from support.resolving import opened, run
 
 CANARY = "Canary-c611"
 
@@ -25,7 +25,7 @@ CANARY = "Canary-c611"
 INSIDE = f"""
 import contextlib, json, sys
 import keyring, secretstorage
-from references.running import opened, run
+from support.resolving import opened, run
 from sealpipe.errors import PluginError
 from sealpipe.flows.resolve import resolve
 from sealpipe.reference import parse_field

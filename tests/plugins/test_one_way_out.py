@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from plugins.aws.moto import ENVIRON, Moto, moto
 from sealpipe_rehearsal.running_service import RunningService
+from support.aws import ENVIRON, Moto, moto
 from support.openbao import Bao, dev_server
 from support.receiver import Receiver
 from support.terminal import Done, Terminal, created, opened

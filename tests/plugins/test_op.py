@@ -14,7 +14,6 @@ import pytest
 import trustme
 
 from plugins.fake_op_connect import Answer, FakeConnect, fake_connect, made_id
-from references.running import opened, run
 from sealpipe.errors import (
     AccessDeniedError,
     BackendAuthError,
@@ -33,6 +32,7 @@ from sealpipe.plugin import Document
 from sealpipe.reference import parse, parse_field
 from sealpipe.registry import Registry
 from sealpipe_plugins.onepassword.sdk import map_exception, map_responses
+from support.resolving import opened, run
 
 TOKEN = "Canary-token-1f7a"  # of Connect
 CANARY = "Canary-2b9e"

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from references.running import opened, run
 from sealpipe.errors import AccessDeniedError, NotConfiguredError, PluginError, ReferenceValueError, SecretNotFoundError
 from sealpipe.flows.resolve import resolve
 from sealpipe.reference import parse_field
 from sealpipe.registry import Registry
 from support.parts import program
+from support.resolving import opened, run
 
 CANARY = "Canary-e9d0"
 LOCKED = "locked@example.org"

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from leaks.needles import Detector
-from leaks.watching import watch
 from plugins.test_sops import Encrypt, Keys, encrypt, keys
 from sealpipe_rehearsal.running_service import RunningService
+from support.leaks import Detector
+from support.strace import watch
 from support.terminal import SEALPIPE, Terminal, opened
 
 __all__ = ["encrypt", "keys"]

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from references.running import as_nobody, opened, run
 from sealpipe.errors import (
     AccessDeniedError,
     NotConfiguredError,
@@ -27,6 +26,7 @@ from sealpipe.registry import Registry
 from sealpipe.wire.fields import Field
 from support.fake_web import FakeWeb, Reply, drop
 from support.parts import missing, program
+from support.resolving import as_nobody, opened, run
 
 CANARY = "Canary-40ce"
 

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from references.running import as_nobody, fetched, opened, value_of
 from sealpipe.errors import (
     AccessDeniedError,
     PayloadTooLargeError,
@@ -24,13 +23,14 @@ from sealpipe.errors import (
 from sealpipe.plugin import PLAINTEXT_LIMIT, Context, Locator
 from sealpipe.registry import Registry
 from sealpipe_plugins.local.sources import StdinSource
+from support.resolving import as_nobody, fetched, opened, value_of
 
 CANARY = "Canary-5e1d"
 
 # Prints the value of each reference given, as bytes, to standard output.
 PROGRAM = """
 import sys
-from references.running import opened, run
+from support.resolving import opened, run
 from sealpipe.flows.resolve import resolve
 from sealpipe.reference import parse_field
 from sealpipe.registry import Registry

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from plugins.aws.conftest import aws, one_moto
-from plugins.aws.moto import ENVIRON
 from plugins.storing import SECRET, refused
 from sealpipe.errors import UnavailableError
 from sealpipe.testing.contract import PATIENCE, FaultyServer
+from support.aws import ENVIRON
 
 __all__ = ["aws", "one_moto"]
 

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from references.running import fetched, opened, run
 from sealpipe.errors import NotConfiguredError, PayloadTooLargeError, PluginError, ReferenceSyntaxError
 from sealpipe.flows.resolve import resolve
 from sealpipe.reference import parse, parse_field
 from sealpipe.registry import Registry
 from sealpipe.registry.catalog import Catalog
+from support.resolving import fetched, opened, run
 
 CANARY = "Canary-9b2c"
 

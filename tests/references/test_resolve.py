@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from references.running import as_nobody, fetched, opened, registry, run, value_of
 from sealpipe.errors import (
     AccessDeniedError,
     PluginError,
@@ -23,6 +22,7 @@ from sealpipe.plugin import Document, Locator
 from sealpipe.reference import parse, parse_field
 from sealpipe.registry import Registry
 from sealpipe.wire.fields import Field
+from support.resolving import as_nobody, fetched, opened, registry, run, value_of
 
 ENV = {"A": "a", "B": "b", "JSON": '{"x": "1", "y": "2"}', "EMPTY": ""}
 

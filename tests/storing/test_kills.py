@@ -9,7 +9,7 @@ import pytest
 
 from sealpipe_rehearsal.running_service import RunningService
 from storing.rotating import FILE, Rotating
-from support.straced import HASH_SEED, Point, first, killing, only
+from support.strace import HASH_SEED, Point, first, killing, only
 from support.sweep import MATTER, Sweep, spread
 
 

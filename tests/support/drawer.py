@@ -1,9 +1,13 @@
-"""A plugin whose sink is a folder of JSON files: as simple as a sink can be, and wrong in one way where asked for."""
+"""Plugins whose sink is a folder of JSON files: as simple as a sink can be, and wrong in one way where asked for.
+
+A gate is a drawer that stays in the middle of storing until a test lets it go on.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,6 +28,7 @@ from sealpipe.plugin import (
 @hookimpl
 def sealpipe_sinks(register: Callable[[SinkInfo], None]) -> None:
     register(SinkInfo("drawer", "a file in a drawer", "support.drawer:Drawer"))
+    register(SinkInfo("gate", "a drawer behind a gate", "support.drawer:Gate"))
 
 
 class Drawer(Sink):
@@ -88,3 +93,28 @@ FAULTS = {
     "merge replaces": "test_replace_leaves_nothing_else_and_merge_leaves_everything_else",
 }
 """What the drawer does wrong, and the test of the kit that has to notice."""
+
+
+PATIENCE = 30
+
+
+class Gate(Drawer):
+    """`entered` once it is storing, `opened` lets it store; `stored` counts."""
+
+    entered = threading.Event()
+    opened = threading.Event()
+    stored = 0
+
+    def put(self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str) -> WriteResult:
+        Gate.entered.set()
+        assert Gate.opened.wait(PATIENCE)
+        receipt = super().put(locator, fields, mode=mode, marker=marker)
+        Gate.stored += not receipt.already
+        return receipt
+
+    @classmethod
+    def shut(cls) -> None:
+        """As at first."""
+        cls.entered.clear()
+        cls.opened.clear()
+        cls.stored = 0

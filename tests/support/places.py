@@ -17,11 +17,11 @@ from urllib.parse import urlsplit
 
 import hvac
 
-from plugins.aws.moto import ENVIRON, Moto
-from plugins.k8s.cluster import TOKEN, Cluster
 from support import fake_github, fake_gitlab
+from support.aws import ENVIRON, Moto
 from support.fake_github import FakeGitHub
 from support.fake_gitlab import FakeGitLab
+from support.kubernetes import TOKEN, Cluster
 from support.openbao import Bao
 from support.secret_service import BACKEND
 

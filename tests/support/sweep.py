@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sealpipe_rehearsal.running_service import RunningService
 from support.job import Job
-from support.straced import HASH_SEED, Point, killing, points, tracing
+from support.strace import HASH_SEED, Point, killing, points, tracing
 from support.terminal import Done
 
 MATTER = (

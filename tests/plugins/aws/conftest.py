@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from plugins.aws.front import Front
-from plugins.aws.moto import Moto, moto
+from support.aws import Moto, moto
 
 
 @pytest.fixture(scope="session")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from references.running import opened, run
 from sealpipe.errors import PluginError
 from sealpipe.flows.resolve import resolve
 from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.plugin import Document
 from sealpipe.reference import parse, parse_field
 from sealpipe.registry import Registry
+from support.resolving import opened, run
 
 STORE = "SEALPIPE_STORE__OTHER__"
 DEFAULT = "SEALPIPE_PLUGIN_AWS__"

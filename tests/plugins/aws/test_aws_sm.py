@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from plugins.aws.front import Asked, Front, Refusal
-from plugins.aws.moto import ENVIRON, REGION, Moto
 from plugins.aws.reading import DEFAULT, answers, refused, registry, values
 from sealpipe.errors import (
     AccessDeniedError,
@@ -16,6 +15,7 @@ from sealpipe.errors import (
     UnavailableError,
 )
 from sealpipe.plugin import Document
+from support.aws import ENVIRON, REGION, Moto
 
 ODD = "app/db_/+=.@-1"
 

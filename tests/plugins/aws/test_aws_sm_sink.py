@@ -10,7 +10,6 @@ import pytest
 
 from plugins.aws.front import Front, Refusal
 from plugins.aws.killing import HANG_UP, deny, killed_everywhere, lose_first, once
-from plugins.aws.moto import ENVIRON, Moto
 from plugins.aws.reading import DEFAULT, registry, values
 from plugins.storing import SECRET, at_once, put, put_by, refused
 from sealpipe.errors import (
@@ -25,6 +24,7 @@ from sealpipe.errors import (
 from sealpipe.plugin import Mode, WriteResult
 from sealpipe_plugins.aws.content import TAG
 from sealpipe_plugins.aws.secrets_manager_sink import STAGE
+from support.aws import ENVIRON, Moto
 
 
 @pytest.fixture

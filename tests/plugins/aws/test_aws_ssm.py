@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from plugins.aws.front import Front, Refusal
-from plugins.aws.moto import ENVIRON, Moto
 from plugins.aws.reading import DEFAULT, answers, refused, registry, values
 from sealpipe.errors import AccessDeniedError, ReferenceValueError, SecretNotFoundError, UnavailableError
 from sealpipe.plugin import Document
+from support.aws import ENVIRON, Moto
 
 
 @pytest.fixture

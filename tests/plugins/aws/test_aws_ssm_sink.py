@@ -9,7 +9,6 @@ import pytest
 
 from plugins.aws.front import Front
 from plugins.aws.killing import deny, killed_everywhere, lose_first, once
-from plugins.aws.moto import ENVIRON, Moto
 from plugins.aws.reading import DEFAULT, registry, values
 from plugins.storing import SECRET, at_once, put, put_by, refused
 from sealpipe.errors import (
@@ -22,6 +21,7 @@ from sealpipe.errors import (
 )
 from sealpipe.plugin import Mode, WriteResult
 from sealpipe_plugins.aws.content import TAG
+from support.aws import ENVIRON, Moto
 
 
 @pytest.fixture

@@ -18,12 +18,12 @@ import pytest
 import trustme
 
 from plugins.aws.front import Front, Refusal
-from plugins.aws.moto import ENVIRON, Moto
 from plugins.aws.reading import DEFAULT, STORE, answers, failure, refused, registry, values
 from sealpipe.errors import BackendAuthError, NotConfiguredError, PluginError, SettingError, UnavailableError
 from sealpipe.plugin import Document, Locator
 from sealpipe.testing.contract import CANARY
 from sealpipe_plugins.aws.batches import fetch_in_batches, split
+from support.aws import ENVIRON, Moto
 
 ROLE = "arn:aws:iam::123456789012:role/sealpipe"
 WORD = CANARY[:11]

@@ -12,10 +12,10 @@ from botocore.exceptions import ClientError
 
 from plugins.aws.conftest import aws, front, one_moto
 from plugins.aws.front import Asked, Front, Refusal
-from plugins.aws.moto import ENVIRON, Moto
 from plugins.aws.reading import DEFAULT
 from sealpipe.testing import SinkContract, SourceContract
 from sealpipe.testing.source import Content
+from support.aws import ENVIRON, Moto
 
 __all__ = ["aws", "front", "one_moto"]
 

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from plugins.k8s.cluster import TOKEN, Cluster
 from plugins.k8s.conftest import cluster, kmock_url
 from sealpipe.testing import SinkContract, SourceContract
 from sealpipe.testing.source import Content
+from support.kubernetes import TOKEN, Cluster
 
 __all__ = ["cluster", "kmock_url"]
 

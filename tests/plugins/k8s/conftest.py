@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from plugins.k8s.cluster import Cluster, emulator
+from support.kubernetes import Cluster, emulator
 
 
 @pytest.fixture

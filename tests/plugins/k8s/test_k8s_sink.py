@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from plugins.aws.reading import registry, values
-from plugins.k8s.cluster import TOKEN, Cluster
 from plugins.storing import SECRET, at_once, put, put_by, refused
 from sealpipe.errors import (
     AccessDeniedError,
@@ -26,6 +25,7 @@ from sealpipe.errors import (
 )
 from sealpipe.plugin import Mode, WriteResult
 from sealpipe_plugins.kubernetes.sink import ANNOTATION, ANNOTATION_LIMIT
+from support.kubernetes import TOKEN, Cluster
 
 DEFAULT = "SEALPIPE_PLUGIN_K8S__"
 

@@ -17,7 +17,7 @@ from plugins.local.putting import Putting, put
 from sealpipe.plugin import Mode
 from sealpipe.state.files import make_temporary_path
 from support.parts import ROOT
-from support.straced import Point, failing, first, killing, only, points, tracing
+from support.strace import Point, failing, first, killing, only, points, tracing
 
 MATTER = (
     "mkdir", "openat", "fchmod", "chmod", "flock", "write", "fsync", "linkat", "rename", "renameat", "renameat2",

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from plugins.vault.seen import Front
 from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.registry import Registry
-from support.openbao import Bao, dev_server
+from support.openbao import Bao, Front, dev_server
 from support.services import bare, one_service, service, user
 
 __all__ = ["bare", "one_service", "service", "user"]

@@ -12,13 +12,11 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 import sealpipe
-from leaks.exposing import exposed
-from leaks.needles import Detector
-from leaks.watching import watch
 from plugins.vault.conftest import Registries
-from plugins.vault.seen import Front, answer, error
 from sealpipe_rehearsal.running_service import RunningService
-from support.openbao import Bao
+from support.leaks import Detector, exposed
+from support.openbao import Bao, Front, answer, error
+from support.strace import watch
 from support.terminal import SEALPIPE, Terminal, opened
 
 P = "SEALPIPE_PLUGIN_VAULT__"

@@ -13,7 +13,6 @@ import pytest
 import trustme
 
 from plugins.vault.conftest import Registries
-from plugins.vault.seen import error, values
 from sealpipe.errors import (
     AccessDeniedError,
     BackendAuthError,
@@ -27,7 +26,7 @@ from sealpipe.flows.resolve import Cache, resolve
 from sealpipe.reference import parse, parse_field
 from support import faulty
 from support.faulty import Exchange, Faulty, says
-from support.openbao import Bao, free_port, server
+from support.openbao import Bao, error, free_port, server, values
 from support.terminal import Terminal
 
 HOST = "vault.example"

@@ -9,11 +9,10 @@ import pytest
 
 from plugins.vault.conftest import Registries
 from plugins.vault.redis import PASSWORD, logs_in, redis
-from plugins.vault.seen import read, values
 from sealpipe.flows.resolve import Cache, find_earliest_expiry
 from sealpipe.wire.fields import Field
 from sealpipe_rehearsal.running_service import RunningService
-from support.openbao import Bao
+from support.openbao import Bao, read, values
 from support.terminal import Terminal, opened
 
 REF = "vault:database/creds/readonly#username,password"

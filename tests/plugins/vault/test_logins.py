@@ -13,10 +13,9 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from plugins.vault.conftest import Registries
-from plugins.vault.seen import Front, error, values
 from sealpipe.errors import AccessDeniedError, BackendAuthError, NotConfiguredError, SettingError
 from sealpipe.registry import Registry
-from support.openbao import Bao
+from support.openbao import Bao, Front, error, values
 
 REF = "vault:secret/app/db#password"
 P = "SEALPIPE_PLUGIN_VAULT__"

@@ -7,10 +7,9 @@ import secrets
 import pytest
 
 from plugins.vault.conftest import Registries
-from plugins.vault.seen import Front, error, values
 from sealpipe.errors import ReferenceValueError, SecretNotFoundError, UnsupportedError
 from sealpipe.registry import Registry
-from support.openbao import Bao
+from support.openbao import Bao, Front, error, values
 
 
 def test_a_versioned_key_gives_its_newest_values(root: Registry) -> None:

@@ -9,7 +9,6 @@ from http.server import BaseHTTPRequestHandler
 import pytest
 
 from plugins.vault.conftest import Registries
-from plugins.vault.seen import Front, values
 from plugins.vault.storing import marks, metadata, newest, place, put, refusal, rights, versions
 from sealpipe.errors import (
     ReferenceValueError,
@@ -22,7 +21,7 @@ from sealpipe.plugin import Mode
 from sealpipe.reference import parse
 from sealpipe.registry import Registry
 from sealpipe.registry.calls import describe_write
-from support.openbao import Bao
+from support.openbao import Bao, Front, values
 
 
 def raw(bao: Bao, method: str, path: str, body: str | None = None) -> str:

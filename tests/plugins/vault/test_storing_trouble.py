@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from plugins.vault.conftest import Registries
-from plugins.vault.seen import Front, answer, cut, passed
 from plugins.vault.storing import marks, newest, place, put, refusal, rights, versions
 from sealpipe.errors import (
     AccessDeniedError,
@@ -25,7 +24,7 @@ from sealpipe.plugin import Mode
 from sealpipe.registry import Registry
 from sealpipe.testing.contract import FaultyServer
 from sealpipe_plugins.vault import writing
-from support.openbao import Bao, server
+from support.openbao import Bao, Front, answer, cut, passed, server
 
 Fault = Callable[[BaseHTTPRequestHandler, int], bool]
 

@@ -10,14 +10,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import boto3
 import httpx
 from botocore.loaders import JSONFileLoader
 
-from support.parts import missing
+from support.parts import ROOT, missing
 
 REGION = "eu-west-1"
 KEYS = {"aws_access_key_id": "AKIAMADEUP", "aws_secret_access_key": "made-up"}
@@ -63,8 +62,7 @@ def moto() -> Iterator[Moto]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    # -P: this file's folder has a moto.py of its own.
-    program = [sys.executable, "-P", str(Path(__file__).with_name("mended_moto.py"))]
+    program = [sys.executable, "-P", str(ROOT / "tests/plugins/aws/mended_moto.py")]
     process = subprocess.Popen(
         [*program, "-H", "127.0.0.1", "-p", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
