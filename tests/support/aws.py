@@ -39,14 +39,18 @@ class Moto:
 
     def __init__(self, url: str) -> None:
         self.url = url
+        self._http = httpx.Client(base_url=url, trust_env=False, timeout=60, verify=False)  # noqa: S501 - it is plain
 
     def client(self, service: str, region: str = REGION, **keys: str) -> Any:
         """The vendor's own client, to set up and to compare with."""
         return _client(self.url, service, region, frozenset({**KEYS, **keys}.items()))
 
+    def close(self) -> None:
+        self._http.close()
+
     def reset(self) -> None:
         """Forget everything."""
-        assert httpx.post(f"{self.url}/moto-api/reset", trust_env=False, timeout=60).status_code == 200
+        assert self._http.post("/moto-api/reset").status_code == 200
 
 
 @cache
@@ -69,7 +73,9 @@ def moto() -> Iterator[Moto]:
     try:
         url = f"http://127.0.0.1:{port}"
         _await(url, process)
-        yield Moto(url)
+        running = Moto(url)
+        yield running
+        running.close()
     finally:
         process.kill()
         process.wait()
@@ -79,7 +85,7 @@ def _await(url: str, process: subprocess.Popen[bytes]) -> None:
     end = time.monotonic() + 60
     while time.monotonic() < end and process.poll() is None:
         try:
-            httpx.get(f"{url}/moto-api/", trust_env=False)
+            httpx.get(f"{url}/moto-api/", trust_env=False, verify=False)  # noqa: S501 - it is plain
             return
         except httpx.HTTPError:
             time.sleep(0.05)
