@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, Self, TypeVar
 
 from sealpipe.api import Failure, Operation, Resend, Response
-from sealpipe.calls.table import Calls, copy_signature, make_method
+from sealpipe.calls import Calls, check_arguments, copy_signature, make_method
 from sealpipe.client_base import ClientSetup, checks_arguments, open_fields, registry
 from sealpipe.flows import Do, Flow, Notify, Send, Wait
 from sealpipe.flows.policy import guard
@@ -116,8 +116,6 @@ def _call_hook(
 
     @wraps(call)
     async def method(self: AsyncClient, /, *args: P.args, **options: P.kwargs) -> T:
-        from sealpipe.calls.arguments import check_arguments
-
         try:
             check_arguments(call, args, options, skip=1)
             return await self.run(call(self.session, *args, **options))

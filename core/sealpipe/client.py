@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
 from sealpipe.api import Operation
-from sealpipe.calls.table import Calls, make_method
+from sealpipe.calls import Calls, make_method
 from sealpipe.client_base import ClientSetup, Driver, checks_arguments, open_fields, registry, run
 from sealpipe.flows import Flow
 from sealpipe.flows.session import Session

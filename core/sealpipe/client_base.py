@@ -42,7 +42,7 @@ def checks_arguments(function: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(function)
     def wrapper(*args: P.args, **options: P.kwargs) -> T:
-        from sealpipe.calls.arguments import check_arguments  # commands check theirs when they are read
+        from sealpipe.calls import check_arguments  # the command line needs none of the calls
 
         check_arguments(function, args[own:], options, skip=own)
         return function(*args, **options)

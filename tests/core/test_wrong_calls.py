@@ -19,8 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealpipe import AsyncClient, Client, Field, ProtocolError, SealpipeError, Secret, UsageError, resolve
-from sealpipe.calls.arguments import RULES, Rule, find_rule
-from sealpipe.calls.table import Calls
+from sealpipe.calls import Calls
+from sealpipe.calls.rules import RULES, Rule, find_rule
 from sealpipe.reference import parse, parse_field, parse_target
 from sealpipe.wire import encoding, envelope, keys, sealed_box, tokens
 from sealpipe_rehearsal.control_client import mint

@@ -1,23 +1,246 @@
-"""What both clients can do, once: each a function of the session that gives a flow.
+"""The calls that both clients offer, each once: a function of the session that returns a flow.
 
-`Client` and `AsyncClient` make their methods of these; the docstrings are theirs, too. Their modules are
-imported when they are first used: most programs need one of them, and the command line needs none to share.
+`Calls` is their table. `Client` and `AsyncClient` make a method of each when it is first used, with its signature, its
+docstring and a check of its arguments. The modules of the calls are imported then: most programs need one of them, and
+`sealpipe share` needs none.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from functools import cache, wraps
+from inspect import Parameter, Signature, signature
+from types import MethodType
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
+
+from sealpipe import calls
+from sealpipe.errors import UsageError
+from sealpipe.flows import Flow
+from sealpipe.flows.session import Session
+from sealpipe.secret import strips_frames
 
 if TYPE_CHECKING:
+    from sealpipe.aio import AsyncClient
     from sealpipe.calls import account as account
     from sealpipe.calls import requests as requests
     from sealpipe.calls import shares as shares
-    from sealpipe.calls import submissions as submissions
+    from sealpipe.client import Client
+    from sealpipe.client_base import ClientSetup
+    from sealpipe.flows.lookup import PageIterator
+
 else:  # hidden from mypy: to it every other name would be a module, too
 
     def __getattr__(name):
         from importlib import import_module
 
-        if name in ("account", "requests", "shares", "submissions"):
+        if name in ("account", "requests", "shares"):
             return import_module(f"sealpipe.calls.{name}")
         raise AttributeError(f"module 'sealpipe.calls' has no attribute {name!r}")
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Options = TypeVar("Options")
+Started = TypeVar("Started")
+AnyClient = TypeVar("AnyClient", bound="ClientSetup")
+
+
+class _Method:
+    """Make one method for each client class, with the call's signature, docstring and name.
+
+    `find` returns the call; its module is loaded when the method is first used.
+    """
+
+    factory_name: str
+    """Name of the static method of a client's class that makes the method."""
+
+    def __init__(self, find: Callable[[], Callable[..., Any]]) -> None:
+        self._find = find
+        self._methods: dict[Callable[..., Any], Callable[..., Any]] = {}
+
+    def bind(self, client: object, owner: type) -> Any:
+        make = getattr(owner, self.factory_name)
+        if make not in self._methods:
+            self._methods[make] = make(self._find())
+        return self._methods[make] if client is None else MethodType(self._methods[make], client)
+
+
+class Call(_Method, Generic[P, T]):
+    """A call with one result."""
+
+    factory_name = "_make_call"
+
+    def __init__(self, find: Callable[[], Callable[Concatenate[Session, P], Flow[T]]]) -> None:
+        super().__init__(find)
+
+    @overload
+    def __get__(self, client: None, owner: type[Client]) -> Callable[Concatenate[Client, P], T]: ...
+    @overload
+    def __get__(
+        self, client: None, owner: type[AsyncClient]
+    ) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]]: ...
+    @overload
+    def __get__(self, client: Client, owner: type) -> Callable[P, T]: ...
+    @overload
+    def __get__(self, client: AsyncClient, owner: type) -> Callable[P, Coroutine[Any, Any, T]]: ...
+    def __get__(self, client: Any, owner: type) -> Any:
+        return self.bind(client, owner)
+
+
+class ListCall(_Method, Generic[P, T]):
+    """A call that iterates over a list, page by page."""
+
+    factory_name = "_make_list_call"
+
+    def __init__(self, find: Callable[[], Callable[Concatenate[Session, P], PageIterator[T]]]) -> None:
+        super().__init__(find)
+
+    @overload
+    def __get__(self, client: None, owner: type[Client]) -> Callable[Concatenate[Client, P], Iterator[T]]: ...
+    @overload
+    def __get__(
+        self, client: None, owner: type[AsyncClient]
+    ) -> Callable[Concatenate[AsyncClient, P], AsyncIterator[T]]: ...
+    @overload
+    def __get__(self, client: Client, owner: type) -> Callable[P, Iterator[T]]: ...
+    @overload
+    def __get__(self, client: AsyncClient, owner: type) -> Callable[P, AsyncIterator[T]]: ...
+    def __get__(self, client: Any, owner: type) -> Any:
+        return self.bind(client, owner)
+
+
+def make_method(
+    call: Callable[Concatenate[Session, P], Started], drive: Callable[[AnyClient, Started], T], result: str
+) -> Callable[Concatenate[AnyClient, P], T]:
+    """Make the method of a call: it checks the arguments, and the client drives what the call starts.
+
+    `result` is the template of the return type, as for `copy_signature`.
+    """
+
+    @wraps(call)
+    @strips_frames
+    def method(self: AnyClient, /, *args: P.args, **options: P.kwargs) -> T:
+        check_arguments(call, args, options, skip=1)
+        return drive(self, call(self.session, *args, **options))
+
+    copy_signature(method, call, result)
+    return method
+
+
+def copy_signature(method: Callable[..., Any], call: Callable[..., Any], result: str) -> None:
+    """Give a method the signature of its call, with `self` instead of the session and its own return type.
+
+    `result` is the template of that type, such as `Iterator[{}]`; the flow's result or the pages' rows replace `{}`.
+    """
+    call_signature = signature(call)
+    receiver = [Parameter("self", Parameter.POSITIONAL_OR_KEYWORD), *list(call_signature.parameters.values())[1:]]
+    _, _, inner = str(call.__annotations__["return"]).partition("[")
+    return_type = result.format(
+        inner.removesuffix("]") or "Access"
+    )  # the access log's page type does not name its rows
+    method.__signature__ = call_signature.replace(parameters=receiver, return_annotation=return_type)  # type: ignore[attr-defined]
+
+
+def with_options(
+    options: Callable[P, Options], make: Callable[[Session, Options], Flow[T]]
+) -> Callable[Concatenate[Session, P], Flow[T]]:
+    """Make a call of a flow that takes its options as one dataclass: the fields are its signature, with defaults."""
+
+    def call(session: Session, /, *args: P.args, **named: P.kwargs) -> Flow[T]:
+        return make(session, options(*args, **named))
+
+    init: Any = options.__init__
+    call.__module__, call.__name__, call.__doc__ = make.__module__, make.__name__, make.__doc__
+    call.__qualname__ = make.__qualname__
+    call.__annotations__ = {"return": make.__annotations__["return"]}
+    call.__wrapped__ = init  # type: ignore[attr-defined]  # `inspect.signature` reads it
+    return call
+
+
+def check_arguments(
+    function: Callable[..., Any], args: Sequence[Any], options: Mapping[str, Any], skip: int = 0
+) -> None:
+    """Check the arguments of a call. UsageError names the argument, never its value: it may be a secret.
+
+    `skip` is the number of leading parameters that the caller does not pass.
+    """
+    from sealpipe.calls.rules import find_rule  # commands check theirs when they are read
+
+    name, parameters = function.__name__, _read_signature(function)
+    name = "Client" if name == "__init__" else name
+    parameters_list = list(parameters.parameters.values())
+    positional = [each.name for each in parameters_list if each.kind is Parameter.POSITIONAL_OR_KEYWORD][
+        : skip + len(args)
+    ]
+    if len(positional) < skip + len(args):
+        raise UsageError(f"{name}() was given too many arguments by position", remedy="give them by their names")
+    arguments = dict(zip(positional[skip:], args, strict=True))
+    for option in options:
+        if option in arguments or option not in parameters.parameters or option in positional[:skip]:
+            raise _make_unexpected_error(
+                name, option, [each.name for each in parameters_list[skip:]], is_repeated=option in arguments
+            )
+    arguments.update(options)
+    missing = [
+        each.name for each in parameters_list[skip:] if each.default is Parameter.empty and each.name not in arguments
+    ]
+    if missing:
+        hint = ", or use Client.from_settings()" if name == "Client" else ""
+        raise UsageError(f"{name}() lacks {' and '.join(missing)}", remedy=f"give {', '.join(missing)}{hint}")
+    for argument, value in arguments.items():
+        if value is None and _accepts_none(parameters.parameters[argument]):
+            continue
+        rule = find_rule(name, parameters.parameters[argument])
+        if rule is not None and not rule.accepts(value):
+            raise UsageError(
+                f"{name}(): {argument} is not {rule.description}", remedy=f"give {argument} as {rule.description}"
+            )
+
+
+def _accepts_none(parameter: Parameter) -> bool:
+    """Whether None is allowed: `views=None` is no limit, `expires_in=None` no expiry."""
+    return parameter.default is None or str(parameter.annotation).endswith("| None")
+
+
+@cache
+def _read_signature(function: Callable[..., Any]) -> Signature:
+    return signature(function)
+
+
+def _make_unexpected_error(name: str, option: str, known: Sequence[str], *, is_repeated: bool) -> UsageError:
+    if is_repeated:
+        return UsageError(f"{name}() was given {option} twice", remedy="give it once")
+    from difflib import get_close_matches  # for an error only
+
+    matches = get_close_matches(option, known, n=1)
+    hint = f"did you mean {matches[0]}?" if matches else f"it takes {', '.join(known) or 'none'}"
+    return UsageError(f"{name}() takes no argument {option[:60]}", remedy=hint)
+
+
+class Calls:
+    """All calls, by name."""
+
+    create_share = Call(lambda: calls.shares.create_share)
+    list_shares = Call(lambda: calls.shares.list_shares)
+    iter_shares = ListCall(lambda: calls.shares.iter_shares)
+    get_share = Call(lambda: calls.shares.get_share)
+    expire_share = Call(lambda: calls.shares.expire_share)
+    share = Call(lambda: with_options(calls.shares.ShareOptions, calls.shares.share))
+    resume = Call(lambda: calls.shares.resume)
+    create_request = Call(lambda: calls.requests.create_request)
+    list_requests = Call(lambda: calls.requests.list_requests)
+    iter_requests = ListCall(lambda: calls.requests.iter_requests)
+    get_request = Call(lambda: calls.requests.get_request)
+    list_submissions = Call(lambda: calls.requests.list_submissions)
+    request = Call(lambda: with_options(calls.requests.RequestOptions, calls.requests.request))
+    collect = Call(lambda: with_options(calls.requests.CollectOneOptions, calls.requests.collect))
+    collect_each = Call(lambda: with_options(calls.requests.CollectEachOptions, calls.requests.collect_each))
+    delete_request = Call(lambda: calls.requests.delete_request)
+    expire_request = Call(lambda: calls.requests.expire_request)
+    purge_request = Call(lambda: calls.requests.purge_request)
+    get_stats = Call(lambda: calls.account.get_stats)
+    list_tools = Call(lambda: calls.account.list_tools)
+    call_tool = Call(lambda: calls.account.call_tool)
+    get_capabilities = Call(lambda: calls.account.get_capabilities)
+    share_log = Call(lambda: calls.account.share_log)
+    iter_share_log = ListCall(lambda: calls.account.iter_share_log)

@@ -1,4 +1,4 @@
-"""The account: stats, tools, capabilities, and who opened what."""
+"""Calls about the account: statistics, tools, capabilities, and the access log of shares."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from typing import TYPE_CHECKING, Any
 from sealpipe.flows import Flow, call
 from sealpipe.flows.session import Session
 
-if TYPE_CHECKING:  # who shares needs none of these: they are imported where they are called
+if TYPE_CHECKING:  # imported by the calls that need them
     from sealpipe.api.account import AccessLog, Capabilities, Stats
     from sealpipe.api.mcp import Tool, ToolResult
     from sealpipe.flows.lookup import LogPageWalk
 
 
 def get_stats(session: Session) -> Flow[Stats]:
-    """How many shares there are, and how often they were viewed in 14 days (specification: GET /v1/stats)."""
+    """Get the number of shares, and their views on each of the last 14 days (specification: GET /v1/stats)."""
     from sealpipe.api import account
 
     return call(account.get_stats(), session.start_budget())
 
 
 def list_tools(session: Session) -> Flow[tuple[Tool, ...]]:
-    """The tools of the hosted MCP endpoint (specification: POST /v1/mcp)."""
+    """List the tools of the hosted MCP endpoint (specification: POST /v1/mcp)."""
     from sealpipe.flows import tools
 
     return tools.list_tools(session)
 
 
 def call_tool(session: Session, name: str, arguments: Mapping[str, Any] | None = None) -> Flow[ToolResult]:
-    """Call a tool of the hosted MCP endpoint, once. `arguments` are JSON values, as its `input_schema` says.
+    """Call a tool of the hosted MCP endpoint once. `arguments` are JSON values, as in its `input_schema`.
 
-    Raises MissingScopeError where the key lacks the tool's scope, ToolError where the tool fails or is none, and
-    OutcomeUnknownError where no answer came: a tool may change something, so a call is never repeated.
+    Raises MissingScopeError if the key does not have the tool's scope, ToolError if the tool fails or does not exist,
+    and OutcomeUnknownError if there is no response: a tool may change something, so a call is never repeated.
     """
     from sealpipe.flows import tools
 
@@ -41,7 +41,7 @@ def call_tool(session: Session, name: str, arguments: Mapping[str, Any] | None =
 
 
 def get_capabilities(session: Session) -> Flow[Capabilities | None]:
-    """What the key and the plan can do; None where the service does not offer to tell."""
+    """Get the capabilities of the key and the plan; None if the service does not have this endpoint."""
     from sealpipe.api import account
 
     return call(account.get_capabilities(), session.start_budget())
@@ -56,9 +56,9 @@ def share_log(
     since: datetime | None = None,
     until: datetime | None = None,
 ) -> Flow[AccessLog | None]:
-    """A page of a share's access log (scope `audit:read`); None where the service offers none.
+    """Get a page of a share's access log (scope `audit:read`); None if the service does not have one.
 
-    `limit` is at most 100, `cursor` the `next_cursor` of the page before. Raises NotFoundError.
+    `limit` is at most 100, `cursor` the `next_cursor` of the previous page. Raises NotFoundError.
     """
     from sealpipe.api import account
 
@@ -69,7 +69,7 @@ def share_log(
 def iter_share_log(
     session: Session, short_code: str, *, since: datetime | None = None, until: datetime | None = None
 ) -> LogPageWalk:
-    """Every entry of a share's access log, page by page; none where the service offers no log."""
+    """Iterate over a share's access log, page by page; yields nothing if the service does not have one."""
     from sealpipe.flows.lookup import LogPageWalk
 
     def fetch(cursor: str | None) -> Flow[AccessLog | None]:

@@ -1,4 +1,4 @@
-"""Secure requests: ask for secrets, create, list, read, expire, purge."""
+"""Calls about requests and submissions: ask for secrets, create, list, read, collect, expire, purge."""
 
 from __future__ import annotations
 
@@ -10,27 +10,31 @@ from typing import TYPE_CHECKING, Literal
 
 from sealpipe.calls.shares import create_and_deliver
 from sealpipe.flows import Flow, call, outgoing, policy
+from sealpipe.flows.collect.options import CollectEachOptions as CollectEachOptions
+from sealpipe.flows.collect.options import CollectOneOptions as CollectOneOptions
 from sealpipe.flows.request import RequestOptions as RequestOptions
 from sealpipe.flows.session import Session
 from sealpipe.plugin.outgoing import LITERAL
 from sealpipe.secret import Secret, as_secret
 
-if TYPE_CHECKING:  # who shares needs none of these: they are imported where they are called
+if TYPE_CHECKING:  # imported by the calls that need them
     from sealpipe.api.models import CreatedRequest, DeletedRequest, Page, RequestInfo, Submissions
+    from sealpipe.flows.collect import CollectResult
     from sealpipe.flows.lookup import PageWalk
     from sealpipe.flows.request.create import SecureRequest
     from sealpipe.flows.request.expire import EndedRequest
 
 
 def request(session: Session, options: RequestOptions) -> Flow[SecureRequest]:
-    """Ask somebody for secrets; `.collect_link` is for them, `.receipt` for `collect`.
+    """Ask a submitter for secrets: send them `.collect_link`, and pass `.receipt` to `collect`.
 
-    A prompt is `[ID=]PROMPT[:TYPE]` or a `Prompt`. It is sealed to the credential's key (`key="credential"`: nothing
-    to store), to a fresh one (`key="new"`: its seed goes to `seed_to`, and `.access_link` opens what is submitted),
-    or to a key pair of yours. `passcode` IS sent to the service: it gates the form, and encrypts nothing. `send`
-    names channels, `params` what their places stand for. Nothing is written to disk unless `outbox` names a
-    folder: then `.delivered()` ends its entry. Raises UsageError, PluginError, ServiceError; PublicKeyMismatchError
-    where the service has it under another public key; OutcomeUnknownError has `.outbox_id`; DeliveryError.
+    A prompt is `[ID=]PROMPT[:TYPE]` or a `Prompt`. Submissions are sealed to the credential's key
+    (`key="credential"`: nothing to store), to a new key (`key="new"`: `seed_to` stores its seed, and `.access_link`
+    opens the submissions), or to your own key pair. `passcode` IS sent to the service: it protects the form, and
+    encrypts nothing. `send` names channels; `params` are the values of their placeholders. Nothing is written to disk
+    unless `outbox` names a folder: then `.delivered()` removes its entry. Raises UsageError, PluginError, ServiceError,
+    DeliveryError; PublicKeyMismatchError if the service stored another public key; OutcomeUnknownError, which has
+    `.outbox_id`.
     """
     from sealpipe.flows.request import create
     from sealpipe.state.outbox import Outbox
@@ -57,12 +61,12 @@ def create_request(
     organization_id: str | None = None,
     idempotency_key: str | None = None,
 ) -> Flow[CreatedRequest]:
-    """Create a secure request under a public key of yours (specification: POST /v1/requests).
+    """Create a request for your own public key (specification: POST /v1/requests).
 
-    `public_key` is the uncompressed point of 65 bytes; `fields` are pairs of visible prompt and type, such as
-    `("Password", "password")`. Without `expires_at` it ends after 30 days. The passcode IS sent: it gates a form
-    that the service renders. Repeated under one idempotency key until it is settled. Raises UsageError,
-    ServiceError; ProtocolError where the service has it under another public key.
+    `public_key` is the uncompressed point (65 bytes); `fields` are pairs of visible prompt and type, such as
+    `("Password", "password")`. Without `expires_at` it expires after 30 days. The passcode IS sent: it protects the
+    form, which the service renders. Retried under one idempotency key until the outcome is known. Raises UsageError,
+    ServiceError; ProtocolError if the service stored another public key.
     """
     from sealpipe.api import requests as api
     from sealpipe.wire.keys import public_key as checked  # loads cryptography
@@ -106,9 +110,9 @@ def _describe_created(request: CreatedRequest) -> Mapping[str, object]:
 def list_requests(
     session: Session, *, page: int = 1, limit: int = 25, status: Literal["expired"] | None = None
 ) -> Flow[Page[RequestInfo]]:
-    """One page of the active requests, newest first (specification: GET /v1/requests). `limit` is at most 100.
+    """List one page of active requests, newest first (specification: GET /v1/requests). `limit` is at most 100.
 
-    With `status="expired"`, of those that have ended (gaps: both lists).
+    With `status="expired"`, lists expired requests; not every service supports this.
     """
     from sealpipe.api import requests as api
 
@@ -118,7 +122,7 @@ def list_requests(
 def iter_requests(
     session: Session, *, limit: int = 100, status: Literal["expired"] | None = None
 ) -> PageWalk[RequestInfo]:
-    """Every active request (or every one that has ended), page by page, newest first."""
+    """Iterate over all active requests (or all expired ones), page by page, newest first."""
     from sealpipe.flows.lookup import PageWalk
 
     return PageWalk(
@@ -127,9 +131,9 @@ def iter_requests(
 
 
 def get_request(session: Session, short_code: str) -> Flow[RequestInfo]:
-    """A request's metadata (specification: GET /v1/requests/{shortCode}). Raises NotFoundError.
+    """Get a request's metadata (specification: GET /v1/requests/{shortCode}). Raises NotFoundError.
 
-    One that has ended still answers, with `expires_at` and `public_key` None.
+    For an expired request, `expires_at` and `public_key` are None.
     """
     from sealpipe.api import requests as api
 
@@ -137,9 +141,10 @@ def get_request(session: Session, short_code: str) -> Flow[RequestInfo]:
 
 
 def list_submissions(session: Session, short_code: str) -> Flow[Submissions]:
-    """Everything that was submitted, as ciphertext (specification: GET /v1/requests/{shortCode}/submissions).
+    """List all submissions, as ciphertext (specification: GET /v1/requests/{shortCode}/submissions).
 
-    `sealpipe.wire.sealed_box` opens `data` with the request's key pair. Who sent it is not known. Raises NotFoundError.
+    `sealpipe.wire.sealed_box` opens `data` with the request's key pair. Submitters are not authenticated. Raises
+    NotFoundError.
     """
     from sealpipe.api import requests as api
 
@@ -147,11 +152,10 @@ def list_submissions(session: Session, short_code: str) -> Flow[Submissions]:
 
 
 def delete_request(session: Session, short_code: str) -> Flow[DeletedRequest]:
-    """One bare DELETE (specification: DELETE /v1/requests/{shortCode}). You want `expire_request`.
+    """Send a single DELETE (specification: DELETE /v1/requests/{shortCode}). Prefer `expire_request`.
 
-    An active request expires; one that has expired is removed for good, WITH ITS SUBMISSIONS. So it is sent once,
-    whatever comes back, and never repeated; after OutcomeUnknownError, look with `get_request` and do not call this
-    again.
+    DELETE expires an active request, and removes an expired one for good, WITH ITS SUBMISSIONS. So it is sent once and
+    never retried. After OutcomeUnknownError, check with `get_request`; do not call this again.
     """
     from sealpipe.api import requests as api
 
@@ -161,14 +165,14 @@ def delete_request(session: Session, short_code: str) -> Flow[DeletedRequest]:
 
 
 def expire_request(session: Session, short_code: str, *, keep: str | Path | None = None) -> Flow[EndedRequest]:
-    """End a request now; its submissions stay (DESIGN 6.4, rule D). Safe to call again, at any time.
+    """Expire a request now; its submissions stay. Safe to call again at any time.
 
-    Reads every submission first, sends at most one DELETE, and only to a request that is surely active; then reads
-    what came late. `keep` names a folder where the ciphertext of the submissions is kept, and where a call that
-    was killed leaves what the next one must know: a DELETE may be under way, and a second one would destroy. Without
-    it nothing is written to disk, the submissions are in the result, and only calls in this process know of each
-    other. Raises NotFoundError, OutcomeUnknownError (only looked again, and still not known), DeliveryError (it has
-    ended, and what came late could not be read or kept), StateError.
+    A second DELETE would remove the submissions. So this reads all submissions first, sends at most one DELETE, and
+    only while the request is certainly active; then it reads late submissions. `keep` names a folder that stores the
+    ciphertext, and the state of a call that was killed while its DELETE was on its way. Without it, nothing is written
+    to disk, the result has the submissions, and only calls in this process know about each other. Raises
+    NotFoundError, StateError; OutcomeUnknownError if the outcome is still unknown after another read; DeliveryError if
+    the request is expired, but late submissions could not be read or stored.
     """
     from sealpipe.flows.request import expire as expiring
 
@@ -178,11 +182,44 @@ def expire_request(session: Session, short_code: str, *, keep: str | Path | None
 def purge_request(
     session: Session, short_code: str, *, confirm: str, keep: str | Path | None = None
 ) -> Flow[EndedRequest]:
-    """Destroy a request and its submissions at the service, for good. `confirm` must be the short code again.
+    """Delete a request and its submissions from the service, for good. `confirm` must repeat the short code.
 
-    An active request is expired first, as by `expire_request`, and the ciphertext is kept in the same way.
-    Raises UsageError where `confirm` differs, and what `expire_request` raises.
+    Expires an active request first, as `expire_request` does, and stores the ciphertext in the same way. Raises
+    UsageError if `confirm` differs, and the errors of `expire_request`.
     """
     from sealpipe.flows.request import purge as purging
 
     return purging.purge_request(session, short_code, confirm, None if keep is None else Path(keep))
+
+
+def collect(session: Session, options: CollectOneOptions) -> Flow[CollectResult]:
+    """Decrypt the submissions of a request, and store them in sinks. Safe to call again.
+
+    `request` is a short code, or a receipt, which knows the prompts' ids. `key` is `credential` (the previous one is
+    tried, too), a reference to a seed or an access link, a `Secret` that holds one, or a key pair. `to` names sinks;
+    `folder` gets each submission as a folder of files. `after="expire"` expires the request once every write is
+    confirmed. Nothing is written to disk unless `state` names a folder: it stores the ciphertext of submissions that
+    cannot be used. `on_progress` is called with a `Progress` (and awaited, with `AsyncClient`, if it is asynchronous);
+    an exception that it raises ends the call.
+
+    `.status` is `pending` if there is no submission yet, `expired` if there will be none. Raises CollectError,
+    ServiceError or PluginError; the error's `.collected` has what was collected before it.
+    """
+    from sealpipe.flows.collect import poll
+
+    (result,) = yield from poll.collect(session, options)
+    error = result.error or next(iter(result.failures), None)
+    if error is not None:
+        error.collected = result
+        raise error
+    return result
+
+
+def collect_each(session: Session, options: CollectEachOptions) -> Flow[list[CollectResult]]:
+    """Collect from many requests at once, within the plan's rate limit. Each has its own result.
+
+    Raises only errors that concern all requests; `.problem()` of a result is the error that `collect` would raise.
+    """
+    from sealpipe.flows.collect import poll
+
+    return poll.collect(session, options)

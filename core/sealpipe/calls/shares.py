@@ -1,4 +1,4 @@
-"""Shares: create, list, show, expire; sealing and sharing in one; finishing what was interrupted."""
+"""Calls about shares: seal and share, create, list, read, expire; and resume what was interrupted."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def create_share(
     """Create a share from ciphertext that you sealed yourself (specification: POST /v1/shares).
 
     `data` is standard base64 of the envelope (44 bytes or more), `item_key_wrap` of the box (142 bytes);
-    `access_token` and `passcode_verifier` are base64url (32 bytes). Repeated under one idempotency key until it is
-    settled. Raises UsageError that names the argument. To seal and share in one, see `share`.
+    `access_token` and `passcode_verifier` are base64url (32 bytes). Retried under one idempotency key until the
+    outcome is known. Raises UsageError, which names the argument, and ServiceError. `share` also seals.
     """
     body, _ = api.build_body(
         lambda out: out.extend(data.encode()),
@@ -74,50 +74,49 @@ def create_share(
 
 
 def describe_created(share: CreatedShare) -> Mapping[str, object]:
-    """What observers are told of what was made."""
+    """Describe a created share to observers."""
     return {"outcome": "replayed" if share.replayed else "created", "short_code": share.short_code}
 
 
 def list_shares(session: Session, *, page: int = 1, limit: int = 25) -> Flow[Page[ShareInfo]]:
-    """One page of the usable shares, newest first (specification: GET /v1/shares). `limit` is at most 100."""
+    """List one page of active shares, newest first (specification: GET /v1/shares). `limit` is at most 100."""
     return call(api.list_page(page, limit), session.start_budget())
 
 
 def iter_shares(session: Session, *, limit: int = 100) -> PageWalk[ShareInfo]:
-    """Every usable share, page by page, newest first."""
+    """Iterate over all active shares, page by page, newest first."""
     from sealpipe.flows.lookup import PageWalk
 
     return PageWalk(lambda page: list_shares(session, page=page, limit=limit), lambda row: row.short_code)
 
 
 def get_share(session: Session, short_code: str) -> Flow[ShareInfo]:
-    """A share's metadata; spends no view (specification: GET /v1/shares/{shortCode}). Raises NotFoundError."""
+    """Get a share's metadata; uses no view (specification: GET /v1/shares/{shortCode}). Raises NotFoundError."""
     return call(api.get(short_code), session.start_budget())
 
 
 def expire_share(session: Session, short_code: str, *, keep: str | Path | None = None) -> Flow[EndedShare]:
-    """End a share now (specification: DELETE /v1/shares/{shortCode}). Safe to call again, at any time.
+    """Expire a share now (specification: DELETE /v1/shares/{shortCode}). Safe to call again at any time.
 
-    `outcome` is `expired`, or `already-expired` where it had ended before. The service answers both a second call and
-    a wrong code with 404/1: so the second is a success only where something proves that there was such a share (its
-    metadata, the list of what has ended, or a note in the folder `keep`, where every call that succeeds leaves one).
-    Without proof, and for a code that never was, raises NotFoundError. Raises OutcomeUnknownError where no try was
-    settled.
+    `outcome` is `expired`, or `already-expired` if it was expired before. The service responds to a second call and to
+    a wrong code alike, with 404 and code 1. So the second call succeeds only with proof that the share existed: its
+    metadata, the list of expired shares, or a note in the folder `keep`, where each successful call writes one.
+    Without proof, raises NotFoundError. Raises OutcomeUnknownError if no try has a known outcome.
     """
     return expiring.expire_share(session, short_code, None if keep is None else Path(keep))
 
 
 def share(session: Session, options: ShareOptions) -> Flow[Share]:
-    """Seal fields (or what references name) and share them; `.link` is the only way to open it.
+    """Seal fields, given as `Field` or by reference, and share them. Only `.link` opens the share.
 
-    `send` and `passcode_to` name channels (`email:{to}`), `params` what their places stand for, by reference. All
-    are checked before anything is sent; then, with `.deliveries` telling how far it is, DeliveryError says what is
-    left.
+    `send` and `passcode_to` name channels (`email:{to}`); `params` are the values of their placeholders, by reference.
+    All are checked before anything is sent. `.deliveries` has the state of each message; if one is not sent, raises
+    DeliveryError.
 
-    `also_to` names sinks (`vault:secret/app?mode=merge#password=Password`) where fields are stored before the share
-    is posted. Nothing is written to disk unless `outbox` names a folder: then the share survives a kill, and
-    `.delivered()` ends its entry once the link is safe. `expires_in=None` without `expires_at`: no end;
-    `views=None`: no limit. Raises UsageError, PluginError, ServiceError; OutcomeUnknownError has `.outbox_id`.
+    `also_to` names sinks (`vault:secret/app?mode=merge#password=Password`) that store the fields before the share is
+    posted. Nothing is written to disk unless `outbox` names a folder: then the share survives a kill, and
+    `.delivered()` removes its entry once the link is safe. `expires_in=None` without `expires_at` means no expiry,
+    `views=None` no limit. Raises UsageError, PluginError, ServiceError; OutcomeUnknownError has `.outbox_id`.
     """
     outbox = None if options.outbox is None else Outbox(Path(options.outbox), session.credential)
     return create_and_deliver(session, sharing.share(session, options, outbox), resend=False)
@@ -126,17 +125,17 @@ def share(session: Session, options: ShareOptions) -> Flow[Share]:
 def resume(session: Session, entry: Entry, *, resend: bool = False) -> Flow[Share | SecureRequest]:
     """Finish an entry of an `Outbox` (`outbox.open(id)`): the same share or request, the same link.
 
-    Messages that are left are sent; those that may have arrived only with `resend`, which stores again, too, what
-    may be stored where nobody can read it back. Raises DeliveryError.
+    Sends the remaining messages. With `resend`, also sends those that may have arrived, and repeats writes to sinks
+    that cannot be read back. Raises DeliveryError.
     """
     return create_and_deliver(session, resuming.resume(session, entry, resend=resend), resend=resend)
 
 
 def create_and_deliver(session: Session, creation: Flow[Made], *, resend: bool) -> Flow[Made]:
-    """Make it, and send what is to be sent."""
+    """Create a share or request, and send its messages."""
     created = yield from creation
     if created.deliveries is not None:
-        from sealpipe.flows.deliver.send import deliver  # most shares are sent nowhere
+        from sealpipe.flows.deliver.send import deliver  # most shares have no messages
 
         with keep_entry_on_error(created.entry):
             yield from deliver(session, created, resend=resend)

@@ -1,20 +1,16 @@
-"""What a call from Python is given, checked before anything is sent: a wrong call is a UsageError that names what.
-
-One name means the same in every call, and one type too. No value is shown, for it may be a secret.
-"""
+"""Rules for the arguments of calls from Python, by name and by type: one name means the same in every call."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import cache
-from inspect import Parameter, Signature, signature
+from inspect import Parameter
 from os import PathLike, fsencode, fspath
 from typing import Any, Final
 
-from sealpipe.errors import EncodingError, PointError, UsageError
+from sealpipe.errors import EncodingError, PointError
 from sealpipe.reference import FieldSpec, Reference, Target
 from sealpipe.secret import Secret
 from sealpipe.state.entry import Entry
@@ -25,81 +21,17 @@ from sealpipe.wire.jsontext import dumps, is_text
 
 MAX_INTEGER: Final = 2**31 - 1
 MAX_CODE_LENGTH: Final = 4096
-"""Characters of a short code, which stands in an address."""
+"""Characters of a short code, which becomes part of a URL."""
 _ANY_ORDER: Final = (list, tuple, set, frozenset)
 _KEY: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{0,253}[\x21-\x7e])?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What an argument has to be: `description` says it, `accepts` looks."""
+    """What an argument must be: `description` says it in words, `accepts` checks it."""
 
     description: str
     accepts: Callable[[Any], bool]
-
-
-def check_arguments(
-    function: Callable[..., Any], args: Sequence[Any], options: Mapping[str, Any], skip: int = 0
-) -> None:
-    """UsageError where a function cannot be called with these arguments. The first `skip` are not the caller's."""
-    name, parameters = function.__name__, _read_signature(function)
-    name = "Client" if name == "__init__" else name
-    parameters_list = list(parameters.parameters.values())
-    positional = [each.name for each in parameters_list if each.kind is Parameter.POSITIONAL_OR_KEYWORD][
-        : skip + len(args)
-    ]
-    if len(positional) < skip + len(args):
-        raise UsageError(f"{name}() was given too many arguments by position", remedy="give them by their names")
-    arguments = dict(zip(positional[skip:], args, strict=True))
-    for option in options:
-        if option in arguments or option not in parameters.parameters or option in positional[:skip]:
-            raise _make_unexpected_error(
-                name, option, [each.name for each in parameters_list[skip:]], is_repeated=option in arguments
-            )
-    arguments.update(options)
-    missing = [
-        each.name for each in parameters_list[skip:] if each.default is Parameter.empty and each.name not in arguments
-    ]
-    if missing:
-        hint = ", or use Client.from_settings()" if name == "Client" else ""
-        raise UsageError(f"{name}() lacks {' and '.join(missing)}", remedy=f"give {', '.join(missing)}{hint}")
-    for argument, value in arguments.items():
-        if value is None and _accepts_none(parameters.parameters[argument]):
-            continue
-        rule = find_rule(name, parameters.parameters[argument])
-        if rule is not None and not rule.accepts(value):
-            raise UsageError(
-                f"{name}(): {argument} is not {rule.description}", remedy=f"give {argument} as {rule.description}"
-            )
-
-
-def find_rule(call: str, parameter: Parameter) -> Rule | None:
-    """What an argument of a call has to be: by its name, else by its type."""
-    by_type = BY_TYPE.get(str(parameter.annotation).removesuffix(" | None"))
-    return RULES_BY_CALL.get((call, parameter.name)) or RULES.get(parameter.name) or by_type
-
-
-def _accepts_none(parameter: Parameter) -> bool:
-    """Whether None means something: `views=None` is no limit, `expires_in=None` no end."""
-    return parameter.default is None or str(parameter.annotation).endswith("| None")
-
-
-@cache
-def _read_signature(function: Callable[..., Any]) -> Signature:
-    return signature(function)
-
-
-def _make_unexpected_error(name: str, option: str, known: Sequence[str], *, is_repeated: bool) -> UsageError:
-    if is_repeated:
-        return UsageError(f"{name}() was given {option} twice", remedy="give it once")
-    from difflib import get_close_matches  # for an error only
-
-    matches = get_close_matches(option, known, n=1)
-    hint = f"did you mean {matches[0]}?" if matches else f"it takes {', '.join(known) or 'none'}"
-    return UsageError(f"{name}() takes no argument {option[:60]}", remedy=hint)
-
-
-# -- what each is -------------------------------------------------------------------------------
 
 
 def _is_text(value: object) -> bool:
@@ -111,7 +43,7 @@ def _is_code(value: object) -> bool:
 
 
 def _list_of(holds: Callable[[Any], bool], kinds: tuple[type[Any], ...] = (list, tuple)) -> Callable[[Any], bool]:
-    """What is of one of these kinds, and holds nothing but what `holds` finds right."""
+    """Check for a collection of one of these kinds in which every element passes `holds`."""
     return lambda value: isinstance(value, kinds) and all(map(holds, value))
 
 
@@ -122,7 +54,7 @@ def _is_secret(value: object) -> bool:
     if isinstance(value, Secret):
         try:
             value = value.reveal()
-        except (UnicodeError, AttributeError):  # half a character; a Secret of something that is no text
+        except (UnicodeError, AttributeError):  # a lone surrogate, or a Secret that does not hold text
             return False
     return _is_text(value)
 
@@ -205,7 +137,7 @@ def _pair(value: object) -> bool:
 
 
 def _field(value: object) -> bool:
-    # A large value is looked at when it is sealed; half a character in a small one is told by name here.
+    # Sealing checks large values; for others the error names the argument here (a lone surrogate).
     return _is_text(value) or isinstance(value, FieldSpec) or (isinstance(value, Field) and _is_secret(value.value))
 
 
@@ -255,7 +187,7 @@ def _is_opening_key(value: object) -> bool:
 def _is_sealing_key(value: object) -> bool:
     from sealpipe.wire.keys import KeyPair
 
-    return isinstance(value, KeyPair) or _is_text(value)  # which word it is, the flow looks
+    return isinstance(value, KeyPair) or _is_text(value)  # the flow checks which word it is
 
 
 def _make_choice_rule(*words: str) -> Rule:
@@ -282,7 +214,7 @@ BY_TYPE: Final[Mapping[str, Rule]] = {
         _TEXTS.description, _list_of(lambda each: _is_text(each) or isinstance(each, Target), _ANY_ORDER)
     ),
 }
-"""What an argument of such a type has to be, or None where that is taken, unless its name says more."""
+"""Rules by annotation, for arguments without a rule by name."""
 
 RULES: Final[Mapping[str, Rule]] = {
     "passcode": Rule(_SECRET.description, lambda value: _is_secret(value) or _reference(value)),
@@ -314,4 +246,10 @@ RULES_BY_CALL: Final[Mapping[tuple[str, str], Rule]] = {
     ("create_request", "passcode"): _SECRET,
     ("request", "key"): Rule("`credential`, `new` or a key pair", _is_sealing_key),
 }
-"""Where a name means something else in one call."""
+"""Rules for names that mean something else in one call."""
+
+
+def find_rule(call: str, parameter: Parameter) -> Rule | None:
+    """Find the rule for an argument of a call: by its name, else by its type."""
+    by_type = BY_TYPE.get(str(parameter.annotation).removesuffix(" | None"))
+    return RULES_BY_CALL.get((call, parameter.name)) or RULES.get(parameter.name) or by_type
