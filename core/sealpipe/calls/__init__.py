@@ -137,7 +137,7 @@ def copy_signature(method: Callable[..., Any], call: Callable[..., Any], result:
     _, _, inner = str(call.__annotations__["return"]).partition("[")
     return_type = result.format(
         inner.removesuffix("]") or "Access"
-    )  # the access log's page type does not name its rows
+    )  # the access log's pages name no type
     method.__signature__ = call_signature.replace(parameters=receiver, return_annotation=return_type)  # type: ignore[attr-defined]
 
 
