@@ -135,9 +135,7 @@ def copy_signature(method: Callable[..., Any], call: Callable[..., Any], result:
     call_signature = signature(call)
     receiver = [Parameter("self", Parameter.POSITIONAL_OR_KEYWORD), *list(call_signature.parameters.values())[1:]]
     _, _, inner = str(call.__annotations__["return"]).partition("[")
-    return_type = result.format(
-        inner.removesuffix("]") or "Access"
-    )  # the access log's pages name no type
+    return_type = result.format(inner.removesuffix("]") or "Access")  # the access log's pages name no type
     method.__signature__ = call_signature.replace(parameters=receiver, return_annotation=return_type)  # type: ignore[attr-defined]
 
 

@@ -1,6 +1,6 @@
-"""The command line, on click: one file a command, and `render.py` is the only place that prints.
+"""The command line, on click. This module imports a command when it is called, and turns errors into exit codes.
 
-Here: import a command when it is called, and turn every error into an exit code.
+`COMMANDS` names the module of each command. Only `render.py` prints.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class LazyGroup(click.Group):
             if isinstance(error, offline.EXPECTED):
                 raise
             failure = offline.wrap_error(ctx.invoked_subcommand, error)
-        raise failure  # out here: what is behind it may hold anything
+        raise failure  # raised here, without its context: that may hold a secret
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
@@ -142,7 +142,7 @@ def _report_error(error: Exception, shared: Mapping[str, Any], *, as_json: bool)
         return 2
     if isinstance(error, click.UsageError):
         hint = f"see `{error.ctx.command_path if error.ctx else 'sealpipe COMMAND'} --help`"
-        # A missing choice is told on several lines, of which one is made.
+        # click spreads the message about a missing choice over several lines: join them.
         error = UsageError(render.escape(re.sub(r"\s*\n\s*", " ", error.format_message())), remedy=hint)
     if isinstance(error, SealpipeError):
         _show_in_ci(error, shared)
@@ -153,7 +153,7 @@ def _report_error(error: Exception, shared: Mapping[str, Any], *, as_json: bool)
 
 
 def _print_audit_heads() -> None:
-    """Print the head of each audit log that was written. Kept elsewhere, it proves later that no line was cut off."""
+    """Print the head of each audit log that was written. Stored elsewhere, it proves later that the log is whole."""
     if "sealpipe.registry.hooks" in sys.modules:
         from sealpipe.registry.hooks import get_audit_heads
 
@@ -201,7 +201,7 @@ def _print_version(ctx: click.Context, *, on: bool) -> None:
 
 
 def _wants_json(arguments: Sequence[str]) -> bool:
-    """Whether --output json is set: known before the command line is parsed, for its own errors."""
+    """Whether --output json is set. Errors of the command line's parser depend on it, too."""
     for word, values in zip(arguments, [*arguments[1:], ""], strict=False):
         if word == "--output" or word.startswith("--output="):
             return (values if word == "--output" else word.partition("=")[2]) == "json"
@@ -211,14 +211,14 @@ def _wants_json(arguments: Sequence[str]) -> bool:
 
 
 def _open_standard_streams() -> None:
-    """Open the null device on closed standard streams: no file of ours must get such a number."""
+    """Open the null device on closed standard streams, so that no other file gets their descriptors."""
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(descriptor)
 
 
 def _print_bug(error: Exception, *, as_json: bool) -> None:
-    """Print where a bug is, and its type; its message and values could contain a secret."""
+    """Print the type and the place of an unexpected error, not its message or values: they may hold a secret."""
 
     places = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)]
     if not as_json:

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from sealpipe.api.mcp import Tool, ToolResult
 
 _SECRET_TOOLS = {"rotate_webhook_secret": "the webhook's new secret"}
-"""Tools whose result holds a secret, and which (specification: POST /v1/mcp)."""
+"""Tools whose result holds a secret, and what it is (specification: POST /v1/mcp)."""
 
 _MIN_MASK_LENGTH = 16
-"""Characters of a text that may be such a secret: masking shorter words would hide half of the log."""
+"""Minimum length of a text that may be such a secret: masking shorter words would hide half of the log."""
 
 
 @click.command(cls=Command)
@@ -54,7 +54,7 @@ def draw_chart(figures: Stats, columns: int, block: str) -> str:
     width = max(1, min(columns, 100) - len("2026-01-01  ") - digits - 2)
     lines = []
     for (day, shown), (_, views) in zip(rows, figures.daily_views, strict=True):
-        # A day with any view has a bar, however short.
+        # Every day with views has a bar.
         length = max(1, width * views // highest) if views and views > 0 else 0
         lines.append(f"{day}  {shown:>{digits}} {block * length}".rstrip())
     return "\n".join([*lines, *([""] if lines else []), _format_totals(figures)]) + "\n"
@@ -134,7 +134,7 @@ def _print_masked(name: str, result: ToolResult, values: dict[str, Any]) -> None
 
 
 def _find_texts(value: object) -> Iterator[Secret]:
-    """Every text in a result, and each of its words: a secret may stand among others."""
+    """Yield every text in a result, and each of its words: one of them may be the secret."""
     if isinstance(value, str):
         yield from (Secret(text) for text in dict.fromkeys([value, *value.split()]) if len(text) >= _MIN_MASK_LENGTH)
     elif isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Commands that take short codes, and lists of what has one."""
+"""Short codes as arguments of commands, and pages of shares and requests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ T = TypeVar("T")
 class CodeCommand(Command):
     """A command that takes short codes or ids, which are opaque and may begin with a dash.
 
-    Its options have two dashes, and `-h` is help. So a longer word with one dash is a code; after `--` any word is.
+    Its options begin with two dashes, and `-h` is help. So a longer word with one dash is a code, and so is every word
+    after `--`.
     """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -37,7 +38,7 @@ class CodeCommand(Command):
         )
 
     def _move_codes_last(self, args: list[str]) -> list[str]:
-        """Move all words that are no options, and no values of options, behind `--`."""
+        """Move all words that are neither options nor their values behind `--`."""
         with_value = {
             name for each in self.params if isinstance(each, click.Option) and not each.is_flag for name in each.opts
         }
@@ -54,23 +55,23 @@ class CodeCommand(Command):
                 if word in with_value:
                     value = next(remaining, None)
                     if value is None:
-                        return args  # click says so
+                        return args  # click reports it
                     options.append(value)
         return [*options, "--", *codes]
 
 
 def _is_option(word: str) -> bool:
-    """Whether it stands for an option in a `CodeCommand`: `--any`, `-h`, `-x`, and no `-any`."""
+    """Whether a word is an option of a `CodeCommand`: `--any`, `-h` and `-x` are, `-any` is not."""
     return word.startswith("-") and (word[1:2] == "-" or len(word) == 2)
 
 
 def names_receipt(word: str) -> bool:
-    """Whether a word is a receipt's file, and no short code."""
+    """Whether a word is the path of a receipt file rather than a short code."""
     return "/" in word or word.endswith(".json")
 
 
 def resolve_share_code(client: Client, word: str, keep: Path | None = None) -> str:
-    """Return a share's code from a code as it is, or percent-encoded as CI steps pass it. UsageError if ambiguous."""
+    """Return a share's code; decodes one that CI steps passed percent-encoded. UsageError if it is ambiguous."""
     if "%" not in word:
         return word
     from sealpipe.flows.lookup import find_share_code
@@ -79,7 +80,7 @@ def resolve_share_code(client: Client, word: str, keep: Path | None = None) -> s
 
 
 def resolve_request_code(client: Client, word: str, keep: Path | None = None) -> str:
-    """Return a request's code, likewise."""
+    """Return a request's code, as `resolve_share_code` does."""
     if "%" not in word:
         return word
     from sealpipe.flows.lookup import find_request_code
@@ -90,7 +91,7 @@ def resolve_request_code(client: Client, word: str, keep: Path | None = None) ->
 def fetch_page(
     values: Mapping[str, Any], fetch: Callable[[int, int], Page[T]], iterate: Callable[[int], Iterable[T]]
 ) -> Page[T]:
-    """Fetch the page with the wanted number and limit; with `--all` every row, as one page."""
+    """Fetch the page that --page and --limit select; with --all, every row as one page."""
     from sealpipe.api.models import Page, Pagination
 
     if values["all"]:
@@ -107,7 +108,7 @@ def print_page(
     members: Callable[[T], Mapping[str, Any]],
     line: Callable[[T], str],
 ) -> None:
-    """Print a page of a list: a line a row, or JSON with the rows under `name`."""
+    """Print a page of a list: one line per row, or JSON with the rows under `name`."""
     if values["output"] == "json":
         pagination = {each: getattr(page.pagination, each) for each in ("page", "limit", "total_pages", "total")}
         render.print_json({name: [members(row) for row in page.items], "pagination": pagination})

@@ -49,7 +49,7 @@ def collect(requests: Sequence[str], **values: Any) -> None:
     progress = ProgressReport()
     given = call_arguments("collect", CollectEachOptions, values)
     given["requests"] = [_parse_request(word) for word in requests]
-    # Requests whose values go to stdout are expired after that.
+    # If the values go to stdout, the requests are expired afterwards.
     given["after"] = values["after"] if is_stored else "keep"
     given["state"] = find_state_folder(values, "requests")
     asked = CollectEachOptions(**given, on_progress=progress)
@@ -84,10 +84,10 @@ def collect(requests: Sequence[str], **values: Any) -> None:
 def _resolve_codes(
     client: Client, asked: CollectEachOptions, words: Sequence[str], values: dict[str, Any]
 ) -> CollectEachOptions:
-    """Return the options with percent-encoded codes decoded. UsageError if one is ambiguous or repeated."""
+    """Decode percent-encoded codes in the options. UsageError if a code is ambiguous or repeated."""
     found = list(asked.requests)
     for number, (each, word) in enumerate(zip(asked.requests, words, strict=True)):
-        if each == word:  # not a receipt's, and without code: before it
+        if each == word:  # no receipt, and no `code:` prefix
             found[number] = resolve_request_code(client, word, find_state_folder(values, "requests"))
     if len({each if isinstance(each, str) else each.short_code for each in found}) < len(found):
         raise UsageError("the same request is given twice, as is and percent-encoded", remedy="give each request once")
@@ -113,7 +113,7 @@ def _expire_requests(client: Client, results: Sequence[CollectResult], values: d
 def _parse_request(word: str) -> str | Receipt:
     from sealpipe.wire.link import refuse_link
 
-    refuse_link(word)  # before it is taken for a path, which errors show
+    refuse_link(word)  # a link contains slashes, and errors show paths
     if word.startswith("code:"):
         return word.removeprefix("code:")
     if not names_receipt(word):

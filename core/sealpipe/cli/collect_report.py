@@ -18,13 +18,13 @@ from sealpipe.values import format_time
 from sealpipe.wire.fields import revealed
 
 _QUIET_INTERVAL: Final = 300.0
-"""Seconds between two lines of waiting where nobody watches."""
+"""Seconds between two lines of progress if stderr is no terminal."""
 _MAX_LINES: Final = 20
-"""Lines of one kind, at most."""
+"""Maximum number of lines of one kind."""
 
 
 class ProgressReport:
-    """Shows progress: a countdown on a terminal, elsewhere a line now and then."""
+    """Shows progress: a countdown on a terminal, elsewhere a line every five minutes."""
 
     def __init__(self) -> None:
         self._is_terminal = render.is_terminal()
@@ -92,7 +92,7 @@ def print_warnings(result: CollectResult) -> None:
 
 
 def print_late_arrivals(result: CollectResult) -> None:
-    """Print how many submissions arrived while the request expired: with `--pick each` they were stored, too."""
+    """Print how many submissions arrived while the request expired; `--pick each` stores these, too."""
     if result.late:
         code, is_stored = render.escape(result.short_code), result.ended is not None and result.pick == "each"
         treatment = "collected, too" if is_stored else "kept for `sealpipe collect --pick`"
@@ -101,7 +101,7 @@ def print_late_arrivals(result: CollectResult) -> None:
 
 
 def print_errors(problems: Sequence[SealpipeError], first: SealpipeError | None) -> None:
-    """Print all errors but the one that the command ends with."""
+    """Print all errors except the one that the command ends with."""
     first_text = _format_error(first) if first is not None else ""
     texts = [text for text in dict.fromkeys(map(_format_error, problems)) if text != first_text]
     for text in texts[:_MAX_LINES]:
@@ -122,7 +122,7 @@ def print_results(
     values: dict[str, Any],
     gate: Disclosure,
 ) -> None:
-    """Print the result on stdout; values only through `gate`. DeliveryError if stdout cannot be written."""
+    """Print the results on stdout; values only through `gate`. DeliveryError if stdout cannot be written."""
     if values["to"] or values["dir"] or values["dry_run"] or not any(result.submissions for result in results):
         _print_results(results, values)
     else:
@@ -195,9 +195,9 @@ def _describe_submission(submission: OpenedSubmission, *, with_values: bool) -> 
 
 
 def _list_secrets(results: Sequence[CollectResult], options: CollectOptions) -> Iterator[Secret]:
-    """Yield all values to mask: all but those for a prompt of type `text`.
+    """Yield all values to mask: all except those for prompts of type `text`.
 
-    The prompt's own type counts: the type in a submission is whatever its sender wrote.
+    Only the prompt's own type counts; the submitter controls the type in the submission.
     """
     public_prompts = {
         job.short_code: {each.text for each in job.prompts or () if each.type == "text"} for job in options.jobs
@@ -210,7 +210,7 @@ def _list_secrets(results: Sequence[CollectResult], options: CollectOptions) -> 
         if field.key not in public_prompts[each.short_code]
         for text in (revealed(field), *_find_texts(field.extra))
     ]
-    # As they are, and as they stand on stdout: a runner hides only what it finds letter by letter.
+    # As they are, and as stdout shows them: a runner masks only exact matches.
     spellings = dict.fromkeys(
         spelling for text in values for spelling in (text, render.escape_inline(text), render.escape_json(text))
     )
@@ -218,7 +218,7 @@ def _list_secrets(results: Sequence[CollectResult], options: CollectOptions) -> 
 
 
 def _find_texts(extra: object) -> Iterator[str]:
-    """Yield the texts in unknown members: they may be secret, too."""
+    """Yield the texts in unknown members, which may be secret, too."""
     if isinstance(extra, str):
         yield extra
     elif isinstance(extra, Mapping | list):

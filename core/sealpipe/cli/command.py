@@ -1,6 +1,7 @@
-"""What every command is made of: its options, from the one table in `settings.py`, and what their values stand for.
+"""Parts of every command: its options, made from the table in `settings.py`, and from their values a session, a
+client, an outbox or a folder.
 
-A session, a client, an outbox or a folder is imported where it is made: `--help` needs none of them.
+The imports for those are inside the functions: `--help` needs none of them.
 """
 
 from __future__ import annotations
@@ -37,14 +38,14 @@ COMMON = (
     "deadline",
     "output",
 )
-"""The options of every command that calls the service."""
+"""Global options of commands that call the service."""
 
 OFFLINE = ("output",)
-"""The global settings of commands that never call the service."""
+"""Global options of commands that never call the service."""
 
 
 class Command(click.Command):
-    """A command that does not echo an unexpected argument: it may be a secret without its option."""
+    """A command that does not echo an unexpected argument: it may be a secret whose option is missing."""
 
     allow_extra_args = True
 
@@ -58,7 +59,7 @@ class Command(click.Command):
 
 
 class SettingsGroup(click.Group):
-    """A group whose commands share the group's table in the config file."""
+    """A group whose commands all read the group's table in the config file."""
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
         ctx = super().make_context(*args, **extra)
@@ -70,11 +71,11 @@ class SettingsGroup(click.Group):
 if TYPE_CHECKING:
     AnyType = click.ParamType[Any]
 else:
-    AnyType = click.ParamType  # the oldest click that we take has no brackets for it
+    AnyType = click.ParamType  # not subscriptable in the oldest supported click
 
 
 class OneOf(click.Choice[str]):
-    """One of a few words. Anything else is not echoed: it may be a secret, such as a seed after `request --key`."""
+    """One of a few words. An invalid value is not echoed: it may be a secret, such as a seed after `request --key`."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         try:
@@ -84,14 +85,14 @@ class OneOf(click.Choice[str]):
 
 
 class SettingType(AnyType):
-    """Parses with the setting's own function; errors name the option, variable or config file entry."""
+    """Parses a value with the setting's own parser. Errors name the option, variable or config file entry."""
 
     def __init__(self, setting: Setting) -> None:
         self.name = setting.metavar
         self._setting = setting
 
     def split_envvar_value(self, rv: str) -> list[str]:
-        """One a line, for a reference may hold blanks. Empty lines are none: a block of YAML ends with a newline."""
+        """Split at newlines: references may contain spaces. Skip empty lines: YAML blocks end with a newline."""
         return [line for line in rv.split("\n") if line.strip()]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
@@ -103,7 +104,7 @@ class SettingType(AnyType):
             raise type(error)(f"{self._name_origin(param, ctx)}: {error.message}", remedy=error.remedy) from None
 
     def _name_origin(self, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The option, or the variable or the config file's name that stands for it."""
+        """Return where the value comes from: the option, the variable or the config file entry."""
         source = ctx.get_parameter_source(param.name) if ctx is not None and param is not None and param.name else None
         if source is ParameterSource.ENVIRONMENT and param is not None and isinstance(param.envvar, str):
             return param.envvar
@@ -115,7 +116,7 @@ class SettingType(AnyType):
 def options(
     command: str, only: Sequence[str] | None = None, common: Sequence[str] | None = None
 ) -> Callable[[Function], Function]:
-    """Add the options of a command (all of its table, or `only` some), and the global ones (all, or `common`)."""
+    """Add a command's options (`only` these, or its whole table) and global options (those in `common`, or all)."""
     command_settings = [setting for setting in COMMANDS.get(command, ()) if only is None or setting.name in only]
     shared = [setting for setting in GLOBAL if not setting.secret and (common is None or setting.name in common)]
 
@@ -138,13 +139,13 @@ ARGUMENTS = {
     "restrict_address": "ip_whitelist",
     "restrict_domain": "restricted_domains",
 }
-"""Options that are named otherwise in a call from Python."""
+"""Options that have another name in calls from Python."""
 
 
 def call_arguments(command: str, call: type[Any], values: Mapping[str, Any], but: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the values of a command's options that a call from Python takes, too, by its names (all but some).
+    """Return the values of a command's options as arguments of the corresponding call from Python.
 
-    `call` is the dataclass of the call's arguments, such as `ShareOptions`.
+    `call` is the dataclass of those arguments, such as `ShareOptions`; `but` are names to leave out.
     """
     named = {ARGUMENTS.get(setting.name, setting.name): values[setting.name] for setting in COMMANDS[command]}
     return {name: value for name, value in named.items() if name in call.__dataclass_fields__ and name not in but}
@@ -166,7 +167,7 @@ def _make_option(setting: Setting, command: str) -> Callable[[Function], Functio
 
 
 def run_config() -> Config:
-    """Return the configuration of this run, which the first command or check that needs it makes."""
+    """Return the configuration of this run; the first call creates it."""
     run = click.get_current_context().find_root().ensure_object(dict)
     if "config" not in run:
         from sealpipe.config import Config
@@ -177,7 +178,7 @@ def run_config() -> Config:
 
 
 def make_session(values: Mapping[str, Any]) -> Session:
-    """Make the session that the global options and the environment describe."""
+    """Make a session from the global options and the environment."""
     from sealpipe import permissions
     from sealpipe.flows.session import open_session
     from sealpipe.registry.stores import read_policy_hooks
@@ -202,7 +203,7 @@ def make_session(values: Mapping[str, Any]) -> Session:
 
 
 def make_registry(*arguments: Any) -> Registry:
-    """Make a registry of plugins on this run's config file; the arguments are those of `client_base.registry`."""
+    """Make a registry of plugins with this run's config file. Arguments as for `client_base.registry`."""
     from sealpipe.client_base import registry
 
     config = run_config()
@@ -210,7 +211,7 @@ def make_registry(*arguments: Any) -> Registry:
 
 
 def open_client(values: Mapping[str, Any]) -> Client:
-    """Open a client on that session."""
+    """Open a client on the session that `make_session` makes."""
     from sealpipe.client import Client
 
     return Client.from_session(make_session(values))
@@ -225,7 +226,7 @@ def open_outbox(values: Mapping[str, Any], credential: Credential | None) -> Out
 
 
 def find_state_folder(values: Mapping[str, Any], name: str) -> Path:
-    """Return a folder of the state directory. StateError where there is none."""
+    """Return a folder of the state directory. StateError if there is no state directory."""
     from sealpipe import state
 
     return state.find_state_directory(os.environ, values["state_dir"]) / name

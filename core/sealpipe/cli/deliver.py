@@ -26,10 +26,10 @@ Made: TypeAlias = "Share | SecureRequest"
 _TEMPLATE_LIMIT = 64 * 1024
 
 _KIND_MEMBERS = {"share": ("custody",), "request": ("public_key", "key")}
-"""JSON members that only one of the two has."""
+"""JSON members of only one of the two kinds."""
 
 Targets = Mapping[str, str | None]
-"""Where link and receipt go: absolute paths, or None for stdout or no file; and the text a sealed link is bound to."""
+"""Where link and receipt go: absolute paths, or None for stdout or no file; and the text that binds a sealed link."""
 
 
 def check_targets(link_file: str | None, receipt: str | None) -> dict[str, str | None]:
@@ -54,12 +54,12 @@ def check_targets(link_file: str | None, receipt: str | None) -> dict[str, str |
 
 
 def describe_seal_target(bind: str | None, *, wanted: bool) -> dict[str, str | None]:
-    """Return what the outbox stores about a link to be printed sealed; nothing if it is not."""
+    """Return what the outbox stores about a sealed link; empty unless one is wanted."""
     return {"seal_link": "stdout", "bind": bind} if wanted else {}
 
 
 def check_seal(session: Session, to: Targets) -> None:
-    """Check that the link can be sealed, if it shall be. UsageError before anything is sent."""
+    """Check that the link can be sealed, if --seal-link asks for it. UsageError before anything is sent."""
     if to.get("seal_link"):
         from sealpipe.flows.share import sealed_link
 
@@ -70,7 +70,7 @@ def read_message_template(path: str | None) -> str | None:
     """Read the text of a message from its file. UsageError if it cannot be read, or is not UTF-8."""
     if path is None:
         return None
-    from sealpipe.plugin import open_file  # most messages are our own
+    from sealpipe.plugin import open_file  # most messages use the built-in text
 
     try:
         with open_file(path, f"--message-template: {path}") as file:
@@ -85,7 +85,7 @@ def read_message_template(path: str | None) -> str | None:
 
 
 def announce(share: Made) -> None:
-    """Print the short code and the expiry, as soon as the service has answered."""
+    """Print the short code and the expiry as soon as the service has responded."""
     expiry = render.describe_expiry(share.expires_at, known=share.expiry_known)
     render.print_note(f"created {render.escape(share.short_code)}, {expiry}")
     for remark in share.remarks:
@@ -95,7 +95,7 @@ def announce(share: Made) -> None:
 
 
 def write_files(share: Made, to: Targets) -> None:
-    """Write receipt and link file. DeliveryError if one cannot be written: the entry is kept."""
+    """Write receipt and link file. DeliveryError if one cannot be written: the entry stays in the outbox."""
     contents = {"receipt": _format_receipt(share), "link_file": share.link.reveal() + "\n"}
     for name, content in contents.items():
         path = to.get(name)
@@ -104,7 +104,7 @@ def write_files(share: Made, to: Targets) -> None:
 
 
 def prints_link(share: Made, to: Targets) -> bool:
-    """Whether the link goes to stdout: not if it goes to a file, to a channel or out sealed."""
+    """Whether the link goes to stdout, rather than to a file or a channel, or sealed."""
     return (
         not to.get("link_file")
         and not to.get("seal_link")
@@ -113,7 +113,7 @@ def prints_link(share: Made, to: Targets) -> bool:
 
 
 def describe_share(share: Made, to: Targets) -> dict[str, Any]:
-    """Return the share or request as JSON members. `delivered` names the files and channels that are done."""
+    """Return a share or request as JSON members. `delivered` names written files and channels that sent."""
     sent = (
         [each.recipient.channel for each in share.deliveries.items if each.state == "sent"] if share.deliveries else []
     )
@@ -131,10 +131,10 @@ def describe_share(share: Made, to: Targets) -> dict[str, Any]:
 
 
 def finish(driver: Driver, share: Made, to: Targets, leave: Disclosure, *, as_json: bool, resend: bool = False) -> None:
-    """Announce, deliver, print, and remove the entry: one share, one link, whenever the process is killed.
+    """Announce, deliver, print, then remove the entry: a kill at any moment leads to one share and one link.
 
-    A share's link goes to stdout through `leave` only. A failed delivery does not stop the others; its error is
-    raised last, and the entry is kept.
+    A share's link goes to stdout only through `leave`. A failed delivery does not stop the others; its error is
+    raised last, and the entry stays in the outbox.
     """
     with keep_entry_on_error(share.entry):
         announce(share)
@@ -201,7 +201,7 @@ def _seal_link(session: Session, share: Made, to: Targets) -> str | None:
 
 
 def send_messages(driver: Driver, share: Made, *, resend: bool) -> DeliveryError | None:
-    """Send all messages, and print what was sent. Return the error of those that failed; None if all are out."""
+    """Send all messages, and print what was sent. Return the error of those that failed; None if all were sent."""
     if share.deliveries is None:
         return None
     from sealpipe.flows.deliver.send import deliver
@@ -222,7 +222,7 @@ def send_messages(driver: Driver, share: Made, *, resend: bool) -> DeliveryError
 
 
 def write_file(path: str | Path, text: str) -> None:
-    """Write a new file (mode 0600); one with the same content was written before a kill. Raises OSError."""
+    """Write a new file (mode 0600). One with the same content, from before a kill, is fine. Raises OSError."""
     content = text.encode()
     try:
         files.create(Path(path), lambda: [content])

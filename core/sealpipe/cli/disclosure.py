@@ -1,7 +1,7 @@
-"""The ONE gate in front of every link and value that goes to stdout (DESIGN 6.7), and what the CI system is told.
+"""The only gate for links and values on stdout; masks, step outputs and annotations of the CI system.
 
-A command asks the gate before anything is sent or fetched, and writes the secret through what it returns. In a CI
-system everybody who can read the log can read stdout: there the caller confirms with --print that stdout is captured.
+A command asks the gate before it sends or fetches anything, and writes the secret through the returned `Disclosure`.
+In CI, everyone who can read the log can read stdout. So the caller must confirm with --print that stdout is captured.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from sealpipe.registry import Registry
 
 MASK_DELAY: Final = 0.25
-"""Seconds between masks and value. A runner reads the two streams in two threads, and either may be late."""
+"""Seconds between the masks and the value: a runner reads the two streams in two threads, in either order."""
 
 
 class Disclosure(NamedTuple):
-    """Whether a secret may go to stdout. Made by `plan_disclosure` alone."""
+    """Whether a secret may go to stdout. Only `plan_disclosure` makes one that allows it."""
 
     system: CISystem | None
     is_allowed: bool
@@ -32,7 +32,7 @@ class Disclosure(NamedTuple):
     """Whether --print was given."""
 
     def write(self, registry: Callable[[], Registry], hidden: Iterable[Secret], write: Callable[[], None]) -> None:
-        """Mask `hidden`, wait until the runner has read the masks, then write. DeliveryError if a mask gets lost."""
+        """Mask `hidden`, wait until the runner has read the masks, then write. DeliveryError if masking fails."""
         if not self.is_allowed:
             raise DeliveryError("no secret may go to stdout here", remedy="add --print if you capture stdout")
         can_mask = self.system is not None and self.system.mask is not None
@@ -54,7 +54,7 @@ class Disclosure(NamedTuple):
 
 
 NO_DISCLOSURE: Final = Disclosure(None, is_allowed=False, is_print_given=False)
-"""For a command whose result is no secret."""
+"""For commands whose result is not secret."""
 
 
 def plan_disclosure(
@@ -68,8 +68,8 @@ def plan_disclosure(
 ) -> Disclosure:
     """Decide before anything is sent whether a secret may go to stdout. UsageError if `what` would be in a job's log.
 
-    `alternatives` tells the user what needs no permission; `elsewhere` says that the command uses one of them. A link
-    whose addresses are all loopback needs none either: it is a rehearsal's. A dry run only warns.
+    `alternatives` is the remedy that names other ways; `elsewhere` says that the command uses one of them. A link whose
+    addresses are all loopback needs no --print: it belongs to a rehearsal. A dry run only warns.
     """
     system = detect_ci_system(os.environ)
     if system is None or elsewhere:
@@ -85,7 +85,7 @@ def plan_disclosure(
 
 
 def mask(registry: Callable[[], Registry], values: Iterable[Secret]) -> bool:
-    """Have the CI system mask values, before they are written anywhere. Whether nothing went wrong."""
+    """Have the CI system mask values before they are written. Return False if that failed."""
     ci = _get_ci(registry)
     if ci is not None:
         try:
@@ -98,7 +98,7 @@ def mask(registry: Callable[[], Registry], values: Iterable[Secret]) -> bool:
 
 
 def list_link_parts(link: Secret) -> list[Secret]:
-    """Return what to mask of a link: all, its fragment, and that without its leading `1`, which no other covers."""
+    """Return the parts of a link to mask: the link, its fragment, and the fragment without its leading `1`."""
     fragment = link.reveal().partition("#")[2]
     return [link, *(Secret(part) for part in (fragment, fragment[1:]) if part)]
 
@@ -118,7 +118,7 @@ def set_step_outputs(registry: Callable[[], Registry], outputs: Mapping[str, str
 
 
 def annotate_error(registry: Callable[[], Registry], error: SealpipeError) -> None:
-    """Show an error beside the log, if the CI system can. A failure here is ignored: stderr has the error, too."""
+    """Annotate the job with an error, if the CI system can. Failures are ignored: stderr has the error, too."""
     try:
         ci = _get_ci(registry)
         if ci is not None:

@@ -60,7 +60,7 @@ def _check_one(name: str) -> Iterator[Finding]:
 
 
 def _check_all(settings: Settings, *, roundtrip: bool) -> Iterator[Finding]:
-    """Run every check. One that fails does not stop the others."""
+    """Run all checks; a failure does not stop the others."""
     from functools import partial
 
     from sealpipe.client_base import registry
@@ -96,7 +96,7 @@ def _check_link_address(settings: Settings) -> Iterator[Finding]:
 
 
 def _check_service(settings: Settings, credential: Credential | None, *, roundtrip: bool) -> Iterator[Finding]:
-    """Check the service, as far as the settings allow."""
+    """Check the service as far as the settings allow."""
     from dataclasses import replace
     from pathlib import Path
 
@@ -113,7 +113,7 @@ def _check_service(settings: Settings, credential: Credential | None, *, roundtr
     try:
         machine = config.machine
         addresses = config_file.enforce_service(machine, addresses, os.environ)
-    except SealpipeError as error:  # the credential goes nowhere else than the machine allows
+    except SealpipeError as error:  # never send the credential where the machine's config forbids it
         yield report_failure("service", error)
         return
     base_url, ca_file = addresses["base_url"], addresses["ca_file"]
@@ -123,7 +123,7 @@ def _check_service(settings: Settings, credential: Credential | None, *, roundtr
     if base_url is None or credential is None or any(finding.error for finding in route):
         yield report_warning("service", "not checked: fix base URL, credential and certificates first")
         return
-    # Links are not made here but for a test share that nobody gets: their address may be missing.
+    # The link base URL is optional: the only link is that of a test share, which is discarded.
     link_base_url = addresses["link_base_url"] or base_url
     deadline = settings["deadline"].get_usable() or 60.0
     session = Session(credential, base_url, link_base_url, make_registry, deadline, ca_path)
@@ -187,7 +187,7 @@ def _read_settings(ctx: click.Context, values: dict[str, Any]) -> dict[str, Give
 
 
 class _DeferredErrors(AnyType):
-    """Returns the error of a setting's own type as the value, so that the report can include it."""
+    """Returns a setting's error as its value, so that the report can include it."""
 
     def __init__(self, kind: AnyType) -> None:
         self.name = kind.name

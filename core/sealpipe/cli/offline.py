@@ -1,4 +1,4 @@
-"""Commands that make no connection: `plugins`, `audit`, `custody` and `completion`; and the commands of plugins."""
+"""Commands that never connect: `plugins`, `audit`, `custody` and `completion`; and how to find plugin commands."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _list_common_parameters() -> list[str]:
 
 
 EXPECTED = (SealpipeError, click.UsageError, click.exceptions.Exit)
-"""What a command may raise, whoever wrote it."""
+"""Exceptions that any command may raise, even one of a plugin."""
 
 
 def find_commands(registry: Registry) -> dict[str, Any]:
@@ -105,7 +105,7 @@ def find_commands(registry: Registry) -> dict[str, Any]:
 
 
 def find_command(name: str) -> click.Command | None:
-    """Find one by name; None if there is none: then the broken plugins are printed."""
+    """Find a plugin command by name. If there is none, print the plugins that failed to load, and return None."""
     registry = make_registry()
     found = find_commands(registry).get(name)
     if found is not None:
@@ -116,13 +116,13 @@ def find_command(name: str) -> click.Command | None:
 
 
 def print_problems(registry: Registry) -> None:
-    """Print a line for each plugin that cannot be used, or only in part."""
+    """Print a line for each plugin that failed to load, at least in part."""
     for name, problem in registry.problems.items():
         render.print_note(f"sealpipe: the plugin {render.escape(name)} {render.escape(problem)}")
 
 
 def wrap_error(name: str, error: Exception) -> PluginError:
-    """Wrap the error of a plugin command: in its author's words if meant for users, else by its type."""
+    """Wrap an error of a plugin command: with its message if that is meant for users, else with its type."""
     if isinstance(error, click.ClickException):
         return PluginError(render.escape(error.format_message()))
     return PluginError(
@@ -223,6 +223,6 @@ def completion(shell: str) -> None:
     from sealpipe.cli import cli
 
     kind = get_completion_class(shell)
-    if kind is None:  # click knows the three
+    if kind is None:  # click supports all three
         raise click.UsageError(f"no completion for {shell}")
     render.print_result(kind(cli, {}, "sealpipe", "_SEALPIPE_COMPLETE").source())

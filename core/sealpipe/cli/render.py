@@ -1,4 +1,4 @@
-"""The only place that prints: the result on stdout, everything else on stderr."""
+"""The only module that prints: the result on stdout, everything else on stderr."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ SCHEMA = 1
 _SECRET: Final = re.compile(
     r"(#|%23)(?:1[A-Za-z0-9_-]{32,}|[A-Za-z0-9_-]{43}(?![A-Za-z0-9_-]))|(_sk_live_)[A-Za-z0-9_.-]+"
 )
-"""A link's key or a request's seed behind its sign, and what makes a credential one."""
+"""The key of a link or the seed of a request after its `#`, and the part of a credential after its prefix."""
 
 
 def print_result(text: str) -> None:
-    """Print the result, now and whole: a link, or another exact value. DeliveryError if stdout cannot be written.
+    """Print the result, such as a link, exactly as it is. DeliveryError if stdout cannot be written.
 
-    Bypasses Python's buffer: what is left there would be written again, and fail again, at exit.
+    Bypasses Python's buffer, which would try to write the rest again at exit, and fail again.
     """
     try:
         if sys.stdout is None:
@@ -38,7 +38,7 @@ def print_result(text: str) -> None:
 
 
 def print_lines(rows: Iterable[str]) -> None:
-    """Print lines on stdout; text from outside in them controls neither a terminal nor a CI system."""
+    """Print lines on stdout, escaped so that external text controls neither a terminal nor a CI system."""
     print_result("".join(f"{_escape_line(row)}\n" for row in rows))
 
 
@@ -62,7 +62,7 @@ def print_note(text: str) -> None:
             lines = redact(text).split("\n")
             _write(sys.stderr.fileno(), "".join(f"{_escape_line(line)}\n" for line in lines))
     except OSError:
-        pass  # nobody reads it: the exit code still says how it ended
+        pass  # stderr is closed; the exit code still reports the outcome
 
 
 def print_status(text: str) -> None:
@@ -114,19 +114,19 @@ def describe_error(error: SealpipeError) -> dict[str, Any]:
 
 
 def _list_notes(error: SealpipeError) -> list[str]:
-    """Our notes on an error, without those that repeat its outbox entry."""
+    """Return our notes on an error, except those that repeat its outbox entry."""
     entry = getattr(error, "outbox_id", None)
     return [line for line in Note.on(error) if not entry or entry not in line]
 
 
 def escape(value: object) -> str:
-    """Escape control characters in text from outside."""
+    """Escape control characters in external text."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=True)
     return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
 
 
 def redact(text: str) -> str:
-    """Remove link keys and credentials from text, such as one given instead of a path."""
+    """Redact link keys and credentials in text, such as a link given instead of a path."""
     return _SECRET.sub(r"\1\2[withheld]", text)
 
 
@@ -136,7 +136,7 @@ def count(number: int, noun: str) -> str:
 
 
 def describe_expiry(expires_at: datetime | None, *, known: bool) -> str:
-    """Say when something expires: None means never; not `known`, that the service did not say."""
+    """Say when something expires. None means never; if it is not `known`, the service did not say."""
     if not known:
         return "the service did not say when it expires"
     from sealpipe.values import format_time
@@ -145,23 +145,23 @@ def describe_expiry(expires_at: datetime | None, *, known: bool) -> str:
 
 
 def escape_inline(text: str) -> str:
-    """Escape text from outside inside a line, after other text."""
+    """Escape external text that follows other text in a line."""
     return ci_systems.escape_inline(escape(text))
 
 
 def escape_json(text: str) -> str:
-    """Escape text for a JSON result, without the quotes."""
+    """Escape text as in a JSON result, without quotes."""
     return ci_systems.escape_json(json.dumps(text))[1:-1]
 
 
 def _to_json(members: Mapping[str, Any]) -> str:
-    # ASCII only: a terminal's control characters, and those of bidirectional text, stay escaped. What the service
-    # says may be among the members: it does not say our schema.
+    # ASCII only: control characters of terminals and of bidirectional text stay escaped. Members may come from the
+    # service: they do not override our schema.
     return ci_systems.escape_json(json.dumps({"schema": SCHEMA, **members} | {"schema": SCHEMA})) + "\n"
 
 
 def _escape_line(line: str) -> str:
-    """Escape a line for a terminal and a CI system; tabs between its cells stay."""
+    """Escape a line for a terminal and a CI system; keep the tabs between its cells."""
     if not line.replace("\t", "").isprintable():
         line = "\t".join(escape(cell) for cell in line.split("\t"))
     return ci_systems.escape_line(line)

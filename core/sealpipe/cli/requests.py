@@ -60,7 +60,7 @@ def request(**values: Any) -> None:
 
 
 def _warn_of_typos(prompts: Sequence[Prompt]) -> None:
-    """Warn of prompts that seem to end in a misspelled type: they are used as they are."""
+    """Warn about prompts that seem to end in a misspelled type; they are used as they are."""
     from sealpipe.prompts import suggest_type
 
     for prompt in prompts:
@@ -165,7 +165,7 @@ def _format_submission(row: Submission) -> str:
 
 
 def _measure_box(row: Submission) -> int:
-    """Bytes of the sealed box, without decoding it: it may be anything."""
+    """Return the size of the sealed box in bytes, without decoding it: the data may be invalid."""
     data = row.data or ""
     return len(data) * 3 // 4 - data[-2:].count("=")
 

@@ -47,7 +47,7 @@ def list_requests(status: str, sealed_to: str | None, **values: Any) -> None:
 
 
 def describe(row: RequestInfo, known: Mapping[str, str]) -> dict[str, Any]:
-    """Return a request as JSON members. `known` are the names of our public keys."""
+    """Return a request as JSON members. `known` maps our public keys to their names."""
     expires_at = None if row.expires_at is None else format_time(row.expires_at)
     key_name = {
         "short_code": row.short_code,
@@ -65,12 +65,12 @@ def format_line(row: RequestInfo, known: Mapping[str, str]) -> str:
 
 
 def name_known_keys(client: Client) -> dict[str, str]:
-    """Return the public keys of this environment's credentials, and their names."""
+    """Return the public keys of this environment's credentials, each with its name."""
     return {each.public_key: each.name for each in reversed(_key_pairs(client))}
 
 
 def _key_pairs(client: Client) -> tuple[OpeningKey, ...]:
-    """The key pairs of this environment's credentials; none if they have no custody secret."""
+    """Return the key pairs of this environment's credentials; none without a custody secret."""
     from sealpipe.flows.collect.open import load_keys
 
     session = client.session
@@ -79,7 +79,7 @@ def _key_pairs(client: Client) -> tuple[OpeningKey, ...]:
 
 
 def _name_key(row: RequestInfo, known: Mapping[str, str]) -> str | None:
-    """The name of the key that a request is sealed to; None if that is not known."""
+    """Return the name of the key that a request is sealed to; None if it is unknown."""
     return known.get(row.public_key, "other") if row.public_key and known else None
 
 
@@ -106,10 +106,10 @@ def _list_expired(client: Client, asked: dict[str, Any], sealed_to: str | None) 
 
 @dataclass
 class _Expired:
-    """Filters the list of expired requests, which not every service has (`gaps.md`, both lists).
+    """Filters the list of expired requests, which not every service has.
 
-    A service that follows the specification to the letter ignores `status` and lists the active requests all the
-    same. Taken for expired ones, they would say that nothing needs an old key any more.
+    The specification does not define `status`: a service may ignore it and list the active requests. To take those for
+    expired requests would suggest that no request needs the old key any more.
     """
 
     client: Client
@@ -117,7 +117,7 @@ class _Expired:
     active: int = 0
 
     def filter(self, rows: Iterable[RequestInfo]) -> Iterator[RequestInfo]:
-        """Yield the expired ones; an active one proves that this is the wrong list."""
+        """Yield the expired requests; an active one proves that this is the wrong list."""
         for row in rows:
             if row.expires_at is None:
                 self.expired += 1
@@ -126,14 +126,14 @@ class _Expired:
                 self.active += 1
 
     def filter_page(self, page: Page[RequestInfo]) -> Page[RequestInfo]:
-        """Filter a page, and drop its figures if they belong to the wrong list."""
+        """Filter a page, and drop its pagination if it belongs to the wrong list."""
         from sealpipe.api.models import Pagination
 
         items = tuple(self.filter(page.items))
         return replace(page, items=items, pagination=Pagination()) if self.active else page
 
     def is_supported(self) -> bool:
-        """Whether the service has the list. If it is empty, only the service's other abilities tell."""
+        """Whether the service has the list. If the list is empty, the service's other capabilities decide."""
         if self.active or self.expired:
             return not self.active
         return self.client.get_capabilities() is not None or bool(self.client.list_requests(limit=1).items)
@@ -151,7 +151,7 @@ class _Expired:
 
 
 def _select_sealed(client: Client, which: str | None, rows: Iterable[RequestInfo]) -> Iterable[RequestInfo]:
-    """Those sealed to one of our keys. The service no longer names the key of an expired one: its submissions tell."""
+    """Select requests sealed to one of our keys. The key of an expired request is found with its submissions."""
     if which is None:
         return rows
     keys = _key_pairs(client)
@@ -175,14 +175,14 @@ def _select_sealed(client: Client, which: str | None, rows: Iterable[RequestInfo
 
 
 def _find_key_of_expired(client: Client, short_code: str, keys: tuple[OpeningKey, ...]) -> str | None:
-    """The key that opens a submission of a request; None if none does."""
+    """Return the public key of the key pair that opens a submission of a request; None if none does."""
     from sealpipe.flows.collect import OpenedSubmission
     from sealpipe.flows.collect.open import open_submission
 
     try:
         items = client.list_submissions(short_code).items
     except NotFoundError:
-        return None  # purged since it was listed
+        return None  # purged after it was listed
     for submission in items:
         for each in keys:
             if isinstance(open_submission(submission, [each], client.session.credential.tag), OpenedSubmission):

@@ -1,4 +1,4 @@
-"""`sealpipe resume`: finish, list or discard what an interrupted share or request left in the outbox."""
+"""`sealpipe resume`: finish, list or discard the outbox entries of interrupted shares and requests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sealpipe.state.outbox import Outbox
 
 EXIT_CODE_PRIORITY = (11, 14, 13, 15)
-"""Which exit code stands for several at once (DESIGN section 3)."""
+"""Exit codes that win over others if several entries fail, the strongest first."""
 
 
 @click.command(cls=Command)
@@ -86,7 +86,7 @@ def _finish(client: Client, outbox: Outbox, name: str, values: dict[str, Any], *
             f"the link of outbox entry {name}",
             "resume it outside CI",
             printing=values["print"],
-            # A collect link opens nothing.
+            # A collect link is not secret.
             elsewhere=bool(entry.meta["kind"] != "share" or to.get("link_file") or to.get("seal_link") or sends_link),
             addresses=[entry.meta["base_url"], entry.meta["link_base_url"]],
         )
@@ -95,7 +95,7 @@ def _finish(client: Client, outbox: Outbox, name: str, values: dict[str, Any], *
 
 
 def _print_entries(values: dict[str, Any]) -> None:
-    """List the outbox and change nothing. An entry that cannot be opened shows what is stored outside the seal."""
+    """List the outbox; change nothing. Of an entry that cannot be opened, show the unencrypted members."""
     from sealpipe.values import format_time
 
     outbox = open_outbox(values, _load_credential(values))
@@ -134,7 +134,7 @@ def _load_credential(values: dict[str, Any]) -> Credential | None:
         key = run_config().read_api_key(values["api_key_file"])
         return open_credential(key, values["service_tag"]) if key else None
     except SealpipeError:
-        return None  # the list needs none
+        return None  # the list works without a credential
 
 
 def _read_sealed_members(outbox: Outbox, entry_id: str) -> dict[str, Any]:
@@ -152,7 +152,7 @@ def _read_sealed_members(outbox: Outbox, entry_id: str) -> dict[str, Any]:
 
 
 def _list_unfinished(entry: Entry) -> list[dict[str, str]]:
-    """What is still to do: the share or request itself, its messages, its files or its line on stdout."""
+    """Return the unfinished steps: the share or request itself, its messages, its files or its line on stdout."""
     recipients = entry.meta.get("recipients", ())
     states = [entry.deliveries.get(number, "pending") for number in range(len(recipients))]
     steps = [] if entry.response else [{"what": entry.meta["kind"], "to": "the service", "state": "not answered"}]

@@ -73,7 +73,7 @@ def share(ctx: click.Context, /, **values: Any) -> None:
 
 
 def _choose_expiry(ctx: click.Context, values: dict[str, Any]) -> dict[str, Any]:
-    """Choose among three ways to set the expiry: flags win over the environment, that over the config file."""
+    """Choose one of three expiry settings: a flag wins over the environment, that over the config file."""
     flags = {name: ctx.get_parameter_source(name) for name in (*_EXPIRY, "no_expiry") if values[name]}
     nearest_source = [
         name for name, source in flags.items() if source is min(flags.values(), key=SOURCE_PRIORITY.index)
@@ -95,7 +95,7 @@ SOURCE_PRIORITY = (
 
 
 def _print_plan(options: ShareOptions, sealed: SealedShare, session: Session, to: Targets, *, as_json: bool) -> None:
-    """Print what a dry run would do, without a value: the sources were read and the share was sealed for it."""
+    """Print what the command would do, without values. The sources have been read and the share is sealed."""
     members = _describe_plan(options, sealed, session, to)
     if as_json:
         render.print_json(members)

@@ -89,7 +89,7 @@ def log(code: str, **values: Any) -> None:
 
 
 def _find_notes_folder(values: dict[str, Any]) -> Path | None:
-    """Where expired shares are recorded on this machine; None if there is no state directory."""
+    """Return the folder that records expired shares; None if there is no state directory."""
     from sealpipe.errors import StateError
 
     try:

@@ -83,7 +83,7 @@ def unseal(sealed: str, **values: Any) -> None:
 def _unseal_under_policy(
     registry: Callable[[], Registry], custody_gate: CustodyGate, code: str, unseal: Callable[[], Secret]
 ) -> Secret:
-    """Open the link if policies allow it; observers learn of it before and after, with its short code."""
+    """Open the link if policies allow it. Observers get an event before and after, with the short code."""
     from sealpipe.client_base import run
     from sealpipe.flows import policy
     from sealpipe.plugin import OutgoingAction
