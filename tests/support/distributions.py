@@ -71,14 +71,7 @@ def told(error: BaseException) -> str:
     return "".join(traceback.format_exception(error)) + repr(attributes)
 
 
-_ELSEWHERE = """
-import sys
-from pathlib import Path
-from sealpipe import config
-config.MACHINE_CONFIG = Path(sys.argv.pop(1))
-from sealpipe.__main__ import main
-sys.exit(main())
-"""
+_ELSEWHERE = "from pathlib import Path; from sealpipe import config; config.MACHINE_CONFIG = Path({!r})"
 
 ALLOWS_ALL = 'sources = ["*"]\nsinks = ["*"]\nrecipients = ["*"]\ntools = ["*"]\n'
 
@@ -103,7 +96,7 @@ class Machine:
         return self.enforce(f'[enforce.policy]\nfile = "{self.policy}"\n{told}{more}')
 
     def sealpipe(self, *words: str, stdin: str = "", **environ: str | None) -> Done:
-        return self.user.run([sys.executable, "-c", _ELSEWHERE, str(self.config), *words], stdin=stdin, environ=environ)
+        return self.user.sealpipe(*words, stdin=stdin, before=_ELSEWHERE.format(str(self.config)), **environ)
 
 
 def lists(**named: list[str]) -> str:

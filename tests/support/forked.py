@@ -91,7 +91,7 @@ def _tell(ended: int, process: int, line: socket.socket) -> None:
 
 
 def _become(told: list[bytes], streams: list[int]) -> None:
-    umask, number_of_words, *rest = told
+    umask, before, number_of_words, *rest = told
     words, environ = rest[: int(number_of_words)], rest[int(number_of_words) :]
     *three, folder = streams
     for number, stream in enumerate(three):
@@ -107,6 +107,7 @@ def _become(told: list[bytes], streams: list[int]) -> None:
     time.tzset()
     sys.argv = [sys.argv[0], *(os.fsdecode(word) for word in words)]
     sys.path[0] = os.getcwd()  # noqa: PTH109 - as `python -m` has it
+    exec(before, {})  # noqa: S102 - a test's own
 
 
 def _exactly(line: socket.socket, length: int) -> bytes:

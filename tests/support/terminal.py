@@ -119,10 +119,11 @@ class Terminal:
             text=True,
         )
 
-    def sealpipe(self, *words: str, stdin: str | bytes = b"", **environ: str | None) -> Done:
+    def sealpipe(self, *words: str, stdin: str | bytes = b"", before: str = "", **environ: str | None) -> Done:
         """Run `sealpipe WORDS` to its end; keyword arguments change the environment, None takes a name away."""
         typed = stdin.encode() if isinstance(stdin, str) else stdin
-        return Done.of(run(words, stdin=typed, environ=self.with_environ(environ), cwd=self.here, timeout=PATIENCE))
+        changed = self.with_environ(environ)
+        return Done.of(run(words, stdin=typed, environ=changed, cwd=self.here, timeout=PATIENCE, before=before))
 
     def file(self, name: str, content: str | bytes, mode: int = 0o600) -> Path:
         """A file in the working directory (or wherever an absolute name says)."""
@@ -157,14 +158,18 @@ def created(service: RunningService) -> list[dict[str, Any]]:
 SEALPIPE = (sys.executable, "-m", "sealpipe")
 LANG = "C.UTF-8"
 _AT_ONCE = 1 << 16
+_MAIN = "\nfrom sealpipe.__main__ import main\nmain()\n"
 
 
 def run(
-    words: Sequence[str], *, stdin: bytes, environ: Mapping[str, str], cwd: Path, timeout: float
+    words: Sequence[str], *, stdin: bytes, environ: Mapping[str, str], cwd: Path, timeout: float, before: str = ""
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run `sealpipe WORDS` to its end, with exactly this environment: forked wherever that makes no difference."""
+    """Run `sealpipe WORDS` to its end, with exactly this environment: forked wherever that makes no difference.
+
+    `before` is Python that its process runs first.
+    """
     if must_be_whole(environ):
-        command = [*SEALPIPE, *words]
+        command = [sys.executable, "-c", before + _MAIN, *words] if before else [*SEALPIPE, *words]
         return subprocess.run(
             command, input=stdin, capture_output=True, env=environ, cwd=cwd, timeout=timeout, check=False
         )
@@ -172,7 +177,7 @@ def run(
     with socket.socket(socket.AF_UNIX) as line:
         try:
             line.connect(str(_door()))
-            _hand_over(line, words, environ, cwd, theirs)
+            _hand_over(line, before, words, environ, cwd, theirs)
         finally:
             for end in theirs:
                 os.close(end)
@@ -194,12 +199,17 @@ def _pipes() -> tuple[tuple[int, int, int], tuple[int, int, int]]:
 
 
 def _hand_over(
-    line: socket.socket, words: Sequence[str], environ: Mapping[str, str], cwd: Path, streams: Sequence[int]
+    line: socket.socket,
+    before: str,
+    words: Sequence[str],
+    environ: Mapping[str, str],
+    cwd: Path,
+    streams: Sequence[int],
 ) -> None:
     umask = os.umask(0)
     os.umask(umask)
     variables = [os.fsencode(name) + b"=" + os.fsencode(value) for name, value in environ.items()]
-    told = b"\0".join([b"%d" % umask, b"%d" % len(words), *map(os.fsencode, words), *variables])
+    told = b"\0".join([b"%d" % umask, before.encode(), b"%d" % len(words), *map(os.fsencode, words), *variables])
     here = os.open(cwd, os.O_RDONLY)
     try:
         socket.send_fds(line, [len(told).to_bytes(8, "big")], [*streams, here])
