@@ -12,7 +12,7 @@ import pytest
 from hypothesis import settings
 
 from sealpipe import ci_systems
-from tiers import is_in_rest
+from tiers import is_first, is_in_rest
 
 # The suite itself may run in a CI system. What it starts does not, but where a test says so.
 for name in ci_systems.list_variables():
@@ -30,7 +30,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the other tier out, unless `--all` is given or the command line names what to run."""
+    """Begin with what takes long. Leave the other tier out, unless `--all` is given or what to run is named."""
+    items.sort(key=lambda item: not is_first(item.nodeid))
     rest = config.getoption("--rest")
     if config.getoption("--all"):
         return

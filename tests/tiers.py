@@ -11,12 +11,14 @@ from typing import Final
 
 _STRACE = "whole commands under strace"
 _KILLS = "a sweep of kills"
+_PYTEST = "runs pytest, many times"
 
 REST: Final[Mapping[str, str]] = {
     "tests/actions/": "sets up and runs the actions",
     "tests/asking/test_kills.py": _KILLS,
     "tests/benchmarks/": "the short form of the benchmarks",
     "tests/browser/": "Chromium",
+    "tests/cli/test_printing.py::test_the_link_stays_hidden_in_many_runs": "a race, run many times",
     "tests/collecting/test_hostile_submissions.py": "hundreds of commands",
     "tests/collecting/test_killed.py": _KILLS,
     "tests/collecting/test_model.py": "a model's random walks",
@@ -24,6 +26,8 @@ REST: Final[Mapping[str, str]] = {
     "tests/delivery/test_foreign_channels.py": "installs third-party plugins",
     "tests/delivery/test_kills.py": _KILLS,
     "tests/faults/test_kills.py": _KILLS,
+    "tests/fixture/test_example_project.py": _PYTEST,
+    "tests/fixture/test_failing_tests.py": _PYTEST,
     "tests/gitlab/": "gitlab-ci-local and a container engine",
     "tests/hooks/test_in_git.py": "pre-commit, with environments of its own",
     "tests/leaks/test_a_share_leaks_nothing.py": _STRACE,
@@ -33,17 +37,40 @@ REST: Final[Mapping[str, str]] = {
     "tests/leaks/test_sending_leaks_nothing.py": _STRACE,
     "tests/leaks/test_storing_leaks_nothing.py": _STRACE,
     "tests/leaks/test_typing_leaks_nothing.py": _STRACE,
+    "tests/live/test_at_a_stand_in.py": _PYTEST,
+    "tests/plugins/aws/test_aws_sm_sink.py::TestKilled::test_between_any_two_calls": _KILLS,
+    "tests/plugins/aws/test_aws_ssm_sink.py::TestAtTheSameMomentAndKilled::test_killed": _KILLS,
+    "tests/plugins/k8s/test_k8s_sink.py::TestAtTheSameMomentAndKilled::test_killed": _KILLS,
     "tests/plugins/local/test_kills.py": _KILLS,
     "tests/plugins/test_example_plugin.py": "installs the example plugin",
     "tests/plugins/test_pluggy_versions.py": "installs other versions of pluggy",
+    "tests/plugins/vault/test_end_to_end.py::test_no_login_and_no_value_shows_in_any_place": _STRACE,
     "tests/rehearsal/test_mutants.py": "broken copies of the service",
     "tests/rehearsal/test_schemathesis.py": "500 cases drawn from the service's own document",
+    "tests/rehearsal/test_state_machine.py": "a model's random walks",
+    "tests/secure_requests/test_rule_d.py": "random schedules of whole requests",
     "tests/storing/test_kills.py": _KILLS,
     "tests/workflows/": "runs whole workflows",
 }
-"""Folders and files, with the reason."""
+"""How ids of tests begin: folders, files or single tests; with the reason."""
+
+FIRST: Final = (
+    "tests/transport/test_drips.py",
+    "tests/benchmarks/",
+    "tests/gitlab/test_image.py",
+    "tests/plugins/contracts/test_programs.py",
+)
+"""What takes minutes whatever runs beside it: begun last, it would keep one worker busy and all others waiting."""
 
 
 def is_in_rest(test: str) -> bool:
     """Whether a bare `pytest` leaves this test (its id) out."""
-    return any(test.startswith(begin) for begin in REST)
+    return test.startswith(_REST)
+
+
+def is_first(test: str) -> bool:
+    """Whether a test (its id) is begun before the others."""
+    return test.startswith(FIRST)
+
+
+_REST = tuple(REST)
