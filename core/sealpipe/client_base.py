@@ -80,16 +80,16 @@ def registry(
 
 def create_file(path: Path, content: bytes) -> None:
     """A new 0600 file, whole and on disk, or none. Raises OSError."""
-    from sealpipe.state import files
+    from sealpipe.state import create_file
 
-    files.create(path, lambda: [content])
+    create_file(path, lambda: [content])
 
 
 def replace_file(path: Path, content: bytes, was: bytes | None) -> bool:
     """A 0600 file in the place of another that holds `was` (None: anything). Raises OSError."""
-    from sealpipe.state import files
+    from sealpipe.state import replace_file
 
-    return files.replace(path, content, was)
+    return replace_file(path, content, was)
 
 
 def open_fields(references: Sequence[str], plugins: Registry) -> Flow[list[Field]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sealpipe.cli import disclosure, render
 from sealpipe.errors import DeliveryError, StateError, UsageError
-from sealpipe.state import files
+from sealpipe.state import create_file
 from sealpipe.state.entry import keep_entry_on_error
 from sealpipe.values import format_time
 
@@ -225,7 +225,7 @@ def write_file(path: str | Path, text: str) -> None:
     """Write a new file (mode 0600). One with the same content, from before a kill, is fine. Raises OSError."""
     content = text.encode()
     try:
-        files.create(Path(path), lambda: [content])
+        create_file(Path(path), lambda: [content])
     except FileExistsError:
         if not _has_content(Path(path), content):
             raise

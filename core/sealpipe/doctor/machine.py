@@ -21,7 +21,7 @@ from sealpipe.doctor import Finding, report_failure, report_ok, report_warning
 from sealpipe.errors import SettingError, StateError, UsageError
 from sealpipe.flows.session import open_credential
 from sealpipe.settings import COMMANDS, GLOBAL, Setting
-from sealpipe.state import files, find_state_directory, identify_run, make_private_directory
+from sealpipe.state import create_file, find_state_directory, identify_run, make_private_directory, remove_file
 from sealpipe.state.outbox import Outbox
 
 _REQUIRED = {
@@ -223,8 +223,8 @@ def _try_in_sibling(box: Path) -> None:
 def _try_write(folder: Path, box: Path) -> None:
     path = folder / f".doctor-{secrets.token_hex(6)}"
     try:
-        files.create(path, lambda: [_TEST_CONTENT])  # it syncs the file and the folder
-        files.remove(path)
+        create_file(path, lambda: [_TEST_CONTENT])  # it syncs the file and the folder
+        remove_file(path)
     except OSError as error:
         path.unlink(missing_ok=True)
         raise StateError(f"{box} cannot be written: {error.strerror}") from None

@@ -159,9 +159,9 @@ def _check_exists(code: str, exists: Lookup) -> Flow[bool]:
 
 def _find_share(session: Session, keep: Path | None, code: str) -> Flow[bool]:
     if keep is not None:
-        from sealpipe import state
+        from sealpipe.flows.share.expire import was_expired
 
-        if (yield Do(partial(state.was_expired, keep, session.base_url, code))):
+        if (yield Do(partial(was_expired, keep, session.base_url, code))):
             return True
     try:
         yield from call(shares.get(code), session.start_budget())

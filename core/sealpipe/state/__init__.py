@@ -1,30 +1,30 @@
-"""Files that must survive: atomic 0600 writes, locks, the sealed journal, and the outbox that stands on them.
+"""Files that must survive: atomic 0600 writes, locks, and the state directory that holds them.
 
-Here: the state directory, which CI run it belongs to, and which shares this machine has expired.
+The outbox (`outbox`, `entry`, `journal`), ledgers and receipts are written with these functions.
 """
 
 from __future__ import annotations
 
-import json
+import errno
+import fcntl
 import os
 import stat
-from collections.abc import Mapping
-from contextlib import suppress
+import time
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from sealpipe import permissions
 from sealpipe.errors import StateError
-from sealpipe.state import files
 
 _RUN_VARIABLES = (
     ("GITHUB_RUN_ID", ("GITHUB_REPOSITORY", "GITHUB_RUN_ID", "GITHUB_RUN_ATTEMPT", "GITHUB_JOB")),
     ("CI_JOB_ID", ("CI_PROJECT_PATH", "CI_JOB_ID")),
 )
-"""What tells one CI run from another: the variable that must be there, and those that make the name."""
+"""What identifies a CI run: the variable that must be set, and those that make up the name."""
 
 
 def find_state_directory(environ: Mapping[str, str], setting: str | None) -> Path:
-    """The state directory: the setting, else $XDG_STATE_HOME, else the CI's temporary folder, else the home's."""
+    """Return the state directory: the setting, else $XDG_STATE_HOME, else the CI's temporary folder, else the home."""
     if setting:
         return Path(setting).absolute()
     if environ.get("XDG_STATE_HOME", "").startswith("/"):
@@ -32,7 +32,7 @@ def find_state_directory(environ: Mapping[str, str], setting: str | None) -> Pat
     if environ.get("GITHUB_ACTIONS") and environ.get("RUNNER_TEMP"):
         return Path(environ["RUNNER_TEMP"]) / "sealpipe"
     if environ.get("GITLAB_CI") and environ.get("CI_PROJECT_DIR"):
-        # The runner's own folder for what must not lie in the checkout: it names files there itself.
+        # The runner's own folder for files outside the checkout.
         return Path(environ["CI_PROJECT_DIR"] + ".tmp") / "sealpipe"
     if environ.get("HOME", "").startswith("/"):
         return Path(environ["HOME"]) / ".local" / "state" / "sealpipe"
@@ -40,7 +40,7 @@ def find_state_directory(environ: Mapping[str, str], setting: str | None) -> Pat
 
 
 def identify_run(environ: Mapping[str, str]) -> str:
-    """The CI run that this process is part of, as one line; empty outside CI."""
+    """Return the CI run that this process belongs to, as one line; empty outside CI."""
     for indicator, names in _RUN_VARIABLES:
         if environ.get(indicator):
             return "/".join(environ.get(name, "") for name in names)
@@ -48,13 +48,13 @@ def identify_run(environ: Mapping[str, str]) -> str:
 
 
 def make_private_directory(path: Path) -> Path:
-    """Make the folder (0700) where it is missing; refuse one that is another user's, a link, or others can replace."""
+    """Make the folder (0700) if it is missing; refuse another user's, a link, and one that others can replace."""
     flaw = permissions.find_folder_flaw(path.parent, os.environ, "the state")
     if flaw is not None:
         raise StateError(flaw[0], remedy=f"{flaw[1]}, or set SEALPIPE_STATE_DIR to a directory of your own")
     try:
         for folder in reversed((path, *path.parents)):
-            # Parents too: mkdir would leave theirs to the umask, and in a CI job that is often 0.
+            # Parents too: mkdir would use the umask for them, and in a CI job that is often 0.
             if not folder.exists():
                 folder.mkdir(mode=0o700, exist_ok=True)
         status = path.lstat()
@@ -69,29 +69,215 @@ def make_private_directory(path: Path) -> Path:
     return path
 
 
-def note_expired(folder: Path, base_url: str, short_code: str) -> None:
-    """A share has been expired, as the service has answered. Raises StateError."""
-    path, content = _locate_expired_note(folder, base_url, short_code)
-    make_private_directory(folder)
+_NO_HARD_LINKS = frozenset({errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP})
+_UNSUPPORTED = _NO_HARD_LINKS | {errno.EISDIR, errno.EINVAL}
+_DESCRIPTOR_FOLDER = Path("/proc/self/fd")
+_NO_LOCKS = frozenset({errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP})
+_REPLACED = frozenset({errno.ELOOP, errno.ENXIO})
+"""The errors of opening a plain file that has become a link, or a socket, since it was checked."""
+_NEW_FILE_FLAGS = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+
+
+Pieces = Callable[[], Iterable[bytes | memoryview]]
+"""Makes a file's content; called again if the first way of writing turns out not to work."""
+
+
+def create_file(path: Path, pieces: Pieces) -> None:
+    """Write a new 0600 file, complete and on disk before this returns; see `create_locked_file`."""
+    os.close(create_locked_file(path, pieces))
+
+
+def create_locked_file(path: Path, pieces: Pieces) -> int:
+    """Write a new 0600 file that gets its name when it is complete; return it open, and locked by us.
+
+    Never overwrites a file or follows a link: raises FileExistsError if the path exists, OSError if the file cannot be
+    written. A kill leaves nothing behind (on systems without nameless files, at most one with another name, which the
+    next call for the same path removes).
+    """
+    if hasattr(os, "O_TMPFILE") and _DESCRIPTOR_FOLDER.exists():
+        try:
+            return _write_new(path, None, pieces())
+        except OSError as error:
+            if error.errno not in _UNSUPPORTED:
+                raise
+    return _write_new(path, path.with_name(f".{path.name}.new"), pieces())
+
+
+def _write_new(path: Path, temporary: Path | None, pieces: Iterable[bytes | memoryview]) -> int:
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        with suppress(FileExistsError):
-            files.create(path, lambda: [content])
+        descriptor = _open_unnamed(path) if temporary is None else _open_named(temporary)
+        try:
+            os.fchmod(descriptor, 0o600)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            for piece in pieces:
+                write_all(descriptor, piece)
+            os.fsync(descriptor)
+            _link(temporary or descriptor, path, folder)
+            _sync_name(path, folder)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        finally:
+            if temporary is not None:
+                temporary.unlink(missing_ok=True)
+        return descriptor
+    finally:
+        os.close(folder)
+
+
+def _open_unnamed(path: Path) -> int:
+    return os.open(path.parent, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
+
+
+def _open_named(temporary: Path) -> int:
+    temporary.unlink(missing_ok=True)
+    return os.open(temporary, _NEW_FILE_FLAGS, 0o600)
+
+
+LOCK_TIMEOUT = 10.0
+"""Seconds to wait for another process that replaces a file in the same folder."""
+
+
+def replace_file(path: Path, content: bytes, expected: bytes | None = None) -> bool:
+    """Replace a file by a new 0600 file, atomically and on disk before this returns.
+
+    Returns False, with nothing written, if the file does not contain `expected` (None: any content, or no file), or is
+    a link or not a plain file. Replacements in one folder happen one after another, by a lock on the folder that leaves
+    nothing behind. A kill leaves the old file or the new one; a kill between the new file's two names also leaves
+    `make_temporary_path`, which the next call for the same path removes.
+    """
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        _lock(folder)
+        if not _has_content(path.name, folder, expected):
+            return False
+        temporary = make_temporary_path(path)
+        temporary.unlink(missing_ok=True)
+        descriptor, is_named = _create_temporary(path, temporary)
+        try:
+            os.fchmod(descriptor, 0o600)
+            write_all(descriptor, content)
+            os.fsync(descriptor)
+            if not is_named:
+                _link(descriptor, temporary, folder)
+            os.rename(temporary.name, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        finally:
+            os.close(descriptor)
+        os.fsync(folder)
+        return True
+    finally:
+        os.close(folder)  # which releases the lock
+
+
+def make_temporary_path(path: Path) -> Path:
+    """Return the temporary name of a file that replaces `path`: no link can replace a file."""
+    return path.with_name(f".{os.fsdecode(os.fsencode(path.name)[:200])}.sealpipe-new")
+
+
+def _create_temporary(path: Path, temporary: Path) -> tuple[int, bool]:
+    """Open a new file, without a name or, where the system needs one, with the temporary name; and whether it has it."""
+    if hasattr(os, "O_TMPFILE") and _DESCRIPTOR_FOLDER.exists():
+        try:
+            return _open_unnamed(path), False
+        except OSError as error:
+            if error.errno not in _UNSUPPORTED:
+                raise
+    return os.open(temporary, _NEW_FILE_FLAGS, 0o600), True
+
+
+def _lock(folder: int) -> None:
+    """Lock the folder against others that replace its files."""
+    deadline = time.monotonic() + LOCK_TIMEOUT
+    while True:
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise TimeoutError(errno.ETIMEDOUT, "another process holds the directory's lock") from None
+            time.sleep(0.01)
+        except OSError as error:
+            if error.errno not in _NO_LOCKS:
+                raise
+            raise OSError(errno.ENOLCK, "its file system does not support locks") from None
+
+
+def _has_content(name: str, folder: int, expected: bytes | None) -> bool:
+    """Return whether a plain file of the folder contains `expected` (None: any content, or no file)."""
+    try:
+        # Checked before it is opened: opening a device may have effects.
+        is_plain_file = stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+        if expected is None or not is_plain_file:
+            return is_plain_file
+        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    except FileNotFoundError:
+        return expected is None
     except OSError as error:
-        raise StateError(f"{path} cannot be written: {error.strerror}") from None
-
-
-def was_expired(folder: Path, base_url: str, short_code: str) -> bool:
-    """Whether that was noted. A file that does not say so, whole, says nothing."""
-    path, content = _locate_expired_note(folder, base_url, short_code)
-    try:
-        return path.is_file() and not path.is_symlink() and path.read_bytes() == content
-    except OSError:
+        if error.errno not in _REPLACED:
+            raise
         return False
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return False
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return file.read(len(expected) + 1) == expected
+    finally:
+        os.close(descriptor)
 
 
-def _locate_expired_note(folder: Path, base_url: str, short_code: str) -> tuple[Path, bytes]:
-    line = {"schema": 1, "kind": "expired-share", "base_url": base_url, "short_code": short_code}
-    from hashlib import sha256  # most commands expire nothing
+def open_locked_file(path: Path) -> int:
+    """Open a file for reading and writing, locked by us. Raises BlockingIOError if another process has the lock."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
 
-    name = sha256(f"{base_url}\n{short_code}".encode()).hexdigest()[:32]
-    return folder / f"{name}.json", json.dumps(line).encode() + b"\n"
+
+def _link(file: Path | int, path: Path, folder: int) -> None:
+    """Give the finished file its name, without replacing another."""
+    if isinstance(file, int):
+        # With dst_dir_fd it is linkat, which follows the link in /proc to the file itself.
+        os.link(_DESCRIPTOR_FOLDER / str(file), path.name, dst_dir_fd=folder, follow_symlinks=True)
+        return
+    try:
+        os.link(file, path, follow_symlinks=False)
+    except OSError as error:
+        if error.errno not in _NO_HARD_LINKS:
+            raise
+        # Check and rename are two steps: the best that such a file system allows.
+        if os.path.lexists(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
+        file.rename(path)
+
+
+def _sync_name(path: Path, folder: int) -> None:
+    """Make the new name survive a power cut; if that fails, remove the file."""
+    try:
+        os.fsync(folder)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+
+
+def write_all(descriptor: int, data: bytes | memoryview) -> None:
+    """Write all bytes; a short write is continued, so a full disk shows as an error."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def remove_file(path: Path) -> None:
+    """Remove a file for good; a missing one is fine. Raises OSError."""
+    path.unlink(missing_ok=True)
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -1,6 +1,6 @@
-"""One entry of the outbox: a sealed journal of notes, the exact body, and what has happened since.
+"""One entry of the outbox: a sealed journal with notes, the exact body, and the events since then.
 
-And what shares and requests have in common: a link whose entry ends when the link is safe.
+`JournaledLink` is what shares and requests have in common: a link whose entry ends when the link is safe.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Any
 
 from sealpipe.errors import Note, PluginError, PublicKeyMismatchError, ServiceError, StateError, UsageError
 from sealpipe.secret import Secret
-from sealpipe.state import files
+from sealpipe.state import remove_file
 from sealpipe.state.journal import Journal, Record
 
 MAX_RESEND_AGE = timedelta(hours=23)
-"""Older entries are never resent: the service forgets an idempotency key after 24 hours."""
+"""Older entries are never sent again: the service forgets an idempotency key after 24 hours."""
 
-_MAX_CLOCK_SKEW = timedelta(minutes=10)  # an entry from further in the future tells of a clock that was set back
+_MAX_CLOCK_SKEW = timedelta(minutes=10)  # for an entry from further in the future, a clock was set back
 SECRET_MEMBERS = frozenset({"fragment", "passcode"})
 """Members of an entry's notes that are Secrets."""
 _META, _BODY, _EVENT = b"M", b"B", b"E"
@@ -29,7 +29,7 @@ _META, _BODY, _EVENT = b"M", b"B", b"E"
 
 @contextmanager
 def keep_entry_on_error(entry: Entry | None) -> Iterator[None]:
-    """Whatever ends the block early tells, as a note, that the entry is kept; its lock is let go."""
+    """Add to an error of the block that the entry is kept, and unlock the entry."""
     try:
         yield
     except BaseException as error:
@@ -43,7 +43,7 @@ def keep_entry_on_error(entry: Entry | None) -> Iterator[None]:
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """An open entry, locked by this process. What is told to it is on disk before the call returns."""
+    """An open entry, locked by this process. Every note is on disk before the call returns."""
 
     id: str
     created_at: datetime
@@ -54,50 +54,50 @@ class Entry:
     response: Mapping[str, Any] | None = None
     key: str = field(default="", repr=False)
     is_stored: bool = False
-    """Whether what is to be stored before it is posted is in its places."""
+    """Whether all targets are written."""
     write_states: dict[str, str] = field(default_factory=dict)
-    """How far it is in each place that cannot be read back."""
+    """The state of the write to each sink that cannot be read back."""
     deliveries: dict[int, Any] = field(default_factory=dict)
-    """How far each message is, by its number; one that is not there has not been tried."""
+    """The state of each message, by its number; none for one that has not been tried."""
 
     def note_response(self, answer: Mapping[str, Any]) -> None:
-        """The service has answered: short code, expiry, custody, outcome."""
+        """Record the service's response: short code, expiry, custody, outcome."""
         self._note({"answered": answer})
         self.response = answer
 
     def note_new_key(self, idempotency_key: str) -> None:
-        """The one re-creation: from now on the body goes without its wrap, under this key."""
+        """Record the one re-creation: from now on the body is sent without its wrap, under this key."""
         self._note({"key": idempotency_key})
         self.key = idempotency_key
 
     def note_stored(self) -> None:
-        """All that is to be stored before it is posted is in its places."""
+        """Record that all targets are written, so that the share can be posted."""
         self._note({"stored": True})
         self.is_stored = True
 
     def write_state(self, marker: str, place: str) -> str:  # noqa: ARG002 - an entry is of one share
-        """How far it is in a place that cannot be read back: `storing`, `stored`; empty for not begun."""
+        """Return the state of a write to a sink that cannot be read back: `storing`, `stored`; empty if not begun."""
         state = self.write_states.get(place, "")
         return state if state != "not stored" else ""
 
     def note_write(self, marker: str, place: str, state: str) -> None:  # noqa: ARG002 - as above
-        """How far it is from now on. Raises StateError."""
+        """Record the state of a write. Raises StateError."""
         self._note({"place": [place, state]})
         self.write_states[place] = state
 
     def note_delivery(self, number: int, state: str) -> None:
-        """How far a message is: `sending` before its channel is asked, then `sent` or `failed`."""
+        """Record the state of a message: `sending` before its channel is called, then `sent` or `failed`."""
         self._note({"delivery": [number, state]})
         self.deliveries[number] = state
 
     def is_too_old(self, now: datetime) -> bool:
-        """Whether the service may have forgotten the idempotency key."""
+        """Return whether the service may have forgotten the idempotency key."""
         return not -_MAX_CLOCK_SKEW <= now - self.created_at <= MAX_RESEND_AGE
 
     def end(self) -> None:
-        """Nothing is left to do: the entry goes. Raises StateError where it cannot be removed."""
+        """Remove the finished entry. Raises StateError if it cannot be removed."""
         try:
-            files.remove(self.path)
+            remove_file(self.path)
         except OSError as error:
             raise StateError(
                 f"outbox entry {self.id} is finished, but cannot be removed: {error.strerror}",
@@ -107,7 +107,7 @@ class Entry:
             self.journal.close()
 
     def close(self) -> None:
-        """Keep the entry for `resume`, and let go of it."""
+        """Keep the entry for `resume`, and unlock it."""
         self.journal.close()
 
     def _note(self, event: Mapping[str, object]) -> None:
@@ -119,12 +119,12 @@ class Entry:
 
 @dataclass(slots=True)
 class JournaledLink:
-    """Something whose link exists here and nowhere else, until somebody says that it is safe."""
+    """A link whose only copy is here, until it is known to be safe elsewhere."""
 
     entry: Entry | None = field(default=None, repr=False, kw_only=True)
 
     def delivered(self) -> None:
-        """The link is safe where it belongs: ends the outbox entry. Raises StateError where that fails."""
+        """End the outbox entry, because the link is safe where it belongs. Raises StateError if that fails."""
         entry, self.entry = self.entry, None
         if entry is not None:
             entry.end()
@@ -138,14 +138,14 @@ class JournaledLink:
 
 @contextmanager
 def settle_entry(entry: Entry | None, *, unclear: bool) -> Iterator[None]:
-    """Send in this block. An error leaves the entry where the outcome is unclear, and ends it where nothing happened.
+    """Send in this block. An error keeps the entry if the outcome is unclear, and ends it if nothing happened.
 
-    `unclear`: it was sent by an earlier process.
+    `unclear`: it may have been sent before, by an earlier process.
     """
     try:
         yield
     except PublicKeyMismatchError as error:
-        error.unclear = False  # it is there, and of no use: nothing is left to find out
+        error.unclear = False  # it exists, and is of no use: there is nothing to find out
         discard_entry(entry)
         raise
     except ServiceError as error:
@@ -156,28 +156,28 @@ def settle_entry(entry: Entry | None, *, unclear: bool) -> Iterator[None]:
             discard_entry(entry)
         raise
     except (UsageError, PluginError):
-        # A setting of the network is wrong (a certificate file, a proxy), or a sink failed: nothing was sent.
+        # A network setting is wrong (a certificate file, a proxy), or a sink failed: nothing was sent.
         if not unclear:
             discard_entry(entry)
         raise
 
 
 def discard_entry(entry: Entry | None) -> None:
-    """End an entry that nothing came of."""
+    """End an entry that nothing came of, ignoring errors."""
     if entry is not None:
-        with suppress(StateError):  # why it failed matters more than a file that could not be removed
+        with suppress(StateError):  # the first error matters more
             entry.end()
 
 
 def make_records(meta: Mapping[str, Any], body: bytes | bytearray) -> list[Record]:
-    """What a new entry's journal begins with."""
+    """Make the first records of a new entry's journal."""
     return [(_META, _dump({**meta, "body_size": len(body)})), (_BODY, memoryview(body))]
 
 
 def replay(
     entry_id: str, created_at: datetime, journal: Journal, path: Path, records: list[tuple[bytes, bytes]]
 ) -> Entry:
-    """The entry that a journal holds. StateError where the journal is not whole."""
+    """Restore the entry from its journal's records. StateError if the journal is truncated."""
     meta = _load(records[0][1]) if records and records[0][0] == _META else {}
     body = b"".join(payload for tag, payload in records if tag == _BODY)
     if not meta or len(body) != meta["body_size"]:
@@ -204,6 +204,6 @@ def _dump(value: Mapping[str, Any]) -> bytes:
 
 
 def _load(data: bytes) -> dict[str, Any]:
-    """What was put away, its secrets closed again: a traceback's locals must not show them."""
+    """Load notes, their secrets wrapped in Secrets again: no traceback shows them."""
     meta: dict[str, Any] = json.loads(data)
     return {name: Secret(value) if value and name in SECRET_MEMBERS else value for name, value in meta.items()}

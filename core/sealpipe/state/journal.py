@@ -1,9 +1,9 @@
-"""A sealed journal: one 0600 file of records that only its key opens, and that grows by appending.
+"""A sealed journal: a 0600 file of encrypted records that grows by appending.
 
-Layout: one line of JSON in clear (what must be known before it can be opened: never a secret), then records.
-A record is 4 bytes of length, 12 bytes of random nonce, and AES-256-GCM of one tag byte and the payload; the
-associated data are the SHA-256 of the first line and the record's number, so no record can be moved, dropped
-from the middle or carried into another file. A record that a kill tore off at the end counts as never written.
+Layout: one line of JSON in clear (what must be known before it can be opened, never a secret), then records. A record
+is 4 bytes of length, 12 bytes of random nonce, and AES-256-GCM of one tag byte and the payload; the associated data are
+the SHA-256 of the first line and the record's number, so that no record can be moved, dropped from the middle or copied
+into another file. A record that a kill truncated at the end counts as never written.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from cryptography.hazmat.primitives.ciphers.modes import GCM
 from cryptography.hazmat.primitives.hashes import SHA256, Hash
 
 from sealpipe.errors import StateError
-from sealpipe.state import files
+from sealpipe.state import create_locked_file, open_locked_file, write_all
 
 CHUNK_SIZE = 1024 * 1024
-"""Bytes of a payload in one record: large payloads are cut, so that sealing them takes no second copy."""
+"""Bytes of a payload in one record: large payloads are split, so that sealing them needs no second copy."""
 
 _LENGTH, _NONCE, _TAG = 4, 12, 16
 _MAX_SEALED = _NONCE + 1 + CHUNK_SIZE + _TAG + 1
@@ -35,7 +35,7 @@ Record = tuple[bytes, bytes | memoryview]
 
 
 class Journal:
-    """An open journal, locked by this process until `close()`. It cannot be copied: the lock cannot be, either."""
+    """An open journal, locked by this process until `close()`. It cannot be copied, because its lock cannot be."""
 
     _descriptor = -1
 
@@ -47,7 +47,7 @@ class Journal:
 
     @classmethod
     def create(cls, path: Path, key: bytes, header: Mapping[str, object], records: Iterable[Record]) -> Journal:
-        """A new journal, whole and on disk before this returns. `key` is 32 bytes. Raises OSError."""
+        """Create a journal, complete and on disk before this returns. `key` is 32 bytes. Raises OSError."""
         line = json.dumps(header, separators=(",", ":")).encode() + b"\n"
         sealer = _Sealer(key, line)
         count = 0
@@ -58,17 +58,17 @@ class Journal:
             for count, (tag, payload) in enumerate(_split_records(records), start=1):
                 yield sealer.seal(count - 1, tag, payload)
 
-        descriptor = files.create_locked(path, pieces)
+        descriptor = create_locked_file(path, pieces)
         return cls(descriptor, sealer, count, os.lseek(descriptor, 0, os.SEEK_END))
 
     @classmethod
     def open(cls, path: Path, key: bytes) -> tuple[Journal, list[tuple[bytes, bytes]]]:
-        """An existing journal and its whole records.
+        """Open an existing journal, and return it with its complete records.
 
-        Raises BlockingIOError where another process has it open, OSError where it cannot be read, StateError
-        where it is no journal or does not open with the key.
+        Raises BlockingIOError if another process has it open, OSError if it cannot be read, StateError if it is not a
+        journal or the key does not open it.
         """
-        descriptor = files.open_locked(path)
+        descriptor = open_locked_file(path)
         try:
             with os.fdopen(descriptor, "rb", closefd=False) as file:
                 sealer, records, end = _read_records(file, key)
@@ -78,12 +78,12 @@ class Journal:
         return cls(descriptor, sealer, len(records), end), records
 
     def append(self, tag: bytes, payload: bytes) -> None:
-        """Add one record, on disk before this returns. Raises OSError."""
-        # A record torn off by a kill, or by a full disk just now, is overwritten.
+        """Append one record, on disk before this returns. Raises OSError."""
+        # A record truncated by a kill, or by a full disk just now, is overwritten.
         os.ftruncate(self._descriptor, self._end)
         os.lseek(self._descriptor, self._end, os.SEEK_SET)
         record = self._sealer.seal(self._count, tag, payload)
-        files.write_all(self._descriptor, record)
+        write_all(self._descriptor, record)
         os.fsync(self._descriptor)
         self._count += 1
         self._end += len(record)
@@ -96,15 +96,15 @@ class Journal:
         self.close()
 
     def close(self) -> None:
-        """Let go of the file and its lock."""
-        descriptor, self._descriptor = self._descriptor, -1  # first of all: an interrupt must not close it twice
+        """Close the file and release its lock."""
+        descriptor, self._descriptor = self._descriptor, -1  # first: an interrupt must not close it twice
         if descriptor >= 0:
             os.close(descriptor)
 
 
 def read_header(path: Path) -> dict[str, Any]:
-    """The line in clear. Raises StateError where the file is no journal, OSError where it cannot be read."""
-    # Not waiting, and through no link: a pipe of that name would hold every command that lists what there is.
+    """Read the line in clear. Raises StateError if the file is not a journal, OSError if it cannot be read."""
+    # Without waiting, and through no link: a pipe of that name would block every command that lists entries.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
         return _parse_header(file.readline(_MAX_HEADER))
@@ -119,7 +119,7 @@ class _Sealer:
         self._buffer = memoryview(b"")
 
     def seal(self, number: int, tag: bytes, payload: bytes | memoryview) -> memoryview:
-        """A record as it is written. It stands in one buffer for all: the next call writes over it."""
+        """Return a record as written. All records share one buffer: the next call overwrites it."""
         body = _LENGTH + _NONCE
         end = body + len(tag) + len(payload) + _TAG
         if len(self._buffer) < end:
@@ -128,7 +128,7 @@ class _Sealer:
         encryptor = Cipher(AES256(self._key), GCM(nonce)).encryptor()
         encryptor.authenticate_additional_data(self._make_associated_data(number))
         self._buffer[:body] = (end - _LENGTH).to_bytes(_LENGTH) + nonce
-        # The library asks for a block of room beyond the data: where the authentication tag will stand.
+        # The library needs a block of space after the data: that of the authentication tag.
         encryptor.update_into(tag, self._buffer[body:])
         encryptor.update_into(payload, self._buffer[body + len(tag) :])
         encryptor.finalize()
@@ -150,7 +150,7 @@ class _Sealer:
 
 
 def _read_records(file: BinaryIO, key: bytes) -> tuple[_Sealer, list[tuple[bytes, bytes]], int]:
-    """The sealer, every whole record, and where the last one ends."""
+    """Return the sealer, all complete records, and the position where the last one ends."""
     line = file.readline(_MAX_HEADER)
     _parse_header(line)
     sealer = _Sealer(key, line)
@@ -159,7 +159,7 @@ def _read_records(file: BinaryIO, key: bytes) -> tuple[_Sealer, list[tuple[bytes
     while True:
         head = file.read(_LENGTH)
         length = int.from_bytes(head)
-        length = min(length, _MAX_SEALED)  # such a one does not open, and takes no memory
+        length = min(length, _MAX_SEALED)  # a longer record does not open, and takes no memory
         sealed = file.read(length)
         if len(head) < _LENGTH or len(sealed) < length:
             return sealer, records, end

@@ -1,8 +1,8 @@
-"""What must be known about a request: its submissions' ciphertext, the DELETEs that were sent, the ledger of places.
+"""The ledger of a request: the ciphertext of its submissions, the DELETEs that were sent, and the writes to sinks.
 
-A record is one file a request, of JSON lines that are only ever added: 0600 in a 0700 folder, locked while it is
-open. It is not sealed: what it holds of a submission is ciphertext to a key that the service never had. Without
-a folder the same is held in memory, for this process only.
+A ledger is one file for a request, of JSON lines that are only ever added: 0600 in a 0700 folder, locked while it is
+open. It is not sealed: submissions in it are encrypted to a key that the service never had. Without a folder, the same
+is held in memory, for this process only.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 
 from sealpipe.api.models import Submission
 from sealpipe.errors import StateError, UsageError
-from sealpipe.state import files, make_private_directory
+from sealpipe.state import create_locked_file, make_private_directory, open_locked_file, write_all
 from sealpipe.values import parse_time
 
 _REMEDY = "inspect it, move it away if you do not need it, and run the command again"
@@ -30,62 +30,62 @@ _REMEDY = "inspect it, move it away if you do not need it, and run the command a
 
 @dataclass(frozen=True, slots=True)
 class PendingDelete:
-    """A DELETE whose outcome is not known: when it was sent, by our clock, and by the service's if that told."""
+    """A DELETE of unknown outcome, with the time it was sent: by our clock, and by the service's if known."""
 
     at: datetime
     answered_at: datetime | None = None
 
 
 class Ledger(ABC):
-    """One request's record, open, and nobody else's until `close()`. What is told to it is safe before it returns."""
+    """One request's ledger, open and locked until `close()`. Every note is on disk before the call returns."""
 
     path: Path | None = None
-    """Where it is on disk."""
+    """The file on disk; None in memory."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()  # whoever cancels a call may close its record while a thread still writes
+        self._lock = threading.RLock()  # a cancelled call may close its ledger while a thread still writes
         self.pending: PendingDelete | None = None
-        self.is_expired = False  # a DELETE has expired it: whatever a look says later, another one would destroy
+        self.is_expired = False  # a DELETE has expired it: another one would destroy, whatever the service says
         self.is_purging = False
         self._identities: set[str] = set()
         self._write_states: dict[tuple[str, str], str] = {}
 
     def keep(self, submissions: Iterable[Submission]) -> None:
-        """Keep what is not kept yet. Raises StateError."""
+        """Store the ciphertext of new submissions. Raises StateError."""
         rows = {_identify(row): row for row in map(_to_row, submissions)}
         self._note([{"submission": row} for identity, row in rows.items() if identity not in self._identities])
 
     def note_delete(self, delete: PendingDelete) -> None:
-        """A DELETE is about to be sent. Raises StateError: then it must not be."""
+        """Record that a DELETE is about to be sent. Raises StateError: then it must not be sent."""
         server_time = None if delete.answered_at is None else delete.answered_at.isoformat()
         self._note([{"sending": {"at": delete.at.isoformat(), "told_at": server_time}}])
 
     def note_purge(self) -> None:
-        """A DELETE that destroys is about to be sent, as it was asked for. Raises StateError."""
+        """Record that a DELETE that destroys, as requested, is about to be sent. Raises StateError."""
         self._note([{"purging": True}])
 
     def note_purge_result(self) -> None:
-        """What became of that DELETE is known. Raises StateError."""
+        """Record that the outcome of that DELETE is known. Raises StateError."""
         self._note([{"purging": False}])
 
     def write_state(self, marker: str, target: str) -> str:
-        """How far a submission is in a place that cannot be read back: `storing`, `stored`; empty for not begun."""
+        """Return the state of a write to a sink that cannot be read back: `storing`, `stored`; empty if not begun."""
         state = self._write_states.get((marker, target), "")
         return state if state != "not stored" else ""
 
     def note_write(self, marker: str, target: str, state: str) -> None:
-        """How far it is from now on. Raises StateError."""
+        """Record the state of a write. Raises StateError."""
         self._note([{"placing": {"marker": marker, "place": target, "state": state}}])
 
     def settle(self, outcome: str) -> None:
-        """No DELETE that expires is under way any more. Raises StateError."""
+        """Record that no DELETE that expires is under way any more. Raises StateError."""
         with self._lock:
             if self.pending is not None:
                 self._note([{"settled": outcome}])
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of it. Twice is once."""
+        """Close and unlock the ledger. It can be repeated."""
 
     @abstractmethod
     def _write(self, lines: list[dict[str, Any]]) -> None: ...
@@ -101,8 +101,9 @@ class Ledger(ABC):
         match event:
             case {"submission": dict(row)}:
                 self._identities.add(_identify(row))
-            case {"sending": {"at": str(at), "told_at": told}}:
-                self.pending = PendingDelete(parse_time(at), None if told is None else parse_time(told))
+            case {"sending": {"at": str(at), "told_at": server_time}}:
+                answered_at = None if server_time is None else parse_time(server_time)
+                self.pending = PendingDelete(parse_time(at), answered_at)
             case {"purging": bool(purging)}:
                 self.is_purging = purging
             case {"settled": outcome}:
@@ -115,7 +116,7 @@ class Ledger(ABC):
 
 
 def has_ledger(folder: Path, base_url: str, short_code: str) -> bool:
-    """Whether there is a record of that request: this machine has had to do with it."""
+    """Return whether this machine has a ledger of that request."""
     return (folder / f"{_make_name(base_url, short_code)}.jsonl").exists()
 
 
@@ -124,7 +125,7 @@ def _make_name(base_url: str, short_code: str) -> str:
 
 
 def open_ledger(folder: Path | None, base_url: str, short_code: str) -> Ledger | None:
-    """The record of a request, locked; None where somebody else has it open. Raises StateError."""
+    """Open and lock the ledger of a request; None if another process has it open. Raises StateError."""
     name = _make_name(base_url, short_code)
     if folder is None:
         return _MemoryLedger.open(name)
@@ -139,18 +140,18 @@ def open_ledger(folder: Path | None, base_url: str, short_code: str) -> Ledger |
 
 def _open_file(path: Path, head: Mapping[str, Any]) -> int | None:
     try:
-        descriptor = files.open_locked(path)
+        descriptor = open_locked_file(path)
     except BlockingIOError:
         return None
     except FileNotFoundError:
         try:
-            return files.create_locked(path, lambda: [_to_line(head)])
+            return create_locked_file(path, lambda: [_to_line(head)])
         except FileExistsError:
-            return None  # made by another just now: to be tried again, as where it is locked
+            return None  # another process has just created it: to be tried again, like a locked one
     with suppress(FileNotFoundError):
         if os.path.samestat(path.stat(), os.fstat(descriptor)):
             return descriptor
-    os.close(descriptor)  # removed between the look and the lock: that lock is worth nothing
+    os.close(descriptor)  # removed before it was locked, so the lock is worthless
     return None
 
 
@@ -171,7 +172,7 @@ class _FileLedger(Ledger):
         with os.fdopen(self._descriptor, "rb", closefd=False) as file:
             for number, line in enumerate(file):
                 if not line.endswith(b"\n"):
-                    break  # torn off by a kill: never acknowledged, and written over by the next line
+                    break  # truncated by a kill: never acknowledged, and overwritten by the next line
                 try:
                     event = json.loads(line)
                     if number:
@@ -188,10 +189,10 @@ class _FileLedger(Ledger):
         try:
             os.ftruncate(self._descriptor, self._end)
             os.lseek(self._descriptor, self._end, os.SEEK_SET)
-            files.write_all(self._descriptor, data)
+            write_all(self._descriptor, data)
             os.fsync(self._descriptor)
         except BaseException as error:
-            with suppress(OSError):  # what was not acknowledged must not count next time
+            with suppress(OSError):  # a line that was not acknowledged must not count next time
                 os.ftruncate(self._descriptor, self._end)
             if not isinstance(error, OSError):
                 raise
@@ -201,18 +202,18 @@ class _FileLedger(Ledger):
 
     def close(self) -> None:
         if self._descriptor >= 0 and self._is_empty and self.path is not None:
-            self.path.unlink(missing_ok=True)  # still locked: nobody else has it
+            self.path.unlink(missing_ok=True)  # still locked: no other process has it
         self._release()
 
     def _release(self) -> None:
         with self._lock:
-            descriptor, self._descriptor = self._descriptor, -1  # first of all: an interrupt must not close it twice
+            descriptor, self._descriptor = self._descriptor, -1  # first: an interrupt must not close it twice
         if descriptor >= 0:
-            fcntl.flock(descriptor, fcntl.LOCK_UN)  # a child that was forked meanwhile holds the file, not the lock
+            fcntl.flock(descriptor, fcntl.LOCK_UN)  # a child forked meanwhile keeps the file open, not the lock
             os.close(descriptor)
 
     def __del__(self) -> None:
-        # A cancelled call drops its record: the lock must not outlive it.
+        # A cancelled call drops its ledger: the lock must not outlive it.
         if getattr(self, "_descriptor", -1) >= 0:
             self._release()
 
@@ -238,7 +239,7 @@ class _MemoryLedger(Ledger):
         return cls(name)
 
     def _write(self, lines: list[dict[str, Any]]) -> None:
-        # Submissions are the caller's, in the result; here only what the next call must know.
+        # The caller has the submissions, in the result; only what the next call needs is kept here.
         self._events.setdefault(self._name, []).extend(line for line in lines if "submission" not in line)
 
     def close(self) -> None:
@@ -267,7 +268,7 @@ def _to_row(submission: Submission) -> dict[str, Any]:
 
 
 def _identify(row: Mapping[str, Any]) -> str:
-    # With the ciphertext: should one code ever stand for two, both are kept.
+    # With the ciphertext: if two submissions have one code, both are kept.
     return sha256(json.dumps([row.get("short_code"), row.get("data")]).encode()).hexdigest()
 
 

@@ -1,6 +1,6 @@
-"""The outbox: what must not be lost between the first byte sent and the link delivered (DESIGN 6.1, rule S).
+"""The outbox: shares and requests from the first byte sent until their links are delivered.
 
-One sealed journal a share, under a key derived from the credential, so that the file alone opens nothing.
+Each entry is a sealed journal, under a key derived from the credential, so that the file alone opens nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 from sealpipe.credential import Credential
 from sealpipe.errors import CredentialError, StateError, UsageError
 from sealpipe.secret import strips_frames
-from sealpipe.state import files, make_private_directory
+from sealpipe.state import make_private_directory, open_locked_file, remove_file
 from sealpipe.state.entry import Entry, make_records, replay
 from sealpipe.state.journal import Journal, read_header
 from sealpipe.values import format_time, parse_time
@@ -28,9 +28,9 @@ _SALT_SIZE = 16
 
 
 class EntrySummary(NamedTuple):
-    """What can be told of an entry without opening it. `damage` says why it cannot be opened; empty where it can.
+    """What is known of an entry without opening it. `damage` says why it cannot be opened; empty if it can.
 
-    Of a damaged entry only the id is sure: it is the file's name.
+    Of a damaged entry only the id is certain: it is the file's name.
     """
 
     id: str
@@ -43,8 +43,8 @@ class EntrySummary(NamedTuple):
 class Outbox:
     """The folder of entries. Without a credential they can be listed and discarded, not opened.
 
-    An entry's id is the file's name, and stands in its first line, which every record is bound to: a copy under
-    another name is no entry, and is never sent.
+    An entry's id is the file's name, and is part of its first line, to which every record is bound: a copy under
+    another name is not an entry, and is never sent.
     """
 
     def __init__(self, folder: Path, credential: Credential | None, run: str = "") -> None:
@@ -54,17 +54,17 @@ class Outbox:
 
     @property
     def credential(self) -> Credential:
-        """The credential whose entries these are."""
+        """The credential that opens these entries. Raises CredentialError if there is none."""
         if self._credential is None:
             raise CredentialError("outbox entries are opened with the credential that created them")
         return self._credential
 
     def prepare(self) -> None:
-        """Make the folder. StateError where that cannot be done."""
+        """Make the folder. StateError if that fails."""
         make_private_directory(self.folder)
 
     def add(self, meta: Mapping[str, Any], body: bytes | bytearray, now: datetime | None = None) -> Entry:
-        """Put a share away before it is sent. StateError where that cannot be done: then nothing may be sent."""
+        """Store a share or a request before it is sent. StateError if that fails: then nothing may be sent."""
         moment = (now or datetime.now(UTC)).replace(microsecond=0)
         entry_id = os.urandom(6).hex()
         salt = os.urandom(_SALT_SIZE)
@@ -83,13 +83,13 @@ class Outbox:
         except OSError as error:
             raise StateError(f"the outbox in {self.folder} cannot be written: {error.strerror}") from None
         except BaseException:
-            path.unlink(missing_ok=True)  # interrupted before anything was sent: nothing to keep
+            path.unlink(missing_ok=True)  # interrupted before anything was sent
             raise
 
     def list(self, *, every_run: bool = False) -> list[EntrySummary]:
-        """The entries of this run (or of every run), oldest first, damaged ones too.
+        """List the entries of this run (or of every run), oldest first, with damaged ones.
 
-        A file whose first line is none of ours is passed over.
+        A file whose first line is not ours is ignored.
         """
         if not self.folder.is_dir():
             return []
@@ -105,10 +105,10 @@ class Outbox:
 
     @strips_frames
     def open(self, entry_id: str) -> Entry | Literal["busy", "gone"]:
-        """The entry, locked; `busy` where another process works on it, `gone` where it ended.
+        """Open and lock the entry; `busy` if another process works on it, `gone` if it has ended.
 
-        StateError where it was made with another key id, does not open with this credential, or is damaged: a
-        member of its first line is missing or wrong, or it is a copy of another entry.
+        StateError if it was made with another key id, this credential does not open it, or it is damaged: a member of
+        its first line is missing or wrong, or it is a copy of another entry.
         """
         path = self._get_path(entry_id)
         try:
@@ -132,16 +132,16 @@ class Outbox:
             return "gone"
         except OSError as error:
             raise StateError(f"outbox entry {entry_id} cannot be read: {error.strerror}") from None
-        if not path.exists():  # it ended between the look and the lock
+        if not path.exists():  # it ended before it was locked
             journal.close()
             return "gone"
         return replay(entry_id, parse_time(header["created_at"]), journal, path, entry)
 
     def discard(self, entry_id: str) -> None:
-        """Drop an entry unseen. StateError where there is none, or another process works on it."""
+        """Remove an entry without opening it. StateError if there is none, or another process works on it."""
         path = self._get_path(entry_id)
         try:
-            descriptor = files.open_locked(path)
+            descriptor = open_locked_file(path)
         except BlockingIOError:
             raise StateError(f"another process is working on outbox entry {entry_id}", remedy="wait for it") from None
         except OSError:
@@ -150,7 +150,7 @@ class Outbox:
                 remedy="list all entries: `sealpipe resume --list --all`",
             ) from None
         try:
-            files.remove(path)
+            remove_file(path)
         except OSError as error:
             raise StateError(f"outbox entry {entry_id} cannot be removed: {error.strerror}") from None
         finally:
@@ -167,7 +167,7 @@ class Outbox:
     def _derive_key(self, salt: bytes) -> bytes:
         parts = [self.credential.auth_secret.reveal()]
         if self.credential.custody_secret is not None:
-            # Never sent, so with it not even the service that saw the first two parts could open the file.
+            # Never sent, so that even the service, which sees the first two parts, cannot open the file.
             parts.append(self.credential.custody_secret.reveal())
         return tokens.hkdf(".".join(parts).encode(), salt, _INFO, 32)
 
@@ -180,11 +180,11 @@ _MEMBERS: Mapping[str, Callable[[Any], object]] = {
     "run": lambda value: isinstance(value, str),
     "salt": lambda value: len(base64.b64decode(value, validate=True)) == _SALT_SIZE,
 }
-"""The members of an entry's first line, and what each has to be."""
+"""The members of an entry's first line, and their checks."""
 
 
 def _find_damage(header: Mapping[str, Any], entry_id: str) -> str:
-    """What is wrong with an entry's first line; empty for nothing."""
+    """Return what is wrong with an entry's first line; empty for nothing."""
     for name, check in _MEMBERS.items():
         try:
             if check(header[name]):

@@ -1,7 +1,4 @@
-"""What a request leaves in hand for collecting: nothing secret, and no link (DESIGN section 3).
-
-With it `collect` knows the prompts' ids, and which public key the request was made under.
-"""
+"""The receipt of a request, which `collect` needs: the prompts' ids and the public key. No secret, and no link."""
 
 from __future__ import annotations
 
@@ -18,15 +15,15 @@ from sealpipe.values import format_time, parse_time
 from sealpipe.wire.encoding import decode_base64url
 
 MAX_SIZE: Final = 1024 * 1024
-"""Bytes of a receipt."""
+"""Bytes of the largest receipt."""
 
 RequestKey = Literal["credential", "new", "given"]
-"""Whose key a request is sealed to: the credential's, a fresh one, or one that the caller keeps."""
+"""The key that a request is sealed to: the credential's, a fresh one, or the caller's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """A request that was made. `public_key` is base64url of 65 bytes; `seed` names where a fresh key's seed is."""
+    """A request that exists. `public_key` is base64url of 65 bytes; `seed` is the reference to a fresh key's seed."""
 
     short_code: str
     public_key: str
@@ -37,7 +34,7 @@ class Receipt:
     seed: str | None = None
 
     def to_members(self) -> dict[str, Any]:
-        """As JSON members."""
+        """Return the receipt as JSON members."""
         members = {
             "schema": 1,
             "kind": "request",
@@ -52,16 +49,16 @@ class Receipt:
 
     @staticmethod
     def load(text: str) -> Receipt:
-        """A receipt from what `dump` gave. Raises UsageError."""
+        """Parse a receipt from the text of `dump`. Raises UsageError."""
         return parse_receipt(text)
 
     def dump(self) -> str:
-        """As a line of JSON."""
+        """Return the receipt as a line of JSON."""
         return json.dumps(self.to_members()) + "\n"
 
 
 def parse_receipt(text: str) -> Receipt:
-    """A receipt from its JSON. Raises UsageError; nothing of what it holds is shown."""
+    """Parse a receipt from its JSON. Raises UsageError, which shows nothing of the text."""
     try:
         members = json.loads(text)
         if members["schema"] != 1 or members["kind"] != "request":
@@ -81,7 +78,7 @@ def parse_receipt(text: str) -> Receipt:
 
 
 def read_receipt(path: Path) -> Receipt:
-    """A receipt from its file. Raises UsageError."""
+    """Read a receipt from its file. Raises UsageError."""
     try:
         with path.open("rb") as file:
             content = file.read(MAX_SIZE + 1)
@@ -96,7 +93,7 @@ def read_receipt(path: Path) -> Receipt:
 
 
 def _decode_utf8(content: bytes) -> str:
-    """The text; nothing, which is no receipt, where it is none."""
+    """Decode the text; empty, which is not a receipt, if it is not UTF-8."""
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError:
@@ -118,7 +115,7 @@ def _read_line(members: Mapping[str, Any], name: str) -> str:
 
 
 def _read_code(members: Mapping[str, Any]) -> str:
-    """A short code, as the service's answers may have one."""
+    """Read a short code, in a form that the service may use."""
     value = _read_line(members, "short_code")
     if value in (".", ".."):
         raise ValueError
@@ -138,4 +135,4 @@ def _read_texts(row: Mapping[str, Any]) -> dict[str, str]:
 
 def _read_key(value: object) -> RequestKey:
     kinds: tuple[RequestKey, ...] = ("credential", "new", "given")
-    return kinds[kinds.index(value)]  # ValueError for whatever else it is
+    return kinds[kinds.index(value)]  # ValueError for any other value

@@ -26,7 +26,7 @@ from sealpipe.errors import (
 from sealpipe.plugin import Context, Locator, Mode, SinkField
 from sealpipe.registry import Registry
 from sealpipe.secret import Secret
-from sealpipe.state import files
+from sealpipe.state import make_temporary_path
 from sealpipe_plugins.local.file_sinks import FileSink
 from support.parts import fill, make_read_only, make_writable, tmpfs
 
@@ -279,8 +279,8 @@ def test_what_is_left_with_the_other_name_is_cleared_and_a_planted_one_is_not_us
     path, precious = tmp_path / ("n" * 255), tmp_path / "precious"
     precious.write_text("precious")
     for plant in (
-        lambda: files.make_temporary_path(path).write_text("left"),
-        lambda: files.make_temporary_path(path).symlink_to(precious),
+        lambda: make_temporary_path(path).write_text("left"),
+        lambda: make_temporary_path(path).symlink_to(precious),
     ):
         path.write_text("old")
         plant()
@@ -293,7 +293,7 @@ def test_what_is_left_with_the_other_name_is_cleared_and_a_planted_one_is_not_us
 def test_a_locked_folder_is_waited_for_and_then_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import fcntl
 
-    monkeypatch.setattr(files, "LOCK_TIMEOUT", 0.05)
+    monkeypatch.setattr("sealpipe.state.LOCK_TIMEOUT", 0.05)
     (tmp_path / "file").write_text("old")
     folder = os.open(tmp_path, os.O_RDONLY)
     fcntl.flock(folder, fcntl.LOCK_EX)

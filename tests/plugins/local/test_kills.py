@@ -15,7 +15,7 @@ import pytest
 
 from plugins.local.putting import Putting, put
 from sealpipe.plugin import Mode
-from sealpipe.state.files import make_temporary_path
+from sealpipe.state import make_temporary_path
 from support.parts import ROOT
 from support.strace import Point, failing, first, killing, only, points, tracing
 

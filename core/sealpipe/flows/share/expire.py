@@ -8,9 +8,11 @@ success.
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Final, Literal
 
@@ -18,6 +20,7 @@ from sealpipe.api import shares
 from sealpipe.errors import NotFoundError, OutcomeUnknownError, ServiceError, StateError
 from sealpipe.flows import Budget, Do, Flow, call, outgoing, policy
 from sealpipe.flows.session import Session
+from sealpipe.state import create_file, make_private_directory
 from sealpipe.wire.encoding import encoded
 from sealpipe.wire.link import called
 
@@ -68,20 +71,15 @@ def _expire_share(session: Session, short_code: str, keep: Path | None) -> Flow[
             raise
         return EndedShare(short_code, "already-expired")
     if keep is not None:
-        from sealpipe import state
-
         with suppress(StateError):  # it has ended, with or without the note
-            yield Do(partial(state.note_expired, keep, session.base_url, short_code))
+            yield Do(partial(note_expired, keep, session.base_url, short_code))
     return EndedShare(short_code, "expired")
 
 
 def _was_ours(session: Session, short_code: str, keep: Path | None, budget: Budget) -> Flow[bool]:
     """Return whether anything proves that this account had such a share. A failed call proves nothing."""
-    if keep is not None:
-        from sealpipe import state
-
-        if (yield Do(partial(state.was_expired, keep, session.base_url, short_code))):
-            return True
+    if keep is not None and (yield Do(partial(was_expired, keep, session.base_url, short_code))):
+        return True
     with suppress(ServiceError):
         yield from call(shares.get(short_code), budget)
         return True
@@ -93,3 +91,29 @@ def _was_ours(session: Session, short_code: str, keep: Path | None, budget: Budg
             if page >= (found.pagination.total_pages or 0):
                 break
     return False
+
+
+def note_expired(folder: Path, base_url: str, short_code: str) -> None:
+    """Record that the service has confirmed the share's expiry. Raises StateError."""
+    path, content = _locate_expired_note(folder, base_url, short_code)
+    make_private_directory(folder)
+    try:
+        with suppress(FileExistsError):
+            create_file(path, lambda: [content])
+    except OSError as error:
+        raise StateError(f"{path} cannot be written: {error.strerror}") from None
+
+
+def was_expired(folder: Path, base_url: str, short_code: str) -> bool:
+    """Return whether the expiry is recorded. A file with any other content does not count."""
+    path, content = _locate_expired_note(folder, base_url, short_code)
+    try:
+        return path.is_file() and not path.is_symlink() and path.read_bytes() == content
+    except OSError:
+        return False
+
+
+def _locate_expired_note(folder: Path, base_url: str, short_code: str) -> tuple[Path, bytes]:
+    line = {"schema": 1, "kind": "expired-share", "base_url": base_url, "short_code": short_code}
+    name = sha256(f"{base_url}\n{short_code}".encode()).hexdigest()[:32]
+    return folder / f"{name}.json", json.dumps(line).encode() + b"\n"
