@@ -179,7 +179,7 @@ def make_temporary_path(path: Path) -> Path:
 
 
 def _create_temporary(path: Path, temporary: Path) -> tuple[int, bool]:
-    """Open a new file, without a name or, where the system needs one, with the temporary name; and whether it has it."""
+    """Open a new file without a name, or with the temporary one if the system needs one; and whether it has it."""
     if hasattr(os, "O_TMPFILE") and _DESCRIPTOR_FOLDER.exists():
         try:
             return _open_unnamed(path), False
