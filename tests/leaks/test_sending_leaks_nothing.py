@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
+from uuid import uuid4
 
 import pytest
 
@@ -30,6 +31,7 @@ class Setting:
         self.user = user
         self.signing = canary("signing")
         self.who = "kim-7f3a-91c2-recipient"
+        self.token = f"t0ken-{uuid4().hex}"
         user.file("out/.keep", "")
         user.environ |= {"SEALPIPE_PLUGIN_WEBHOOK__SECRET": self.signing, "WHO": self.who}
 
@@ -37,7 +39,7 @@ class Setting:
         return self.canaries.watch(*words)
 
     def words(self, *, passcode_to_receiver: bool) -> list[str]:
-        hook, file = f"{self.receiver.target}?for={{who}}", "file:out/it"
+        hook, file = f"{self.receiver.target}?for={{who}}&token={self.token}", "file:out/it"
         send, passcode_to = (file, hook) if passcode_to_receiver else (hook, file)
         return [*SHARE, "--send", send, "--passcode-to", passcode_to, "--param", "who=env:WHO"]
 
@@ -56,7 +58,9 @@ class Setting:
                 for secret in mine:
                     data = b"" if data == f"{secret}\n".encode() else data
             found += detector.find(data, place)
-        found += Detector({"recipient": self.who.encode()}).find(watched.done.err.encode(), "stderr")
+        address = Detector({"recipient": self.who.encode(), "token in the address": self.token.encode()})
+        found += address.find(watched.done.err.encode(), "stderr")
+        found += Detector({"token in the address": self.token.encode()}).find(watched.done.out.encode(), "stdout")
         return sorted(found)
 
     def _written(self) -> list[str]:

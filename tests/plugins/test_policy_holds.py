@@ -620,3 +620,18 @@ def test_expiry_rules_are_for_what_is_made(tmp_path: Path) -> None:
     Registry().check_outgoing([overseer], OutgoingAction("collect"))
     with pytest.raises(PolicyError):
         Registry().check_outgoing([overseer], OutgoingAction("request"))
+
+
+@pytest.mark.parametrize(("allowed", "code"), [("webhook:http://127.0.0.1:9/*?token=c4nary*", 11), ("webhook:https*", 2)])
+def test_the_query_of_a_webhooks_address_is_for_the_policy_alone(machine: Machine, allowed: str, code: int) -> None:
+    """It may hold a token: no message, no audit line and no list of what is left has it."""
+    machine.allow(lists(sources=["env"], recipients=[allowed]), audit=True)
+    machine.user.environ["SEALPIPE_PLUGIN_WEBHOOK__SECRET"] = "s3cret"
+    send = ["--send", "webhook:http://127.0.0.1:9/in/0123456789abcdef0?token=c4nary-token", "--deadline", "2s"]
+    done = machine.sealpipe("share", "-f", "env:DB", *send)
+    assert done.code == code, done
+    listed = machine.sealpipe("resume", "--list", "--output", "json")
+    told = [done.err, done.out, listed.out, listed.err, machine.audit.read_text()]
+    assert [text for text in told if "c4nary" in text or "0123456789abcdef" in text] == []
+    assert "webhook:http://127.0.0.1:9/in/***?***" in done.err
+    assert "webhook:http://127.0.0.1:9/in/***?***" in machine.audit.read_text()

@@ -133,7 +133,7 @@ def _describe_new(
 
 def _with_recipients(session: Session, action: OutgoingAction, recipients: Sequence[Recipient]) -> OutgoingAction:
     channels = tuple(session.registry().identify("channel", each.channel) for each in recipients)
-    return action._replace(recipients=tuple(map(str, recipients)), channels=channels)
+    return action._replace(recipients=tuple(each.address for each in recipients), channels=channels)
 
 
 def _list_passcode(passcode: object) -> list[object]:

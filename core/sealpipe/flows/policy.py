@@ -17,6 +17,7 @@ from sealpipe.api import Resend
 from sealpipe.errors import PluginError, PolicyError, SealpipeError
 from sealpipe.flows import Do, Flow, Send, Step
 from sealpipe.plugin import OutgoingAction
+from sealpipe.reference.text import redact_address
 from sealpipe.secret_scan import REDACTED
 from sealpipe.secret_scan import credential_leak_error as refused_by_gate
 from sealpipe.values import format_time
@@ -235,7 +236,7 @@ def _describe_plan(plan: OutgoingAction) -> dict[str, Any]:
         "labels": [label for label, _ in plan.labels],
         "sources": list(plan.sources),
         "sinks": list(plan.sinks),
-        "recipients": list(plan.recipients),
+        "recipients": [redact_address(each) for each in plan.recipients],
         "channels": list(plan.channels),
         "expires_at": None if plan.expires_at is None else format_time(plan.expires_at),
         "views": plan.views,

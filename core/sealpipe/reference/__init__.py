@@ -28,6 +28,7 @@ from sealpipe.reference.text import (
     looks_like_reference,
     quote,
     read_quoted,
+    redact_address,
     refuse,
     unescape,
 )
@@ -180,13 +181,13 @@ class FieldSpec:
 
 
 class Target(NamedTuple):
-    """A channel and all that follows its colon, untouched: `slack:#ops`."""
+    """A channel and all that follows its colon, untouched: `slack:#ops`. As text it is redacted."""
 
     name: str
     to: str
 
     def __str__(self) -> str:
-        return f"{self.name}:{self.to}"
+        return redact_address(f"{self.name}:{self.to}")
 
 
 _REMEDY = (

@@ -28,6 +28,24 @@ def looks_like_reference(text: str) -> bool:
     return match is not None and text[match.end() : match.end() + 1] == ":"
 
 
+_USER = re.compile(r"(://)[^/?#]*@")
+_AFTER_PATH = re.compile(r"(://[^?#]*[?#]).+", re.DOTALL)
+_TOKEN = re.compile(r"(?<=/)(?=[^/?#]*[0-9])[A-Za-z0-9_~.-]{16,}(?=[/?#]|$)")
+"""A segment of a path that may be a credential: long, and with a digit."""
+
+
+def redact_address(target: str) -> str:
+    """A target as messages, lists and the audit log show it: an address (`://`) without what may be a credential.
+
+    That is a user, a query, a fragment and long segments of the path that have a digit.
+    """
+    if "://" not in target:
+        return target
+    scheme, _, rest = _AFTER_PATH.sub(r"\1***", _USER.sub(r"\1***@", target)).partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}://{host}{_TOKEN.sub('***', slash + path)}"
+
+
 def refuse(what: str, remedy: str = "") -> NoReturn:
     """Raise ReferenceSyntaxError."""
     raise ReferenceSyntaxError(what, remedy=remedy)

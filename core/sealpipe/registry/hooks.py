@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from sealpipe.errors import PayloadTooLargeError, PluginError, PolicyError
 from sealpipe.plugin import OutgoingAction, VetoError
+from sealpipe.reference.text import redact_address
 from sealpipe.registry.calls import call_plugin
 from sealpipe.registry.stores import AUDIT_MODULE, BUILT_IN_HOOKS, PolicyHook
 
@@ -77,7 +78,10 @@ def ask_policies(catalog: Catalog, hooks: Sequence[PolicyHook], plan: OutgoingAc
         except _WrappedVetoError as refused:
             named_policy = "the policy" if hook.name == "policy" else f"the policy {hook.name}"
             subject = "this machine's policy" if hook.enforced else named_policy
-            raise PolicyError(f"{subject} does not allow this: {refused}") from None
+            reason = str(refused)
+            for recipient in plan.recipients:
+                reason = reason.replace(recipient, redact_address(recipient))
+            raise PolicyError(f"{subject} does not allow this: {reason}") from None
 
 
 def notify_observers(catalog: Catalog, hooks: Sequence[PolicyHook], event: Mapping[str, Any]) -> None:

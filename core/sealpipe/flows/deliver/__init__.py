@@ -13,7 +13,7 @@ from sealpipe.flows.deliver.messages import parse_message_template
 from sealpipe.flows.resolve import Cache, resolve_value
 from sealpipe.plugin import SEGMENTS
 from sealpipe.reference import Reference, Target, parse, parse_target
-from sealpipe.reference.text import Template, parse_template
+from sealpipe.reference.text import Template, parse_template, redact_address
 
 if TYPE_CHECKING:
     from sealpipe.registry import Registry
@@ -24,15 +24,23 @@ _SEGMENT = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._~-]+", re.ASCII)
 
 
 class Recipient(NamedTuple):
-    """One recipient of the link or the passcode. `shown` is the target as given, its placeholders not filled."""
+    """One recipient of the link or the passcode. `shown` is the target as given, its placeholders not filled.
+
+    Only policies get its `address`: as text, and in `shown`, it is redacted.
+    """
 
     content: Content
     channel: str
     to: str
     shown: str
 
-    def __str__(self) -> str:
+    @property
+    def address(self) -> str:
+        """The channel and the recipient, as they are."""
         return f"{self.channel}:{self.to}"
+
+    def __str__(self) -> str:
+        return redact_address(self.address)
 
 
 class ChannelTarget(NamedTuple):

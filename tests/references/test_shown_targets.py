@@ -1,0 +1,25 @@
+"""What messages call a target: all of it, but for what may be a credential in an address."""
+
+import pytest
+
+from sealpipe.reference import parse_target
+
+SHOWN = {
+    "email:kim@example.com?subject=x": "email:kim@example.com?subject=x",
+    "slack:#ops-and-a-number-0123456789": "slack:#ops-and-a-number-0123456789",
+    "webhook:https://host.example/a/b": "webhook:https://host.example/a/b",
+    "webhook:https://host.example": "webhook:https://host.example",
+    "webhook:https://host.example/a?token=t0ken": "webhook:https://host.example/a?***",
+    "webhook:https://host.example?t0ken": "webhook:https://host.example?***",
+    "webhook:https://host.example/a#t0ken?x": "webhook:https://host.example/a#***",
+    "hook-store:HTTPS://host.example/a?for={who}": "hook-store:HTTPS://host.example/a?***",
+    "webhook:https://kim:t0ken@host.example/a": "webhook:https://***@host.example/a",
+    "webhook:https://host.example/hooks/T0KEN-0123456789ab/x": "webhook:https://host.example/hooks/***/x",
+    "webhook:https://host.example/notifications-of-the-team/x": "webhook:https://host.example/notifications-of-the-team/x",
+    "webhook:https://host.example/{who}": "webhook:https://host.example/{who}",
+}
+
+
+@pytest.mark.parametrize("target", SHOWN)
+def test_an_address_is_shown_without_what_may_be_a_credential(target: str) -> None:
+    assert str(parse_target(target)) == SHOWN[target]
