@@ -622,7 +622,9 @@ def test_expiry_rules_are_for_what_is_made(tmp_path: Path) -> None:
         Registry().check_outgoing([overseer], OutgoingAction("request"))
 
 
-@pytest.mark.parametrize(("allowed", "code"), [("webhook:http://127.0.0.1:9/*?token=c4nary*", 11), ("webhook:https*", 2)])
+@pytest.mark.parametrize(
+    ("allowed", "code"), [("webhook:http://127.0.0.1:9/*?token=c4nary*", 11), ("webhook:https*", 2)]
+)
 def test_the_query_of_a_webhooks_address_is_for_the_policy_alone(machine: Machine, allowed: str, code: int) -> None:
     """It may hold a token: no message, no audit line and no list of what is left has it."""
     machine.allow(lists(sources=["env"], recipients=[allowed]), audit=True)
