@@ -1,4 +1,4 @@
-"""A process that stores something in a sink of this machine: `python -m plugins.local.putting SINK MODE`.
+"""A process that stores something in a sink of this machine: `python -P putting.py SINK MODE`.
 
 It stores once in the folder WARM, so that nothing is imported later; then it reads a line of JSON from stdin,
 `{"body": ..., "values": {...}}`, stores that, and says on stdout how it went.
@@ -45,7 +45,7 @@ class Putting:
     ) -> None:
         (place / warm).mkdir(parents=True, exist_ok=True)
         self.process = subprocess.Popen(
-            [*under, sys.executable, "-m", "plugins.local.putting", name, mode],
+            [*under, sys.executable, "-P", __file__, name, mode],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
