@@ -14,12 +14,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from sealpipe.client_base import create_file, replace_file
 from sealpipe.errors import PluginError
 from sealpipe.plugin import Mode, SinkField, WriteResult
 from sealpipe.reference import Reference
 from sealpipe.registry import Registry
 from sealpipe.secret import Secret
+from sealpipe.state import files
 from support.terminal import PATIENCE
 
 TESTS = Path(__file__).resolve().parents[2]
@@ -27,7 +27,10 @@ TESTS = Path(__file__).resolve().parents[2]
 
 def put(name: str, body: str, values: Mapping[str, str | bytes], mode: Mode, **params: str) -> WriteResult:
     """Store some values, as the core does. `params` are the sink's own."""
-    registry = Registry(environ={}, new_file=create_file, replace_file=replace_file)
+    # As the clients do, without their imports: httpx loads trio, which starts ldconfig.
+    registry = Registry(
+        environ={}, new_file=lambda path, content: files.create(path, lambda: [content]), replace_file=files.replace
+    )
     fields = [SinkField(key, Secret(value)) for key, value in values.items()]
     return registry.sink(name).put(
         registry.locate(Reference(name, body, tuple(params.items())), "sink"), fields, mode=mode, marker="m1"
