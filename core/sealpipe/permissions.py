@@ -1,6 +1,8 @@
-"""Check whether other users of this machine can write or replace a file, by modes and owners.
+"""Check whether other users of this machine can write or replace a file, and refuse files that expose processes.
 
 Files that a CI system, Kubernetes or Docker creates for a job are trusted as they are: no other users are there.
+Files in `/proc` (`environ`, `mem`, `cmdline` ...) are refused: they expose this process's own credential. The check is
+on the opened descriptor, so that symbolic links, `/dev/fd/3` and other mounts of /proc are refused as well.
 """
 
 from __future__ import annotations
@@ -10,6 +12,9 @@ import stat
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO, Final
+
+from sealpipe.errors import ReferenceValueError
 
 MOUNTED = (Path("/run/secrets"), Path("/var/run/secrets"))
 """Where Docker and Kubernetes mount secrets."""
@@ -165,3 +170,52 @@ def _is_outside_namespace(user: int) -> bool:
     except (OSError, ValueError):
         return False
     return user == overflow_uid and mapping != ["0", "0", "4294967295"]
+
+
+_PROC: Final = 0x9FA0
+"""The file system's number in `fstatfs` (Linux: `PROC_SUPER_MAGIC`)."""
+
+
+def open_file(path: str | Path, what: object) -> BinaryIO:
+    """Open a file for reading. Raises OSError, and ReferenceValueError, naming `what`, if it exposes processes."""
+    stream: BinaryIO = open(path, "rb")  # noqa: PTH123, SIM115 - the path as given: Path would drop a leading ./
+    try:
+        refuse_process_file(stream.fileno(), what)
+    except BaseException:
+        stream.close()
+        raise
+    return stream
+
+
+def refuse_process_file(descriptor: int, what: object) -> None:
+    """Raise ReferenceValueError, naming `what`, if an open file is one in which the kernel exposes processes."""
+    if _is_process_file(descriptor):
+        raise ReferenceValueError(
+            f"{what} is in /proc, which exposes processes (this one's credential, too) and is never shared",
+            remedy="name the file or the variable that the secret comes from",
+        )
+
+
+def _is_process_file(descriptor: int) -> bool:
+    status = os.fstat(descriptor)
+    if os.major(status.st_dev) or not stat.S_ISREG(status.st_mode):
+        return False  # on a disk, or a pipe or a device
+    try:
+        if status.st_dev == os.stat("/proc").st_dev:  # noqa: PTH116 - the same call as for the descriptor
+            return True
+    except OSError:
+        return False  # a system without /proc
+    return _get_file_system(descriptor) == _PROC
+
+
+def _get_file_system(descriptor: int) -> int | None:
+    """Return the number of an open file's file system; None if the system does not say."""
+    import ctypes  # only files on no disk get here
+
+    result = ctypes.create_string_buffer(512)
+    try:
+        if ctypes.CDLL(None).fstatfs(descriptor, result) != 0:
+            return None
+    except (OSError, AttributeError):
+        return None
+    return int(ctypes.c_long.from_buffer(result).value)

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from sealpipe.plugin import NotConfiguredError, OutgoingAction, VetoError, find_file_flaw, hookimpl
-from sealpipe.plugin.outgoing import ACTIONS
+from sealpipe.plugin.context import ACTIONS
 
 REQUIRED_LISTS = ("sources", "sinks", "recipients", "tools")
 """Rules that a machine's policy must have."""

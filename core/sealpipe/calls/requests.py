@@ -14,7 +14,7 @@ from sealpipe.flows.collect.options import CollectEachOptions as CollectEachOpti
 from sealpipe.flows.collect.options import CollectOneOptions as CollectOneOptions
 from sealpipe.flows.request import RequestOptions as RequestOptions
 from sealpipe.flows.session import Session
-from sealpipe.plugin.outgoing import LITERAL
+from sealpipe.plugin.context import LITERAL
 from sealpipe.secret import Secret, as_secret
 
 if TYPE_CHECKING:  # imported by the calls that need them

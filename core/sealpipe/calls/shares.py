@@ -17,7 +17,7 @@ from sealpipe.flows.share import ShareOptions as ShareOptions
 from sealpipe.flows.share import expire as expiring
 from sealpipe.flows.share import post as sharing
 from sealpipe.flows.share.post import Share
-from sealpipe.plugin.outgoing import LITERAL
+from sealpipe.plugin.context import LITERAL
 from sealpipe.state.entry import Entry, keep_entry_on_error
 from sealpipe.state.outbox import Outbox
 

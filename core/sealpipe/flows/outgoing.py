@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sealpipe.plugin import OutgoingAction
-from sealpipe.plugin.outgoing import CALLER, LITERAL, UNKNOWN
+from sealpipe.plugin.context import CALLER, LITERAL, UNKNOWN
 from sealpipe.reference import FieldSpec, Reference, parse
 from sealpipe.values import format_time, parse_time
 

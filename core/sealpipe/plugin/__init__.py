@@ -1,4 +1,4 @@
-"""All that the author of a plugin imports (DESIGN section 5).
+"""All that the author of a plugin imports.
 
     from sealpipe.plugin import Document, Locator, SecretNotFoundError, Source, SourceInfo, hookimpl
 
@@ -6,13 +6,14 @@
     def sealpipe_sources(register):
         register(SourceInfo("attic", "boxes in the attic", factory="my_package.attic:AtticSource"))
 
-The module with the hook is named by an entry point of the group `sealpipe`. It is imported for every listing
-and completion: it imports no SDK; the module of the factory does, and the settings' (`sealpipe.plugin.settings`).
+An entry point of the group `sealpipe` names the module with the hook. That module is imported for every listing and
+completion, so it must not import an SDK. Import the SDK in the module of the factory, and pydantic in the module of the
+settings (`sealpipe.plugin.settings`).
 
-Descriptors are what there is to know of a plugin without importing it. `factory` and `settings` are import strings,
-`module:name`: the plugin's class, and the class of its settings (a `PluginSettings` of `sealpipe.plugin.settings`;
-empty: it is given None). `needs` are the requirements that must be installed; `extra` names the extra of sealpipe that
-installs them. `api` is the version of the contract.
+Descriptors describe a plugin without importing it. `factory` and `settings` are import strings, `module:name`: the
+plugin's class, and the class of its settings (a `PluginSettings` of `sealpipe.plugin.settings`; if empty, the plugin
+gets None). `needs` are the requirements that must be installed; `extra` names the extra of sealpipe that installs them.
+`api` is the version of the contract.
 """
 
 from __future__ import annotations
@@ -44,22 +45,22 @@ from sealpipe.errors import (
     UnsupportedError,
     WriteConflictError,
 )
-from sealpipe.permissions import find_file_flaw
-from sealpipe.plugin.context import CI, Context, Level, Network, Run
-from sealpipe.plugin.outgoing import Channel, Delivery, Message, OutgoingAction, VetoError
-from sealpipe.plugin.stores import (
+from sealpipe.permissions import find_file_flaw, open_file, refuse_process_file
+from sealpipe.plugin.backends import (
+    Channel,
+    Delivery,
     Document,
     Health,
     Locator,
+    Message,
     Mode,
     Sink,
     SinkField,
     Source,
     WriteResult,
     merge_fields,
-    open_file,
-    refuse_process_file,
 )
+from sealpipe.plugin.context import CI, Context, Level, Network, OutgoingAction, Run, VetoError
 from sealpipe.secret import Secret
 from sealpipe.values import is_cleartext, is_loopback
 from sealpipe.wire.encoding import PLAINTEXT_LIMIT
@@ -128,36 +129,34 @@ API: Final = 1
 """The version of this contract."""
 
 FRESH: Final = "fresh"
-"""The capability of a source that makes its documents: each mention in a run is fetched by itself.
+"""The capability of a source that generates its documents: each mention in a run is fetched separately.
 
-Mentions that take different keys are parts of one document (the two halves of a key pair); those with the same
-parameter `name`, which such a source declares, are one document, too.
+Mentions that select different keys are parts of one document (the two halves of a key pair). So are mentions with the
+same value of the parameter `name`, which such a source declares.
 """
 
 ASKS: Final = "asks"
-"""The capability of a source that asks a person: before all others, one question after the other, without a deadline.
-
-It is called in the caller's thread, so that a signal ends its waiting.
-"""
+"""The capability of a source that prompts a person: it is read before all others, one prompt at a time, without a
+deadline, and in the caller's thread, so that a signal interrupts it."""
 
 CONFIRMS: Final = "confirms"
-"""The capability of a channel that finds out by itself whether a message is there already, and sends none twice.
+"""The capability of a channel that checks whether a message was delivered already, and sends none twice.
 
-What a kill left half done is then finished without asking anybody.
+After a kill, `resume` then finishes the delivery without `--resend`.
 """
 
 BLIND: Final = "blind"
-"""The capability of a sink that cannot read back what it stored: nobody but the ledger knows of an earlier run."""
+"""The capability of a sink that cannot read back what it stored: only the ledger knows of an earlier run."""
 
 SEGMENTS: Final = "segments"
-"""The capability of a channel whose target is a path or an address: a value filled in is one plain segment of it."""
+"""The capability of a channel whose target is a path or a URL: a value from `--param` must be one plain segment."""
 
 
 class SourceInfo(NamedTuple):
-    """A source. `params` are its own parameters of a reference, name and help; `capabilities` may hold FRESH, ASKS.
+    """A source. `params` maps its own parameters of references to their help; `capabilities` may hold FRESH, ASKS.
 
-    `format` (json, yaml, dotenv) is how its documents are read where a reference has none. `backend` names the
-    plugin whose settings it shares (empty: its own name), so that one store serves reading and writing.
+    `format` (json, yaml, dotenv) is how its documents are parsed if the reference names no format. `backend` names the
+    plugin whose settings it shares (by default its own name), so that one store serves reading and writing.
     """
 
     name: str
@@ -174,7 +173,7 @@ class SourceInfo(NamedTuple):
 
 
 class SinkInfo(NamedTuple):
-    """A sink. `params` are its own parameters of a target."""
+    """A sink. `params` maps its own parameters of targets to their help."""
 
     name: str
     summary: str
@@ -189,7 +188,7 @@ class SinkInfo(NamedTuple):
 
 
 class ChannelInfo(NamedTuple):
-    """A channel. `to` says for people what comes after its colon."""
+    """A channel. `to` describes for people what follows its colon."""
 
     name: str
     summary: str
@@ -229,7 +228,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    """`hookimpl`, for those who have a hook: pluggy is 90 million instructions, and most commands call no plugin."""
+    """Import `hookimpl` on first use: pluggy costs 90 million instructions, and most commands call no hook."""
     if name != "hookimpl":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import pluggy

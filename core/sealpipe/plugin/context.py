@@ -1,4 +1,4 @@
-"""What the core hands to a plugin (what is not here, a plugin does without), and what the CI job around it offers."""
+"""What the core passes to plugins: the context of every plugin, the CI run, and the action that a policy may veto."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import os
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple, Protocol
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, NamedTuple, Protocol
 
 from sealpipe.secret import Secret
 
@@ -20,58 +21,57 @@ if TYPE_CHECKING:
     import httpx
 
 DEADLINE = 60.0
-"""Seconds that an exchange may take where nobody says otherwise."""
+"""Seconds that an exchange may take by default."""
 
 
 class Network(Protocol):
-    """The way out that all plugins share: one CA, one proxy, one set of limits."""
+    """The network access that all plugins share: one set of CAs, proxies and limits."""
 
     def http(self, *, authorities: str | None = None, certificate: tuple[Path, Path] | None = None) -> httpx.Client:
-        """A client that trusts what sealpipe trusts; redirects are not followed. The same for every plugin.
+        """Return a client that trusts what sealpipe trusts and follows no redirects; every plugin gets the same one.
 
-        With `authorities` (PEM text, trusted in place of the system's, beside `ca_file`) or `certificate` (files of
-        the client's own certificate and its key, read at once) it is one of the plugin's own.
+        With `authorities` (PEM text, trusted instead of the system's CAs, in addition to `ca_file`) or `certificate`
+        (files of the client certificate and its key, read at once) the plugin gets a separate client.
         """
         ...
 
     def connect(self, url: str, *, ca_file: Path | None = None, timeout: float | None = None) -> socket.socket:
-        """A socket to an address's host, with TLS for https: for a backend that speaks a protocol itself.
+        """Return a socket to a URL's host, with TLS for https://: for plugins that implement a protocol themselves.
 
-        `ca_file` is trusted beside all else; `timeout` is in seconds, for each step. The plugin closes it. Raises
-        OSError; one named ProxyError has the proxy's status as its text. It keeps the deadline: what is read and
-        written until the next request is one exchange. `tcp://HOST:PORT` is for a protocol that turns TLS on itself,
-        `tls://HOST:PORT` for one that speaks it from the first byte. Writing what holds the credential raises
-        AccessDeniedError.
+        `ca_file` is trusted in addition; `timeout` is in seconds for each step. `tcp://HOST:PORT` is for a protocol
+        that starts TLS itself, `tls://HOST:PORT` for one with TLS from the first byte. The plugin closes the socket.
+        It keeps the deadline: what is written and read until the next request is one exchange. Raises OSError; the one
+        named ProxyError has the proxy's status as its text. Writing the credential raises AccessDeniedError.
         """
         ...
 
     def exchange(self) -> AbstractContextManager[None]:
-        """What this thread does on the network meanwhile is one exchange: all of it has the deadline together."""
+        """Count whatever this thread does on the network in the block as one exchange with one deadline."""
         ...
 
     def ca_bundle(self) -> Path | None:
-        """A PEM file for SDKs that want one: the system's certificates and `ca_file`. None: their own will do."""
+        """Return a PEM file of the system's CAs and `ca_file` for SDKs; None if the SDK's own CAs will do."""
         ...
 
     def tls_context(self) -> ssl.SSLContext:
-        """The same trust for protocols other than HTTP: it checks certificates and names."""
+        """Return a TLS context for protocols other than HTTP: it checks certificates and host names."""
         ...
 
     def proxy(self, url: str) -> str | None:
-        """The proxy for an address; None for none."""
+        """Return the proxy for a URL; None for none."""
         ...
 
     def close(self) -> None:
-        """The core's to call, when all plugins are done."""
+        """Close all connections. Only the core calls it, when all plugins are done."""
         ...
 
 
 class Context:
-    """Environment, standard input, network, OIDC token and logger, for one plugin.
+    """Environment, standard input, network, OIDC token and logger for one plugin.
 
-    `store` is the name that the user gave this store; the plugin's own where they gave none. `named` says which: an
-    SDK that finds credentials by itself must not do so for a named store. `deadline` is in seconds: no exchange with
-    whatever the plugin talks to takes longer. `network` sees to it; a plugin with a way of its own does it itself.
+    `store` is the name that the user gave this store, or the plugin's own name. `named` says which: an SDK that finds
+    credentials by itself must not do so for a named store. `deadline` is in seconds: no exchange with the backend may
+    take longer. `network` enforces it; a plugin that connects by other means must enforce it itself.
     """
 
     __slots__ = ("_network", "_new_file", "_oidc", "_replace_file", "_stdin", "deadline", "environ", "named", "store")
@@ -101,21 +101,20 @@ class Context:
 
     @property
     def stdin(self) -> BinaryIO | None:
-        """Standard input, binary. None where the process was started without one."""
+        """Standard input, binary; None if the process was started without one."""
         if self._stdin is not None:
             return self._stdin
         return None if sys.stdin is None else sys.stdin.buffer
 
     @property
     def network(self) -> Network:
-        """The way out. One for all plugins of a run."""
+        """The network access, one for all plugins of a run."""
         if self._network is None:
             raise RuntimeError("this context was made without a network")
         return self._network()
 
     def oidc_token(self, audience: str | None = None) -> Secret:
-        """A token by which the CI run proves who it is. Raises NotConfiguredError where there is no CI that gives
-        one."""
+        """Return a token that proves the identity of the CI run. Raises NotConfiguredError if no CI here issues one."""
         from sealpipe.errors import NotConfiguredError
 
         if self._oidc is None:
@@ -123,43 +122,44 @@ class Context:
         return self._oidc(audience)
 
     def new_file(self, path: Path, content: bytes) -> None:
-        """Write a new 0600 file that is whole and on disk when this returns, or not there at all.
+        """Write a new file with mode 0600. When this returns it is complete and on disk; if it fails, there is no file.
 
-        Raises FileExistsError where something has that name already, OSError where it cannot be written.
+        Raises FileExistsError if the name is taken, OSError if the file cannot be written.
         """
         if self._new_file is None:
             raise RuntimeError("this context cannot write files")
         self._new_file(path, content)
 
     def replace_file(self, path: Path, content: bytes, was: bytes | None = None) -> bool:
-        """Put a new 0600 file in the place of another, at once: a reader sees the one or the other, whole.
+        """Replace a file atomically by one with mode 0600: a reader sees either the old or the new content, complete.
 
-        False, and nothing is written, where it does not hold `was` (None: whatever it holds), so that of several
-        that change a file none undoes what another did; and where it is a link, or no plain file: no link is
-        followed. Raises OSError where it cannot be written, TimeoutError where others keep the folder locked.
+        Returns False, and writes nothing, if the file's content is not `was` (None for any content): so concurrent
+        writers do not undo each other's changes. The same applies to symbolic links (which are never followed) and
+        anything else that is not a regular file. Raises OSError if the file cannot be written, TimeoutError if others
+        keep the directory locked.
         """
         if self._replace_file is None:
             raise RuntimeError("this context cannot write files")
         return self._replace_file(path, content, was)
 
     def child_environ(self) -> dict[str, str]:
-        """The environment for a program that the plugin starts: without anything of sealpipe's own."""
+        """Return the environment for a program that the plugin starts: without SEALPIPE_* variables."""
         return {name: value for name, value in self.environ.items() if not name.startswith("SEALPIPE_")}
 
     @property
     def logger(self) -> logging.Logger:
-        """For what helps to find a fault. Never a value."""
-        import logging  # most plugins of a run log nothing
+        """A logger for diagnostics. Never log a value."""
+        import logging  # most plugins log nothing
 
         return logging.getLogger(f"sealpipe.plugin.{self.store}")
 
 
 Level = Literal["error", "warning", "notice"]
-"""How much a line for people matters."""
+"""The severity of an annotation."""
 
 
 class Run(NamedTuple):
-    """Which run this is, and who started it."""
+    """A run of a CI system, and who started it."""
 
     ci: str
     id: str
@@ -168,7 +168,7 @@ class Run(NamedTuple):
 
 
 class CI(ABC):
-    """A CI system, found by its descriptor's `sign`. Nothing of this ever prints a value to stdout."""
+    """A CI system, detected by its descriptor's `sign`. No method prints a value to stdout."""
 
     def __init__(self, settings: Any, context: Context) -> None:
         self.settings = settings
@@ -176,23 +176,80 @@ class CI(ABC):
 
     @abstractmethod
     def run(self) -> Run:
-        """Which run this is."""
+        """Return the current run."""
 
     @abstractmethod
     def mask(self, values: Iterable[Secret]) -> None:
-        """Have the system hide these values in its log from now on, where it can."""
+        """Have the system mask these values in its log from now on, if it can."""
 
     @abstractmethod
     def set_output(self, name: str, value: str) -> None:
-        """Hand a value to later steps. UnsupportedError where there is no way."""
+        """Pass a value to later steps. Raises UnsupportedError if the system cannot."""
 
     @abstractmethod
     def summary(self, markdown: str) -> None:
-        """Add to the run's summary, where there is one."""
+        """Append to the run's summary, if there is one."""
 
-    def annotate(self, level: Level, message: str) -> None:  # noqa: B027 - most have no such place
-        """Show a line where people look first, beside the log. It may hold anybody's text: write it harmlessly."""
+    def annotate(self, level: Level, message: str) -> None:  # noqa: B027 - most systems have no annotations
+        """Show a line beside the log. The message may contain text from outside: escape it."""
 
     @abstractmethod
     def oidc_token(self, audience: str | None = None) -> Secret:
-        """A token that proves which run this is. NotConfiguredError says what the job lacks for it."""
+        """Return a token that proves which run this is. Raises NotConfiguredError, which says what the job needs."""
+
+
+ACTIONS: Final = ("share", "request", "collect", "tool", "expire", "purge", "unseal")
+"""The kinds of action that policies may veto."""
+
+LITERAL: Final = "literal/literal"
+"""The source of a value that a program passed directly, such as a `Field` in Python."""
+
+CALLER: Final = "stdout/stdout"
+"""The sink of values that are returned to the caller."""
+
+UNKNOWN: Final = "unknown/unknown"
+"""The source or sink of an outbox entry that does not name it."""
+
+
+class OutgoingAction(NamedTuple):
+    """What is about to be done, without any value. `views` and `expires_at` are None for no limit.
+
+    Sources, sinks and channels are `plugin/store`, such as `vault/prod`; a plugin's default store has the plugin's
+    name, as in `env/env`. If a third party's plugin replaces a built-in one, both parts say so:
+    `vault@entry-point/vault@entry-point`.
+    """
+
+    kind: str
+    """One of `ACTIONS`."""
+    labels: tuple[tuple[str, str], ...] = ()
+    """Label and type of each field of a share or prompt of a request."""
+    sources: tuple[str, ...] = ()
+    """Where values come from: a share's fields, passcodes, parameters, a tool's arguments, a key to collect with."""
+    recipients: tuple[str, ...] = ()
+    """Every target of a channel, as `channel:to`."""
+    expires_at: datetime | None = None
+    views: int | None = None
+    """How often a share may be opened, or a request filled in."""
+    title: str | None = None
+    sinks: tuple[str, ...] = ()
+    """Where values are stored."""
+    channels: tuple[str, ...] = ()
+    """Each recipient's channel, in the recipients' order."""
+    tools: tuple[str, ...] = ()
+    """The tools of the hosted MCP endpoint that are called."""
+    short_codes: tuple[str, ...] = ()
+    """The shares or requests that are collected, expired, purged or unsealed."""
+    subject: str = ""
+    """`share` or `request`, where one is expired or purged."""
+    service: str | None = None
+    """The service's base address."""
+    link_address: str | None = None
+    """The base address of links."""
+    resumed: bool = False
+    """Whether an earlier process began the action."""
+    complete: bool = True
+    """False before the sources are read: labels, recipients and the expiry are not known then."""
+
+
+class VetoError(Exception):
+    """Raised by a policy to refuse an action. Its text is the reason, for people, without anything secret."""

@@ -1,4 +1,4 @@
-"""The base of a backend's settings. Importing this costs pydantic: only modules that a factory needs do it.
+"""The base of a backend's settings. It imports pydantic, so import it only where a factory needs it.
 
     class VaultSettings(PluginSettings):
         addr: str
@@ -7,7 +7,7 @@
 
 A value comes from the environment (`SEALPIPE_PLUGIN_VAULT__ADDR`, for a named store `SEALPIPE_STORE__PROD__ADDR`),
 else from the config file (`[plugins.vault]`, `[stores.prod]`), else, for the default store only, from the backend's
-own variable, else from the default. A secret is never read from the config file.
+own variable, else from the default. Secrets are never read from the config file.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ class PluginSettings(BaseSettings):
     model_config = SettingsConfigDict(extra="forbid", hide_input_in_errors=True, frozen=True)
 
     own_variables: ClassVar[Mapping[str, str]] = {}
-    """The names that the backend's users know, by setting; they serve the default store only."""
+    """The backend's own variable for each setting; they apply to the default store only."""
 
     file_only: ClassVar[Collection[str]] = ()
-    """Settings that the environment cannot set: who may write the config file decides, and nobody else."""
+    """Settings that the environment cannot set: only those who may write the config file decide."""
 
     file_only_values: ClassVar[Mapping[str, Collection[str]]] = {}
-    """The same of single values, by setting: the environment may set others."""
+    """Values that the environment cannot set, by setting; it may set others."""
 
     @classmethod
     def settings_customise_sources(
         cls,
-        settings_cls: type[BaseSettings],  # noqa: ARG003 - their signature
+        settings_cls: type[BaseSettings],  # noqa: ARG003 - pydantic-settings' signature
         init_settings: PydanticBaseSettingsSource,
         env_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - as above
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - as above
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - as above
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        # The registry has gathered the values: pydantic would not see a mistyped name in the environment.
+        # The registry collects the values: pydantic would not see a mistyped name in the environment.
         return (init_settings,)
