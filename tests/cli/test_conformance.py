@@ -68,8 +68,8 @@ MUTANTS = {
     "NaN": ("jsontext", 'raise _RejectedError("not-finite")', "return 0.0  # type: ignore", "fields"),
     "a member twice": ("jsontext", "if len(members) != len(pairs):", "if False:", "fields"),
     "half a surrogate pair": ("jsontext", "_SURROGATE_ESCAPE.search(text) is not None", "False", "fields"),
-    "controls that are not escaped": ("jsonspelling", r'bytes(set(range(0x20)) - set(b"\n\r\t"))', 'b""', "fields"),
-    "quotes that are not escaped": ("jsonspelling", r"""(b'"', b'\\"'), """, "", "fields"),
+    "controls that are not escaped": ("encoding", r'bytes(set(range(0x20)) - set(b"\n\r\t"))', 'b""', "fields"),
+    "quotes that are not escaped": ("encoding", r"""(b'"', b'\\"'), """, "", "fields"),
     "a module that does not load": ("tokens", "def access_token", "raise OSError\ndef access_token", ""),
 }  # fmt: skip
 

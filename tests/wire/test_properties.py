@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from sealpipe.errors import BoxError, EnvelopeError, FieldError, PointError, WireError
 from sealpipe.secret import Secret
-from sealpipe.wire import encoding, envelope, fields, jsonspelling, jsontext, keys, link, sealed_box, tokens
+from sealpipe.wire import encoding, envelope, fields, jsontext, keys, link, sealed_box, tokens
 
 
 def refused(call: Callable[[], object]) -> tuple[object, str]:
@@ -179,9 +179,9 @@ def test_fields_are_read_as_they_were_written(array: list[fields.Field]) -> None
 @given(texts)
 def test_a_value_is_escaped_as_a_browser_does_it(text: str) -> None:
     expected = json.dumps(text, ensure_ascii=False)[1:-1].encode()
-    assert b"".join(jsonspelling.escaped(text)) == expected
-    assert b"".join(jsonspelling.escaped(Secret(text))) == expected
-    assert b"".join(jsonspelling.escaped(Secret(text.encode()))) == expected
+    assert b"".join(encoding.escaped(text)) == expected
+    assert b"".join(encoding.escaped(Secret(text))) == expected
+    assert b"".join(encoding.escaped(Secret(text.encode()))) == expected
 
 
 @given(st.binary(max_size=40), st.integers(0, 5))
@@ -190,22 +190,22 @@ def test_a_value_is_escaped_as_a_browser_does_it(text: str) -> None:
 @example("é".encode(), 0)
 def test_bytes_that_are_not_utf8_are_refused_wherever_they_are_cut(junk: bytes, size: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(jsonspelling, "SLICE", size + 1)
+        patch.setattr(encoding, "SLICE", size + 1)
         try:
             text = junk.decode()
         except UnicodeDecodeError:
             with pytest.raises(FieldError, match="not UTF-8"):
-                list(jsonspelling.escaped(Secret(junk)))
+                list(encoding.escaped(Secret(junk)))
         else:
-            assert b"".join(jsonspelling.escaped(Secret(junk))) == json.dumps(text, ensure_ascii=False)[1:-1].encode()
+            assert b"".join(encoding.escaped(Secret(junk))) == json.dumps(text, ensure_ascii=False)[1:-1].encode()
 
 
 @given(texts, st.integers(1, 7))
 def test_text_cut_anywhere_is_escaped_the_same(text: str, size: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(jsonspelling, "SLICE", size)
+        patch.setattr(encoding, "SLICE", size)
         expected = json.dumps(text, ensure_ascii=False)[1:-1].encode()
-        assert b"".join(jsonspelling.escaped(text)) == b"".join(jsonspelling.escaped(Secret(text.encode()))) == expected
+        assert b"".join(encoding.escaped(text)) == b"".join(encoding.escaped(Secret(text.encode()))) == expected
 
 
 @given(json_values)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from endurance import cross_open
-from sealpipe.wire import jsonspelling
+from sealpipe.wire import jsontext
 from support.parts import program
 from wire.items import Box, Envelope, Item
 from wire.node import Node
@@ -67,4 +67,4 @@ def test_numbers_are_spelled_as_a_browser_spells_them() -> None:
     numbers = [number for number in numbers if number == number and abs(number) != float("inf")] + [0.0, -0.0, 5e-324]
     with Node(program("node")) as node:
         (answer,) = node.ask([{"verb": "stringify", "text": json.dumps(numbers)}])
-    assert answer == "[" + ",".join(map(jsonspelling.ecmascript, numbers)) + "]"
+    assert answer == "[" + ",".join(map(jsontext.ecmascript, numbers)) + "]"

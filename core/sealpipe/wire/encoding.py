@@ -1,22 +1,25 @@
-"""base64 and base64url as the wire format wants them: one text for the same bytes, nothing else accepted.
+"""The encodings of the wire format, strict: base64, base64url, percent-encoded short codes, escaped JSON strings.
 
-Specification: Client-side encryption, "Primitives and encodings". Python's own decoders drop junk, take
-missing padding or trailing bits that no encoder writes; two texts for one value would make a link or a
-token comparable in one place and not in the other.
+Specification: Client-side encryption, "Primitives and encodings". Python's own decoders skip invalid characters and
+accept missing padding and trailing bits that no encoder writes. With two texts for one value, comparing links or tokens
+would fail.
 """
 
 from __future__ import annotations
 
 import binascii
+import codecs
 import re
 from collections.abc import Iterable, Iterator
+from json.encoder import encode_basestring
 from typing import NoReturn
 from urllib.parse import quote, unquote_to_bytes
 
-from sealpipe.errors import EncodingError, PayloadTooLargeError, WireError
+from sealpipe.errors import EncodingError, FieldError, PayloadTooLargeError, WireError
+from sealpipe.secret import Secret
 
 PLAINTEXT_LIMIT = 16 * 1024 * 1024
-"""Bytes of plaintext that we seal at most. The service states no limit (gaps: "plaintext size")."""
+"""Maximum size of a plaintext in bytes. The limit is ours: the specification states none."""
 
 _STANDARD = re.compile(r"[A-Za-z0-9+/]*(=*)", re.ASCII)
 _URL_SAFE = re.compile(r"[A-Za-z0-9_-]*(=*)", re.ASCII)
@@ -68,7 +71,7 @@ def decode_base64url(text: str) -> bytes:
 
 
 def exactly(size: int, value: object, error: type[WireError], reason: str, what: str) -> bytes:
-    """`value` as bytes of exactly `size`, or `error(reason)`. Only the sizes are told, never the content."""
+    """`value` as bytes of exactly `size`. Raises `error(reason)`; its message has the sizes, never the content."""
     if not isinstance(value, bytes | bytearray | memoryview):
         raise error(reason, f"{what} must be {size} bytes, not {type(value).__name__}")
     data = bytes(value)
@@ -80,7 +83,7 @@ def exactly(size: int, value: object, error: type[WireError], reason: str, what:
 def within_limit(
     chunks: Iterable[bytes | bytearray | memoryview],
 ) -> Iterator[bytes | bytearray | memoryview]:
-    """The chunks as they come; PayloadTooLargeError before the first one that passes PLAINTEXT_LIMIT bytes in all."""
+    """The chunks as they come. Raises PayloadTooLargeError before the one that exceeds PLAINTEXT_LIMIT in total."""
     total = 0
     for chunk in chunks:
         total += memoryview(chunk).nbytes
@@ -104,14 +107,14 @@ def _refuse(text: str, alphabet: re.Pattern[str], reason: str) -> NoReturn:
 
 
 def encoded(short_code: str) -> str:
-    """The encoded form: only `A-Za-z0-9._~-` and `%XX`."""
+    """A short code percent-encoded: only `A-Za-z0-9._~-` and `%XX`."""
     return quote(short_code, safe="")
 
 
 def decoded(word: str) -> str | None:
-    """The other code that a word is the encoded form of; None where it can be nothing but a code as it is.
+    """The short code whose encoded form `word` is; None if it is not an encoded form.
 
-    The word may be a code as it is all the same: a code may look like the encoded form of another.
+    The word may be a short code itself all the same: one code may look like the encoded form of another.
     """
     if "%" not in word:
         return None
@@ -123,5 +126,75 @@ def decoded(word: str) -> str | None:
 
 
 def names(word: str, short_code: str) -> bool:
-    """Whether a word, in either form, is that code."""
+    """Whether a word is that short code, plain or encoded."""
     return short_code in (word, decoded(word))
+
+
+SLICE = 64 * 1024
+"""Characters or bytes of a string that are escaped at a time, so that a large one is never copied whole."""
+# bytes.replace and `in` run at the speed of memory; only a slice with a rare control character takes the slow way.
+_USUAL = ((b"\\", b"\\\\"), (b'"', b'\\"'), (b"\n", b"\\n"), (b"\r", b"\\r"), (b"\t", b"\\t"))
+_RARE = bytes(set(range(0x20)) - set(b"\n\r\t"))
+
+
+def escaped(value: str | Secret) -> Iterator[bytes]:
+    """The value as a JSON string without its quotes, as `JSON.stringify` writes it: UTF-8 in pieces.
+
+    Raises FieldError with reason `lone-surrogate` or, for a Secret of bytes, `not-utf8`.
+    """
+    slices = _slices_of_text(value) if isinstance(value, str) else _slices_of_bytes(utf8(value))
+    return map(_escaped, slices)
+
+
+def utf8(value: Secret) -> bytes:
+    """The UTF-8 bytes of a Secret; one made from bytes is not checked. Raises FieldError, reason `lone-surrogate`."""
+    try:
+        return value.reveal_bytes()
+    except UnicodeEncodeError:  # it contains the value, and must not become our error's context
+        pass
+    raise FieldError("lone-surrogate", "the value is not text: half a surrogate pair")
+
+
+def _slices_of_text(value: str) -> Iterator[bytes]:
+    for start in range(0, len(value), SLICE):
+        encoded = _encode_utf8(value[start : start + SLICE])
+        if encoded is None:
+            raise FieldError("lone-surrogate", "the value is not text: half a surrogate pair")
+        yield encoded
+
+
+def _slices_of_bytes(value: bytes) -> Iterator[bytes]:
+    # A slice may cut a character in two: the decoder carries the first half over. Escaping does not mind,
+    # since no byte of a character beyond ASCII is ever escaped.
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    for start in range(0, len(value), SLICE):
+        piece = value[start : start + SLICE]
+        if not _is_utf8(decoder, piece, final=start + SLICE >= len(value)):
+            raise FieldError("not-utf8", "the value is not UTF-8 text", remedy="say how to decode it")
+        yield piece
+
+
+def _is_utf8(decoder: codecs.IncrementalDecoder, piece: bytes, *, final: bool) -> bool:
+    if piece.isascii() and not decoder.getstate()[0]:
+        return True
+    try:
+        decoder.decode(piece, final)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _encode_utf8(text: str) -> bytes | None:
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError:
+        return None
+
+
+def _escaped(piece: bytes) -> bytes:
+    if any(map(piece.__contains__, _RARE)):
+        # As Latin-1 every byte is one character, and all characters that are escaped are ASCII.
+        return encode_basestring(piece.decode("latin-1"))[1:-1].encode("latin-1")
+    for plain, escape in _USUAL:
+        piece = piece.replace(plain, escape)
+    return piece

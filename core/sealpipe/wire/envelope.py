@@ -1,8 +1,8 @@
 """The data envelope: plaintext sealed under a content key, optionally with a passcode.
 
-Specification: Client-side encryption, "Content key and data envelope". The layout: salt (16), iv (12),
-AES-256-GCM ciphertext, tag (16); in base64. A content key, salt and iv are used together once: whoever
-resends sends the text that came out of here, and never seals again under the same three.
+Specification: Client-side encryption, "Content key and data envelope". The layout in bytes: salt (16), iv (12),
+AES-256-GCM ciphertext, tag (16); in base64. Never seal twice under the same content key, salt and iv: to send again,
+send the same envelope.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sealpipe.wire import tokens
 from sealpipe.wire.encoding import decode_base64, exactly, within_limit
 
 MINIMUM_SIZE = tokens.SALT_SIZE + tokens.IV_SIZE + tokens.TAG_SIZE
-"""Bytes of the shortest envelope: an empty plaintext."""
+"""Bytes of the shortest envelope, with an empty plaintext."""
 _PIECE = 64 * 1024  # bytes encrypted at a time: inside a core's own cache
 _BODY = tokens.SALT_SIZE + tokens.IV_SIZE
 
@@ -38,8 +38,8 @@ def seal(
 ) -> str:
     """The plaintext as an envelope in standard base64: the `data` of a share.
 
-    `content_key` 32 bytes; `salt` (16) and `iv` (12) exist for test vectors, and are drawn afresh where left
-    out. Raises EnvelopeError (`bad-content-key`, `bad-salt`, `bad-iv`), PasscodeError, PayloadTooLargeError.
+    `content_key` is 32 bytes. `salt` (16 bytes) and `iv` (12 bytes) exist for test vectors; by default they are random.
+    Raises EnvelopeError (`bad-content-key`, `bad-salt`, `bad-iv`), PasscodeError, PayloadTooLargeError.
     """
     out = bytearray()
     seal_chunks(content_key, (plaintext,), passcode, salt=salt, iv=iv, out=out)
@@ -55,10 +55,11 @@ def seal_chunks(
     iv: bytes | None = None,
     out: bytearray | Callable[[bytes], object],
 ) -> None:
-    """As `seal`, for a plaintext in chunks of any size; the base64 text goes to `out` as ASCII bytes.
+    """Seal a plaintext in chunks of any size; the envelope's base64 text goes to `out` as ASCII bytes.
 
-    `out` is a bytearray that is appended to (and cut back to what it was where this raises), or a callable
-    that takes each piece. No copy of the plaintext or of the ciphertext as a whole is made.
+    `out` is a bytearray to append to (on an error it is cut back to its former length), or a callable that takes each
+    piece. Neither the plaintext nor the ciphertext is copied as a whole. The other arguments and errors are as for
+    `seal`.
     """
     start = len(out) if isinstance(out, bytearray) else 0
     emit = out.extend if isinstance(out, bytearray) else out
@@ -72,10 +73,10 @@ def seal_chunks(
 
 
 def open(content_key: bytes, data: str, passcode: str | None = None) -> bytes:  # noqa: A001  # the field's verb
-    """The plaintext of an envelope given in standard base64.
+    """The plaintext of an envelope in standard base64.
 
-    Raises EncodingError, EnvelopeError with reason `too-short` (under 44 bytes), `wrong-key` (another
-    content key, another passcode or none, or altered) or `bad-content-key`; PasscodeError.
+    Raises EncodingError; EnvelopeError with reason `too-short` (under 44 bytes), `wrong-key` (another content key,
+    another passcode or none, or an altered envelope) or `bad-content-key`; PasscodeError.
     """
     raw = memoryview(decode_base64(data))
     if len(raw) < MINIMUM_SIZE:
@@ -104,8 +105,8 @@ def _sealed(
     iv = os.urandom(tokens.IV_SIZE) if iv is None else iv
     iv = exactly(tokens.IV_SIZE, iv, EnvelopeError, "bad-iv", "an iv")
     encryptor = Cipher(AES256(tokens.content_encryption_key(content_key, salt, passcode)), GCM(iv)).encryptor()
-    # One buffer for all: the bytes that fill no group of three stay at its head, the next ciphertext
-    # is written behind them. The library asks for a block of room beyond the data.
+    # One buffer for all chunks: bytes that fill no group of three stay at its start, and the next ciphertext is
+    # written after them. The library requires room for one more block.
     held = _BODY
     buffer = memoryview(bytearray(_BODY + _PIECE + 16))
     buffer[:held] = salt + iv

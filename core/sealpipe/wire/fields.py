@@ -1,7 +1,6 @@
-"""One labelled value of a share or a submission, and the types that the service's page knows.
+"""The plaintext of a share or a submission: an array of labelled values.
 
-Specification: "Plaintext field array (client-side, inside the ciphertext)"; gaps: "field types, further".
-`sealpipe.wire.fields` has it too, and reads and writes whole arrays.
+Specification: "Plaintext field array (client-side, inside the ciphertext)".
 """
 
 from __future__ import annotations
@@ -14,8 +13,7 @@ from sealpipe.errors import EncodingError, FieldError
 from sealpipe.secret import Secret
 from sealpipe.wire import jsontext
 from sealpipe.wire.encoding import PLAINTEXT_LIMIT as PLAINTEXT_LIMIT
-from sealpipe.wire.encoding import within_limit
-from sealpipe.wire.jsonspelling import escaped, utf8
+from sealpipe.wire.encoding import escaped, utf8, within_limit
 from sealpipe.wire.jsontext import is_text
 
 TYPES: Final[Mapping[str, str]] = {
@@ -28,7 +26,7 @@ TYPES: Final[Mapping[str, str]] = {
     "url": "a link, clickable where it is absolute http or https",
     "qr": "text of up to 2,300 characters, drawn as a QR code",
 }
-"""The types that the service's page knows. Any other is accepted, and renders as text."""
+"""The types that the service's page knows, each with what it is. Any other is accepted, and shown as text."""
 
 LANGUAGE: Final = "selectedProgrammingLanguage"
 FILENAME: Final = "filename"
@@ -38,12 +36,13 @@ FILENAME: Final = "filename"
 class Field:
     """One labelled value.
 
-    `key` is the visible label. `value` is text or a Secret, and stays what was given. `type` is one of TYPES
-    or anything else; left out it is `password`, or `multiline` where the value has a line break. `language`
-    and `filename` are hints for source code and Markdown. `extra` holds members that we do not know, as JSON
-    values; `order` the names of all members as they stood, where the field was loaded (equality does not look at it).
-    Raises FieldError with reason `bad-key`, `bad-value`, `bad-type`, `bad-language`, `bad-filename` (not
-    text), `lone-surrogate` (all but the value, which is looked at when written) or `duplicate-member`.
+    `key` is the visible label. `value` is text or a Secret, and is kept as given. `type` is one of TYPES or any other
+    text; by default `password`, or `multiline` if the value has a line break. `language` and `filename` are hints for
+    source code and Markdown. `extra` has unknown members as JSON values; `order` has the names of all members in the
+    order in which they were loaded, and does not count for equality.
+
+    Raises FieldError with reason `bad-key`, `bad-value`, `bad-type`, `bad-language`, `bad-filename` (not text),
+    `lone-surrogate` (in any member but the value, which is checked when it is written) or `duplicate-member`.
     """
 
     key: str
@@ -94,7 +93,7 @@ class Field:
         return {name: hint for name, hint in hints.items() if hint is not None}
 
     def members(self) -> dict[str, object]:
-        """All members in the order in which they are written."""
+        """All members by name, in the order in which they are written."""
         members: dict[str, object] = {"key": self.key, "value": self.value, "type": self.type}
         members |= self._hints() | dict(self.extra)
         first = [name for name in self.order if name in members]
@@ -102,7 +101,7 @@ class Field:
 
 
 def revealed(field: Field) -> str:
-    """The field's value as text. Raises UnicodeDecodeError where a Secret was made from bytes that are not UTF-8."""
+    """The field's value as text. Raises UnicodeDecodeError for a Secret made from bytes that are not UTF-8."""
     return field.value.reveal() if isinstance(field.value, Secret) else field.value
 
 
@@ -125,18 +124,18 @@ _LEVELS_LEFT: Final = jsontext.DEPTH_LIMIT - 2  # inside the array and a field's
 
 
 def chunks(fields: Iterable[Field]) -> Iterator[bytes]:
-    """The JSON text of the fields as UTF-8, in pieces of about 64 KiB at most, none of them empty.
+    """The JSON text of the fields as UTF-8, in pieces of up to about 64 KiB, none of them empty.
 
-    A value is escaped slice by slice, a Secret made from bytes from its bytes: it is never copied whole.
+    Values are escaped slice by slice, so that none is copied whole.
     Raises FieldError with reason `lone-surrogate`, `not-utf8`, `not-finite`, `too-deep` or
-    `not-a-json-value`, and PayloadTooLargeError as soon as PLAINTEXT_LIMIT is passed.
+    `not-a-json-value`, and PayloadTooLargeError as soon as PLAINTEXT_LIMIT is exceeded.
     """
     for chunk in within_limit(_gathered(_pieces(fields))):
         yield bytes(chunk)
 
 
 def dump(fields: Iterable[Field]) -> bytes:
-    """The JSON text of the fields as UTF-8, compact and not ASCII-escaped. Raises as `chunks` does."""
+    """The JSON text of the fields as UTF-8, compact and not ASCII-escaped. Raises what `chunks` raises."""
     return b"".join(chunks(fields))
 
 
@@ -144,7 +143,7 @@ def load(data: bytes) -> list[Field]:
     """The fields of a plaintext, in order; values are str.
 
     Raises FieldError with the reasons of `jsontext.loads`, or `not-an-array`, `not-an-object`, `missing-key`
-    (`label-not-key` where `label`, `name` or `title` stands in its place), `missing-value`, `missing-type`,
+    (`label-not-key` if it has `label`, `name` or `title` instead), `missing-value`, `missing-type`,
     `bad-key`, `bad-value`, `bad-type` (not text).
     """
     array: object = None
@@ -168,7 +167,7 @@ def _field(item: object, number: int) -> Field:
             raise _missing(item, name, number)
         if not isinstance(item[name], str):
             raise FieldError(f"bad-{name}", f"field {number}: its `{name}` is not text")
-    # A hint that is no text (null, say) is nothing to us, and still kept as it was.
+    # A hint that is not text (such as null) is not used as one, but kept in `extra`.
     hints = {name: item[name] for name in (LANGUAGE, FILENAME) if isinstance(item.get(name), str)}
     taken = {"key", "value", "type", *hints}
     return Field(

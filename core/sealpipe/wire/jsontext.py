@@ -1,23 +1,23 @@
-"""JSON text, strict: what a browser would write is what comes in and what goes out.
+"""JSON text, strict both ways, as a browser writes it.
 
-Python's json takes NaN, repeated names and lone surrogates, and lets RecursionError out; its errors carry
-the whole text. Here a text that loads can be written again, byte for byte where it is compact: the members'
-order and the spelling of numbers are kept.
+Python's json accepts NaN, repeated names and lone surrogates, and raises RecursionError; its errors contain the whole
+text. A text that loads here can be written again, byte for byte if it is compact: the members' order and the spelling
+of numbers are kept.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from json.encoder import encode_basestring
 from typing import NoReturn
 
 from sealpipe.errors import EncodingError
-from sealpipe.wire import jsonspelling
 
 DEPTH_LIMIT = 100
-"""Levels of arrays and objects, the outermost included. A fixed number: Python's own differs by version."""
+"""Levels of arrays and objects, including the outermost. Fixed, because Python's own limit differs by version."""
 
 _MESSAGES = {
     "not-utf8": "the text is not UTF-8",
@@ -31,13 +31,79 @@ _MESSAGES = {
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-class _RejectedError(Exception):  # never leaves this module; carries a reason and no text
+class _RejectedError(Exception):  # only used inside this module; has a reason and no text
     def __init__(self, reason: str) -> None:
         self.reason = reason
 
 
+INTEGER_BITS = 4096
+"""Bits of the longest integer that is written; a longer one that is read becomes a Number. Python has a limit, too."""
+
+
+class Number(float):
+    """A number with its spelling, where Python would write it differently (`1.0`, `1e3`, `-0`)."""
+
+    __slots__ = ("text",)
+    text: str
+
+    def __new__(cls, text: str) -> Number:
+        number = super().__new__(cls, text)
+        number.text = text
+        return number
+
+    def __reduce__(self) -> tuple[type[Number], tuple[str]]:
+        return Number, (self.text,)
+
+
+def integer(text: str) -> int | Number:
+    """The value of an integer literal."""
+    # Python refuses to convert very long ones.
+    if len(text) > INTEGER_BITS // 4 or text == "-0":
+        return Number(text)
+    return int(text)
+
+
+def fraction(text: str) -> float:
+    """The value of a literal with a fraction or an exponent."""
+    value = float(text)
+    return value if math.isfinite(value) and ecmascript(value) == text else Number(text)
+
+
+def written(value: float) -> str | None:
+    """The literal of a number; None for NaN, infinities and integers beyond INTEGER_BITS."""
+    if isinstance(value, Number):
+        return value.text
+    if isinstance(value, int):
+        return format(int(value), "d") if value.bit_length() <= INTEGER_BITS else None
+    return ecmascript(value) if math.isfinite(value) else None
+
+
+def ecmascript(value: float) -> str:
+    """A finite number as `JSON.stringify` spells it (ECMA-262, Number::toString)."""
+    # Both use the shortest digits. repr switches to an exponent at 1e16 and 1e-5 rather than 1e21 and 1e-7,
+    # and spells it differently.
+    mantissa, _, exponent = repr(abs(value)).partition("e")
+    whole, _, rest = mantissa.partition(".")
+    digits = (whole + rest).lstrip("0")
+    text = digits.rstrip("0")
+    # the position of the decimal point, counted from the first digit
+    point = len(whole) + int(exponent or 0) - (len(whole + rest) - len(digits))
+    if not text:
+        return "0"
+    if len(text) <= point <= 21:
+        text += "0" * (point - len(text))
+    elif 0 < point <= 21:
+        text = f"{text[:point]}.{text[point:]}"
+    elif -6 < point <= 0:
+        text = f"0.{'0' * -point}{text}"
+    else:
+        fraction = f".{text[1:]}" if len(text) > 1 else ""
+        text = f"{text[0]}{fraction}e{point - 1:+d}"
+    return f"-{text}" if value < 0 else text
+
+
 def loads(data: bytes) -> object:
-    """The value of UTF-8 JSON text: dict, list, str, int, float (or jsonspelling.Number), bool or None.
+    """The value of UTF-8 JSON text: dict, list, str, int, float (or Number), bool or None.
 
     Raises EncodingError with reason `not-utf8`, `not-json`, `not-finite`, `duplicate-member`,
     `lone-surrogate` or `too-deep`.
@@ -56,15 +122,15 @@ def loads(data: bytes) -> object:
         reason = "too-deep"
     except ValueError:
         reason = "not-json"
-    if reason:  # raised out here: a library's error holds the text, and must not become a context
+    if reason:  # raised here: the library's error contains the text, and must not become our error's context
         _refuse(reason)
     return value
 
 
 def dumps(value: object, *, levels: int = DEPTH_LIMIT) -> str:
-    """A value as compact JSON text, not ASCII-escaped: what `JSON.stringify` gives.
+    """A value as compact JSON text, not ASCII-escaped, as `JSON.stringify` writes it.
 
-    `levels` of arrays and objects at most.
+    `levels` is the maximum depth of arrays and objects.
     Raises EncodingError with reason `not-finite`, `lone-surrogate`, `too-deep` or `not-a-json-value`.
     """
     parts: list[str] = []
@@ -73,14 +139,14 @@ def dumps(value: object, *, levels: int = DEPTH_LIMIT) -> str:
 
 
 def string(text: str) -> str:
-    """Text as a JSON string in quotes. Raises EncodingError, reason `lone-surrogate`."""
+    """Text as a JSON string in quotes. Raises EncodingError with reason `lone-surrogate`."""
     if not is_text(text):
         _refuse("lone-surrogate")
     return encode_basestring(text)
 
 
 def is_text(text: str) -> bool:
-    """Whether the string is text, so that it has a UTF-8 form: no lone surrogates."""
+    """Whether the string has a UTF-8 form: it has no lone surrogates."""
     if text.isascii():
         return True
     try:
@@ -128,7 +194,7 @@ def _write_array(value: list[object] | tuple[object, ...], parts: list[str], dep
 
 
 def _number(value: float) -> str:
-    text = jsonspelling.written(value)
+    text = written(value)
     if text is None:
         _refuse("not-finite" if isinstance(value, float) else "not-a-json-value")
     return text
@@ -174,6 +240,6 @@ def _refuse(reason: str) -> NoReturn:
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_object,
     parse_constant=_not_finite,
-    parse_float=jsonspelling.fraction,
-    parse_int=jsonspelling.integer,
+    parse_float=fraction,
+    parse_int=integer,
 )

@@ -1,6 +1,6 @@
 """P-256 key pairs: those of requests (from a seed) and of credentials (from a custody secret).
 
-Specification: Client-side encryption, "Custody public key"; gaps: "request key pair".
+Specification: Client-side encryption, "Custody public key".
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ class KeyPair:
     """A P-256 key pair and the 32-byte seed it comes from.
 
     `seed` and `scalar` (32 bytes, big-endian) are secret; `public_key` is the uncompressed point of 65 bytes.
-    With `custody`, the seed is a `CustodySeed`, which never becomes a link. Not shown, not pickled.
+    With `custody`, the seed is a `CustodySeed`, which is never put into a link. The repr shows no secret, and a key
+    pair is not pickled.
     """
 
     seed: bytes
@@ -36,7 +37,7 @@ class KeyPair:
 
     @property
     def private_key(self) -> ec.EllipticCurvePrivateKey:
-        """The library's, made once: making it from the scalar costs a fifth of opening a box."""
+        """The library's private key, made once: making it from the scalar costs a fifth of opening a box."""
         return self._library or private_key(self.scalar)
 
     @property
@@ -100,7 +101,7 @@ def public_key(point: bytes | memoryview) -> ec.EllipticCurvePublicKey:
     Raises PointError with reason `bad-point-length`, `not-uncompressed` or `not-on-curve`.
     """
     data = exactly(POINT_SIZE, point, PointError, "bad-point-length", "a public key")
-    # The library takes compressed points too, and only this one of its doors checks the range.
+    # The library accepts compressed points too, and only this function of its checks the range.
     if data[0] != 4:
         raise PointError("not-uncompressed", "a public key begins with the byte 0x04")
     try:

@@ -1,6 +1,6 @@
-"""The links that people get, and the fragment in them that the service never sees.
+"""Links, and the fragment in them that the service never sees.
 
-Specification: Client-side encryption, "URL fragment and link"; gaps: "links of a request".
+Specification: Client-side encryption, "URL fragment and link".
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sealpipe.wire.tokens import KEY_SIZE, CustodySeed
 
 FRAGMENT_VERSION = "1"
 _SECRET: Final = re.compile(r"#1?[A-Za-z0-9_-]{32,}|_sk_live_")
-"""What a link's fragment, whole or damaged, and a credential look like in the midst of other text."""
+"""Matches a link's fragment, complete or damaged, and a credential inside other text."""
 
 
 def encode_fragment(content_key: bytes) -> str:
@@ -50,24 +50,23 @@ def decode_fragment(text: str | None) -> bytes:
 
 
 def share_link(base: str, short_code: str, content_key: bytes) -> str:
-    """`{base}/<short_code>#<fragment>`: whoever has it can read the share, so it is a secret.
+    """`{base}/<short_code>#<fragment>`: anyone with it can read the share, so it is a secret.
 
-    Raises UsageError for a base or a short code that no link can be made of, and what `encode_fragment` does.
+    Raises UsageError for a base or a short code that cannot be in a link, and what `encode_fragment` raises.
     """
     return f"{_join(base, short_code)}#{encode_fragment(content_key)}"
 
 
 def collect_link(base: str, short_code: str) -> str:
-    """`{base}/r/<short_code>`: the link without a key, for the person who fills in a request."""
+    """`{base}/r/<short_code>`: the link without a key, for the submitter of a request."""
     return _join(base, "r", short_code)
 
 
 def access_link(base: str, short_code: str, seed: bytes) -> str:
     """`{base}/r/<short_code>#<fragment of the seed>`: it opens every submission, so it is a secret.
 
-    `seed` is the 32-byte seed of the request's own key pair. Raises SeedError with reason `bad-seed`, and
-    UsageError for the seed of a custody secret (`KeyPair.seed` of such a pair is marked): it would open
-    every other request and every wrap of the credential.
+    `seed` is the 32-byte seed of the request's own key pair. Raises SeedError with reason `bad-seed`, and UsageError
+    for a `CustodySeed`: that would open every other request and every wrap of the credential.
     """
     exactly(KEY_SIZE, seed, SeedError, "bad-seed", "a seed")
     return f"{_join(base, 'r', short_code)}#{encode_fragment(seed)}"
@@ -80,7 +79,7 @@ def _join(base: str, *segments: str) -> str:
 
 
 def segment(short_code: str) -> str:
-    """An opaque short code as exactly one path segment, of a link or of a call. UsageError where it is none."""
+    """A short code as exactly one path segment of a link or an API call. Raises UsageError if it is none."""
     # "." and ".." pass quote() unchanged, and a browser or client would resolve them to another path.
     remedy = "give the code that `sealpipe share` printed"
     if not isinstance(short_code, str) or short_code in ("", ".", ".."):
@@ -93,13 +92,13 @@ def segment(short_code: str) -> str:
 
 
 def called(short_code: str) -> str:
-    """`segment` for a call: UsageError, too, for a link, with its key or without, and for a credential."""
+    """A short code as a path segment of an API call. Raises UsageError as `segment` and `refuse_link` do."""
     refuse_link(short_code)
     return segment(short_code)
 
 
 def refuse_secret(short_code: str) -> None:
-    """UsageError where somebody gave a link with its key, or a credential, as a short code. Shows none of it."""
+    """Raise UsageError if a short code is in fact a link with its key, or a credential. The error shows none of it."""
     if isinstance(short_code, str) and _SECRET.search(short_code):
         raise UsageError(
             "this is a link with its key, or a credential, not a short code: nothing was sent",
@@ -108,7 +107,7 @@ def refuse_secret(short_code: str) -> None:
 
 
 def refuse_link(short_code: str) -> None:
-    """UsageError for what `refuse_secret` refuses, and for any other link: it would be asked for as a code."""
+    """Raise UsageError if a short code is in fact a link, with its key or without, or a credential."""
     refuse_secret(short_code)
     if isinstance(short_code, str) and "://" in short_code:
         raise UsageError(

@@ -1,8 +1,7 @@
-"""Bytes sealed to a public key: `item_key_wrap`, and what people submit to a request.
+"""Bytes sealed to a public key: `item_key_wrap`, and the submissions to a request.
 
-Specification: Client-side encryption, "item_key_wrap"; gaps: "sealed submission". The layout: version 0x01,
-ephemeral point (65), salt (16), iv (12), ciphertext and tag. The sender is not authenticated: anybody who has
-the public key can seal to it.
+Specification: Client-side encryption, "item_key_wrap". The layout in bytes: version 0x01, ephemeral point (65),
+salt (16), iv (12), ciphertext and tag. The sender is not authenticated: anyone with the public key can seal to it.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _POINT_END = 1 + keys.POINT_SIZE
 _SALT_END = _POINT_END + tokens.SALT_SIZE
 _IV_END = _SALT_END + tokens.IV_SIZE
 MINIMUM_SIZE = _IV_END + tokens.TAG_SIZE
-"""Bytes of the shortest box: an empty payload."""
+"""Bytes of the shortest box, with an empty payload."""
 
 
 def seal(
@@ -36,8 +35,8 @@ def seal(
 ) -> str:
     """`payload` sealed to a public key (65 bytes, uncompressed), as standard base64.
 
-    A content key of 32 bytes gives 192 characters. `ephemeral` (private scalar, 32 bytes), `salt` (16) and
-    `iv` (12) exist for test vectors: left out, they are drawn afresh, as every real box must.
+    A content key of 32 bytes gives 192 characters. `ephemeral` (private scalar, 32 bytes), `salt` (16 bytes) and
+    `iv` (12 bytes) exist for test vectors; by default they are random, as in every real box.
     Raises PointError, BoxError (`bad-salt`, `bad-iv`), SeedError (`bad-scalar`), UsageError (tag).
     """
     recipient = keys.public_key(public_key)
@@ -52,10 +51,10 @@ def seal(
 
 
 def open(key_pair: keys.KeyPair, blob: str, *, tag: str = "svc") -> bytes:  # noqa: A001  # the field's verb
-    """The payload of a box sealed to `key_pair.public_key`, given as standard base64.
+    """The payload of a box sealed to `key_pair.public_key`, in standard base64.
 
-    Raises EncodingError, BoxError with reason `bad-version`, `too-short` or `wrong-key` (another key pair,
-    another tag, or altered), PointError for its ephemeral point, UsageError for a tag that cannot be one.
+    Raises EncodingError; BoxError with reason `bad-version`, `too-short` or `wrong-key` (another key pair, another
+    tag, or an altered box); PointError for its ephemeral point; UsageError for an invalid tag.
     """
     data = memoryview(decode_base64(blob))
     if data[:1] and data[0] != VERSION:

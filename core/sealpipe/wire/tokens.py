@@ -1,8 +1,8 @@
 """Every derivation of the wire format: HKDF-SHA-256 (RFC 5869) under one table of info strings; and the two tokens.
 
 Specification: Client-side encryption, "Derivation strings" and "Access token and verifier"; empty salt means a
-zero-length byte string. What the service may know are the two tokens, proof of having the link and proof of having the
-passcode: both are one-way, neither the content key nor the passcode can be got from them.
+zero-length byte string. The service gets the two tokens as proof of having the link and the passcode. Both are one-way:
+neither the content key nor the passcode can be computed from them.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _TAG = re.compile(r"[a-z0-9]+", re.ASCII)
 class CustodySeed(bytes):
     """The seed of a credential's custody key pair. It opens every wrap and request of the credential.
 
-    Bytes like any other, and marked: no link is made of it (`link.access_link`, `link.encode_fragment`
-    and so `--seed-to` refuse it), it is not pickled, and its repr shows nothing.
+    Its type marks it: `link.access_link` and `link.encode_fragment` refuse to put it into a link, `--seed-to` refuses
+    to store it, it is not pickled, and its repr shows nothing.
     """
 
     __slots__ = ()
@@ -66,8 +66,7 @@ def hkdf(key: bytes, salt: bytes, info: bytes, size: int) -> bytes:
 def content_encryption_key(content_key: bytes, salt: bytes, passcode: str | None) -> bytes:
     """The 32-byte AES key of an envelope (specification: Content key and data envelope, step 3).
 
-    `content_key` 32 bytes, `salt` 16 bytes. Raises EnvelopeError (`bad-content-key`, `bad-salt`) and
-    PasscodeError.
+    `content_key` is 32 bytes, `salt` 16 bytes. Raises EnvelopeError (`bad-content-key`, `bad-salt`) and PasscodeError.
     """
     key = exactly(KEY_SIZE, content_key, EnvelopeError, "bad-content-key", "a content key")
     salt = exactly(SALT_SIZE, salt, EnvelopeError, "bad-salt", "a salt")
@@ -80,7 +79,7 @@ def content_encryption_key(content_key: bytes, salt: bytes, passcode: str | None
 def passcode_bytes(passcode: str) -> bytes:
     """The passcode exactly as typed, as UTF-8: no trimming, no normalisation.
 
-    Raises PasscodeError with reason `empty-passcode`, `not-text` (no str) or `lone-surrogate`.
+    Raises PasscodeError with reason `empty-passcode`, `not-text` (not a str) or `lone-surrogate`.
     """
     if not isinstance(passcode, str):
         raise PasscodeError("not-text", f"a passcode is text, not {type(passcode).__name__}")
@@ -95,7 +94,7 @@ def passcode_bytes(passcode: str) -> bytes:
 def custody_seed(custody_secret: str) -> CustodySeed:
     """The 32-byte seed of a custody secret (specification: Custody public key, step 1).
 
-    Any non-empty text is taken as its UTF-8 bytes: the form of 43 characters is the credential's matter.
+    Accepts any non-empty text, as its UTF-8 bytes: `Credential` checks that it has 43 characters.
     Raises SeedError with reason `bad-custody-secret`.
     """
     encoded = _utf8(custody_secret) if isinstance(custody_secret, str) else None
@@ -105,7 +104,7 @@ def custody_seed(custody_secret: str) -> CustodySeed:
 
 
 def scalar_material(seed: bytes, tag: str) -> bytes:
-    """The 48 bytes that a private scalar is reduced from (specification: Custody public key, step 2)."""
+    """The 48 bytes that are reduced to a private scalar (specification: Custody public key, step 2)."""
     key = exactly(KEY_SIZE, seed, SeedError, "bad-seed", "a seed")
     return hkdf(key, b"", _tagged("scalar", tag), 48)
 
@@ -124,7 +123,7 @@ def _tagged(name: str, tag: str) -> bytes:
 def _utf8(text: str) -> bytes | None:
     try:
         return text.encode("utf-8")
-    except UnicodeEncodeError:  # it holds the text: it must not become the context of ours
+    except UnicodeEncodeError:  # it contains the text, and must not become our error's context
         return None
 
 
