@@ -12,8 +12,7 @@ import pytest
 from sealpipe import ProtocolError
 from sealpipe.api import Response
 from sealpipe.api import requests as api
-from sealpipe.api.account import AccessLog
-from sealpipe.api.models import Page, Pagination
+from sealpipe.api.account import AccessLog, Page, Pagination
 from sealpipe.flows import Flow
 from sealpipe.flows.lookup import MAX_PAGES, LogPageWalk, PageWalk
 from support.faulty import Faulty, says

@@ -9,7 +9,7 @@ import httpcore
 import pytest
 
 from sealpipe.api import Failure, Operation, Resend, Response
-from sealpipe.api.refusals import make_service_error
+from sealpipe.api.responses import make_service_error
 from sealpipe.credential import Credential
 from sealpipe.http import Redactor
 from sealpipe.http.exchange import ResponseBuffer

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from sealpipe import errors
-from sealpipe.api import refusals
+from sealpipe.api import responses
 from sealpipe.errors import SealpipeError, WireError
 
 CLASSES = {
@@ -80,4 +80,4 @@ def test_all_come_from_one_root_and_hold_an_exit_code_of_their_own() -> None:
 
 
 def test_the_table_of_refusals_names_every_code_of_the_specification() -> None:
-    assert {code for _, code in refusals.BY_CODE} == {1, 11, 19, 42, 44, 53, 61, 70, 78, 98, 100, 104, 105, 106, 107}
+    assert {code for _, code in responses.BY_CODE} == {1, 11, 19, 42, 44, 53, 61, 70, 78, 98, 100, 104, 105, 106, 107}

@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 import sealpipe
-from sealpipe.api.refusals import BY_CODE
+from sealpipe.api.responses import BY_CODE
 from sealpipe.errors import PermissionDeniedError, SealpipeError
 
 ROOT = Path(__file__).resolve().parents[2]

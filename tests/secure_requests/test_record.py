@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sealpipe import StateError
-from sealpipe.api.models import Submission
+from sealpipe.api.requests import Submission
 from sealpipe.state.ledger import Ledger, PendingDelete, open_ledger
 
 BASE_URL, CODE = "https://api.example/v1", "AbC/1"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe.api.models import Submissions
+from sealpipe.api.requests import Submissions
 from sealpipe.flows import Flow, Wait
 from sealpipe.flows.request import expire
 from secure_requests.rule_d import Schedule, played

@@ -5,10 +5,13 @@ No network here.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Generic, NamedTuple, TypeVar
+
+from sealpipe.errors import UsageError
 
 T = TypeVar("T")
 
@@ -53,9 +56,9 @@ class Failure(NamedTuple):
     retry_after: float | None = None
 
 
-def is_success(answer: Response) -> bool:
+def is_success(response: Response) -> bool:
     """Whether the service says that it did what was asked."""
-    return 200 <= answer.status < 300
+    return 200 <= response.status < 300
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,3 +92,16 @@ class Operation(Generic[T]):
             return "audit:read"
         reads = self.method == "GET"
         return f"{resource}:{'read' if reads else 'write'}" if resource in ("shares", "requests", "stats") else None
+
+
+def encode_members(members: Mapping[str, object]) -> bytes:
+    """The members that are not None, as a browser's JSON.stringify writes them. UsageError for half a character."""
+    present = {name: value for name, value in members.items() if value is not None}
+    try:
+        return json.dumps(present, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    except UnicodeEncodeError:
+        pass
+    raise UsageError(
+        "a title, description or other text in clear contains a lone surrogate",
+        remedy="give it as UTF-8 text",
+    )

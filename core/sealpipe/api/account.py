@@ -11,10 +11,10 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from sealpipe.api import Operation, Resend, Response, codec, is_success
-from sealpipe.api.refusals import read_error_code
+from sealpipe.api import Operation, Resend, Response, is_success, responses
+from sealpipe.api.responses import read_error_code
 from sealpipe.errors import ProtocolError
 from sealpipe.values import format_time
 from sealpipe.wire.link import called
@@ -22,6 +22,37 @@ from sealpipe.wire.link import called
 T = TypeVar("T")
 
 NOT_OFFERED_STATUSES = frozenset({401, 403, 404})
+
+
+@dataclass(frozen=True, slots=True)
+class Pagination:
+    """Where a page stands (specification: Pagination object); None where the service did not say."""
+
+    page: int | None = None
+    limit: int | None = None
+    total_pages: int | None = None
+    total: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """One page of a list, newest first."""
+
+    items: tuple[T, ...]
+    pagination: Pagination
+
+
+@dataclass(frozen=True, slots=True)
+class ShareInfo:
+    """A share's metadata (specification: Share metadata, Share list item).
+
+    `expires_at` is None for a share without an end; where `expiry_known` is False, the service did not say.
+    """
+
+    short_code: str
+    expires_at: datetime | None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    expiry_known: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,14 +138,14 @@ def get_capabilities() -> Operation[Capabilities | None]:
     )
 
 
-def _is_settled(answer: Response) -> bool:
+def _is_settled(response: Response) -> bool:
     # With an `error_code` it is the service itself that refuses: 404/1 is a share that is not there, 403/78 a scope.
-    return is_success(answer) or (answer.status in NOT_OFFERED_STATUSES and read_error_code(answer) is None)
+    return is_success(response) or (response.status in NOT_OFFERED_STATUSES and read_error_code(response) is None)
 
 
 def _decode_if_offered(decode: Callable[[dict[str, Any]], T]) -> Callable[[Response], T | None]:
     def read(result: Response) -> T | None:
-        return decode(codec.parse_object(result)) if is_success(result) else None
+        return decode(responses.parse_object(result)) if is_success(result) else None
 
     return read
 
@@ -124,33 +155,34 @@ def _decode_log(members: dict[str, Any]) -> AccessLog:
         raise ProtocolError("the service's access log has no entries")
     known = ("short_code", "entries", "next_cursor", "retention_days", "effective_from", "effective_to")
     return AccessLog(
-        codec.read_short_code(members),
-        tuple(map(_decode_access, codec.read_rows(members, "entries"))),
-        codec.read_text(members, "next_cursor") or None,
-        codec.read_int(members, "retention_days"),
-        codec.read_time(members, "effective_from"),
-        codec.read_time(members, "effective_to"),
-        codec.select_unknown(members, *known),
+        responses.read_short_code(members),
+        tuple(map(_decode_access, responses.read_rows(members, "entries"))),
+        responses.read_text(members, "next_cursor") or None,
+        responses.read_int(members, "retention_days"),
+        responses.read_time(members, "effective_from"),
+        responses.read_time(members, "effective_to"),
+        responses.select_unknown(members, *known),
     )
 
 
 def _decode_access(row: dict[str, Any]) -> Access:
     known = ("accessed_at", "accessed_ip", "platform", "user_agent", "failed_passcode", "signed_in")
     return Access(
-        codec.read_time(row, "accessed_at"),
-        codec.read_text(row, "accessed_ip"),
-        codec.read_text(row, "platform"),
-        codec.read_text(row, "user_agent"),
-        codec.read_bool(row, "failed_passcode"),
-        codec.read_bool(row, "signed_in"),
-        codec.select_unknown(row, *known),
+        responses.read_time(row, "accessed_at"),
+        responses.read_text(row, "accessed_ip"),
+        responses.read_text(row, "platform"),
+        responses.read_text(row, "user_agent"),
+        responses.read_bool(row, "failed_passcode"),
+        responses.read_bool(row, "signed_in"),
+        responses.select_unknown(row, *known),
     )
 
 
 def _decode_capabilities(members: dict[str, Any]) -> Capabilities:
-    key, plan, limits, features = (codec.read_object(members, name) for name in ("key", "plan", "limits", "features"))
-    unknown = codec.select_unknown(members, "api_version", "key", "plan", "limits", "features")
-    return Capabilities(codec.read_text(members, "api_version"), key, plan, limits, features, unknown)
+    names = ("key", "plan", "limits", "features")
+    key, plan, limits, features = (responses.read_object(members, name) for name in names)
+    unknown = responses.select_unknown(members, "api_version", *names)
+    return Capabilities(responses.read_text(members, "api_version"), key, plan, limits, features, unknown)
 
 
 class DailyViews(NamedTuple):
@@ -179,24 +211,24 @@ def get_stats() -> Operation[Stats]:
     return Operation("read the stats", "GET", "/stats", Resend.READ, _decode_stats)
 
 
-def _decode_stats(answer: Response) -> Stats:
-    members = codec.parse_object(answer)
-    shares = codec.read_object(members, "shares")
-    unknown = codec.select_unknown(shares, "active", "expired", "total_viewed")
+def _decode_stats(response: Response) -> Stats:
+    members = responses.parse_object(response)
+    shares = responses.read_object(members, "shares")
+    unknown = responses.select_unknown(shares, "active", "expired", "total_viewed")
     return Stats(
-        codec.read_int(shares, "active"),
-        codec.read_int(shares, "expired"),
-        codec.read_int(shares, "total_viewed"),
+        responses.read_int(shares, "active"),
+        responses.read_int(shares, "expired"),
+        responses.read_int(shares, "total_viewed"),
         tuple(
-            DailyViews(_decode_day(row), codec.read_int(row, "count"))
-            for row in codec.read_rows(members, "daily_views")
+            DailyViews(_decode_day(row), responses.read_int(row, "count"))
+            for row in responses.read_rows(members, "daily_views")
         ),
-        {**codec.select_unknown(members, "shares", "daily_views"), **({"shares": unknown} if unknown else {})},
+        {**responses.select_unknown(members, "shares", "daily_views"), **({"shares": unknown} if unknown else {})},
     )
 
 
 def _decode_day(row: Mapping[str, Any]) -> date | None:
-    text = codec.read_text(row, "date")
+    text = responses.read_text(row, "date")
     if text is None:
         return None
     try:

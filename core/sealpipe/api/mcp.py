@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from sealpipe import __version__
-from sealpipe.api import Operation, Resend, Response, codec, is_success
-from sealpipe.api.refusals import escape_text
+from sealpipe.api import Operation, Resend, Response, is_success, responses
+from sealpipe.api.responses import escape_text
 from sealpipe.errors import MissingScopeError, ProtocolError, ServiceError, ToolError, UsageError
 
 
@@ -55,12 +55,12 @@ def _is_stream(answer: Response) -> bool:
 def find_response(answer: Response, number: int) -> dict[str, Any] | None:
     """The message of an answer that is the response to request `number`. What else a stream has is passed by."""
     if not _is_stream(answer):
-        return _match_response(codec.parse_object(answer), number)
+        return _match_response(responses.parse_object(answer), number)
     if answer.flaw:
         raise ProtocolError(f"the service's answer {answer.flaw}", status=answer.status)
     for data in read_events(answer.body):
         with suppress(ProtocolError):  # what is no message of ours may be anything
-            matched = _match_response(codec.parse_object(Response(answer.status, {}, data)), number)
+            matched = _match_response(responses.parse_object(Response(answer.status, {}, data)), number)
             if matched is not None:
                 return matched
     return None
@@ -222,7 +222,7 @@ def _make_operation(
             raise ProtocolError("the service's answer has no response to our request", status=answer.status)
         if "error" in response:
             raise make_response_error(response["error"], answer.status)
-        return read(codec.read_object(response, "result"), answer)
+        return read(responses.read_object(response, "result"), answer)
 
     return Operation(
         _OPERATION_NAMES[method],
@@ -238,7 +238,7 @@ def _make_operation(
 
 
 def _decode_session(members: dict[str, Any], answer: Response) -> McpSession:
-    revision = codec.read_text(members, "protocolVersion")
+    revision = responses.read_text(members, "protocolVersion")
     if revision is None:
         raise ProtocolError("the service's answer names no revision of the Model Context Protocol")
     session_id = answer.headers.get("mcp-session-id")
@@ -250,28 +250,32 @@ def _decode_session(members: dict[str, Any], answer: Response) -> McpSession:
 def _decode_tools(members: dict[str, Any], _: Response) -> tuple[tuple[Tool, ...], str | None]:
     if "tools" not in members:
         raise ProtocolError("the service's answer has no tools")
-    return tuple(map(_decode_tool, codec.read_rows(members, "tools"))), codec.read_text(members, "nextCursor") or None
+    return tuple(map(_decode_tool, responses.read_rows(members, "tools"))), responses.read_text(
+        members, "nextCursor"
+    ) or None
 
 
 def _decode_tool(row: dict[str, Any]) -> Tool:
-    name = codec.read_text(row, "name")
+    name = responses.read_text(row, "name")
     if not name:
         raise ProtocolError("the service's answer has a tool without a name")
     known = ("name", "title", "description", "inputSchema")
     return Tool(
         name,
-        codec.read_text(row, "title"),
-        codec.read_text(row, "description"),
-        codec.read_object(row, "inputSchema"),
-        codec.select_unknown(row, *known),
+        responses.read_text(row, "title"),
+        responses.read_text(row, "description"),
+        responses.read_object(row, "inputSchema"),
+        responses.select_unknown(row, *known),
     )
 
 
 def _decode_result(members: dict[str, Any], name: str) -> ToolResult:
     known = ("content", "structuredContent", "isError")
-    structured = codec.read_object(members, "structuredContent") if "structuredContent" in members else None
-    result = ToolResult(tuple(codec.read_rows(members, "content")), structured, codec.select_unknown(members, *known))
-    if codec.read_bool(members, "isError"):
+    structured = responses.read_object(members, "structuredContent") if "structuredContent" in members else None
+    result = ToolResult(
+        tuple(responses.read_rows(members, "content")), structured, responses.select_unknown(members, *known)
+    )
+    if responses.read_bool(members, "isError"):
         raise _make_tool_error(name, result.text)
     return result
 

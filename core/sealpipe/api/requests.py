@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from sealpipe.api import Operation, Resend, Response, codec
-from sealpipe.api.models import CreatedRequest, DeletedRequest, Page, RequestInfo, Submission, Submissions
+from sealpipe.api import Operation, Resend, Response, encode_members, responses
 from sealpipe.errors import ProtocolError, PublicKeyMismatchError, UsageError
 from sealpipe.secret import Secret
 from sealpipe.values import format_time
 from sealpipe.wire.encoding import encode_base64url
 from sealpipe.wire.link import called
+
+if TYPE_CHECKING:
+    from sealpipe.api.account import Page
 
 T = TypeVar("T")
 
@@ -23,6 +26,76 @@ MAX_SUBMISSIONS = 200_000
 """Submissions that it may have: more sealed ones than fit into it. Of empty rows there could be millions."""
 
 OUTCOMES = ("expired", "deleted")
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedRequest:
+    """A secure request as its creation answered (gaps: `POST /v1/requests` response).
+
+    `public_key` is base64url of 65 bytes, the one that was sent; None where the service did not repeat it.
+    `replayed` tells that an earlier sending of the same bytes had created it. Where `expiry_known` is False, the
+    service did not say when it ends.
+    """
+
+    short_code: str
+    expires_at: datetime | None
+    public_key: str | None
+    replayed: bool
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    expiry_known: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class RequestInfo:
+    """A secure request's metadata (specification: Secure request metadata).
+
+    Both `expires_at` and `public_key` (base64url of 65 bytes) are None once it has ended or was removed.
+    `answered_at` is the service's clock when it told (HTTP `Date`), None where it did not say, and in lists.
+    """
+
+    short_code: str
+    expires_at: datetime | None
+    public_key: str | None
+    answered_at: datetime | None = field(default=None, compare=False)
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """What somebody sent to a request. `data` is standard base64 of a sealed box: ciphertext (gaps: sealed submission).
+
+    None where the service did not say. Nothing in it was checked by anybody, and its sender is not known.
+    """
+
+    short_code: str | None
+    data: str | None = field(repr=False)
+    created_at: datetime | None = None
+    encryption_type: str | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def identity(self) -> tuple[str | None, str | None]:
+        """What tells one submission from another: its short code and its ciphertext."""
+        return self.short_code, self.data
+
+
+@dataclass(frozen=True, slots=True)
+class Submissions:
+    """Everything that was sent to a request. `skipped` were not end-to-end encrypted, and are not handed out."""
+
+    items: tuple[Submission, ...]
+    count: int | None
+    skipped: int | None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedRequest:
+    """What a DELETE did to a request: `expired` (it was active) or `deleted` (it was over: gone, submissions too)."""
+
+    short_code: str
+    outcome: str
+    extra: Mapping[str, Any] = field(default_factory=dict)
 
 
 def build_body(
@@ -48,7 +121,7 @@ def build_body(
     if not fields:
         # The service would take it, and show whoever opens the link an error page.
         raise UsageError("the request has no prompts", remedy="give it at least one prompt and its type")
-    return codec.dump(
+    return encode_members(
         {
             "title": title,
             "public_key": encode_base64url(public_key),
@@ -77,7 +150,7 @@ def create(body: bytes, idempotency_key: str, public_key: bytes) -> Operation[Cr
         method="POST",
         path="/requests",
         resend=Resend.KEYED,
-        decode=lambda answer: _decode_created(answer, encode_base64url(public_key)),
+        decode=lambda response: _decode_created(response, encode_base64url(public_key)),
         body=body,
         headers={"idempotency-key": idempotency_key, "content-type": "application/json"},
     )
@@ -91,7 +164,7 @@ def list_page(page: int = 1, limit: int = 25, status: Literal["expired"] | None 
         method="GET",
         path="/requests",
         resend=Resend.READ,
-        decode=lambda answer: codec.read_page(codec.parse_object(answer), "requests", _decode_item),
+        decode=lambda response: responses.read_page(responses.parse_object(response), "requests", _decode_item),
         query=query if status is None else {**query, "status": status},
     )
 
@@ -118,37 +191,37 @@ def delete(short_code: str) -> Operation[DeletedRequest]:
     return Operation("expire the request", "DELETE", path, Resend.NEVER, decode, own_connection=True)
 
 
-def _decode_created(answer: Response, sent_key: str) -> CreatedRequest:
-    if answer.status not in (200, 201):
-        raise ProtocolError(f"the service answered a create with {answer.status}", status=answer.status)
-    members = codec.parse_object(answer)
-    public_key = codec.read_text(members, "public_key")
+def _decode_created(response: Response, sent_key: str) -> CreatedRequest:
+    if response.status not in (200, 201):
+        raise ProtocolError(f"the service answered a create with {response.status}", status=response.status)
+    members = responses.parse_object(response)
+    public_key = responses.read_text(members, "public_key")
     # A missing echo is let pass: a key stands for one body, byte for byte, and so for one public key (105).
     if public_key is not None and public_key != sent_key:
         mismatch = PublicKeyMismatchError(
             "the service shows the request with another public key than the one sent: submissions to that key could "
             "not be decrypted",
-            status=answer.status,
+            status=response.status,
         )
-        mismatch.short_code = codec.read_short_code(members)
+        mismatch.short_code = responses.read_short_code(members)
         raise mismatch
     return CreatedRequest(
-        codec.read_short_code(members),
-        codec.read_time(members, "expired_at"),
+        responses.read_short_code(members),
+        responses.read_time(members, "expired_at"),
         public_key,
-        replayed=answer.status == 200,
-        extra=codec.select_unknown(members, "short_code", "expired_at", "public_key"),
+        replayed=response.status == 200,
+        extra=responses.select_unknown(members, "short_code", "expired_at", "public_key"),
         expiry_known="expired_at" in members,
     )
 
 
 def _decode_item(members: Mapping[str, Any], answered_at: datetime | None = None) -> RequestInfo:
     return RequestInfo(
-        codec.read_short_code(members),
-        codec.read_time(members, "expired_at"),
-        codec.read_text(members, "public_key"),
+        responses.read_short_code(members),
+        responses.read_time(members, "expired_at"),
+        responses.read_text(members, "public_key"),
         answered_at,
-        codec.select_unknown(members, "short_code", "expired_at", "public_key"),
+        responses.select_unknown(members, "short_code", "expired_at", "public_key"),
     )
 
 
@@ -157,11 +230,11 @@ def _decode_about(
 ) -> Callable[[Response], T]:
     """Decode an answer that must be about the request that was asked for: what follows may depend on it."""
 
-    def decode(answer: Response) -> T:
-        members = codec.parse_object(answer)
-        if codec.read_short_code(members) != short_code:
+    def decode(response: Response) -> T:
+        members = responses.parse_object(response)
+        if responses.read_short_code(members) != short_code:
             raise ProtocolError("the response is about another request")
-        return read(members, answer.headers)
+        return read(members, response.headers)
 
     return decode
 
@@ -179,36 +252,36 @@ def _read_clock(headers: Mapping[str, str]) -> datetime | None:
         return None
 
 
-def _decode_submissions(answer: Response) -> Submissions:
-    members = codec.parse_object(answer)
+def _decode_submissions(response: Response) -> Submissions:
+    members = responses.parse_object(response)
     if not isinstance(members.get("submissions"), list):
         raise ProtocolError("the service's answer has no array of submissions")
     if len(members["submissions"]) > MAX_SUBMISSIONS:
         raise ProtocolError(f"the service's answer has more than {MAX_SUBMISSIONS} submissions")
-    items = tuple(map(_decode_submission, codec.read_rows(members, "submissions")))
-    count = codec.read_int(members, "count")
-    skipped = codec.read_int(members, "skipped_not_end_to_end_encrypted")
+    items = tuple(map(_decode_submission, responses.read_rows(members, "submissions")))
+    count = responses.read_int(members, "count")
+    skipped = responses.read_int(members, "skipped_not_end_to_end_encrypted")
     if count is not None and count > len(items) + (skipped or 0):
         # It is all in one answer; one that is cut must not pass for all there is.
         raise ProtocolError(f"the service counts {count} submissions, but returned {len(items)}")
     known = ("submissions", "count", "skipped_not_end_to_end_encrypted")
-    return Submissions(items, count, skipped, codec.select_unknown(members, *known))
+    return Submissions(items, count, skipped, responses.select_unknown(members, *known))
 
 
 def _decode_submission(row: Mapping[str, Any]) -> Submission:
     return Submission(
-        codec.read_text(row, "short_code"),
-        codec.read_text(row, "data"),
-        codec.read_time(row, "created_at"),
-        codec.read_text(row, "encryption_type"),
-        codec.select_unknown(row, "short_code", "data", "created_at", "encryption_type"),
+        responses.read_text(row, "short_code"),
+        responses.read_text(row, "data"),
+        responses.read_time(row, "created_at"),
+        responses.read_text(row, "encryption_type"),
+        responses.select_unknown(row, "short_code", "data", "created_at", "encryption_type"),
     )
 
 
 def _decode_deleted(members: Mapping[str, Any], _: Mapping[str, str]) -> DeletedRequest:
-    outcome = codec.read_text(members, "outcome")
+    outcome = responses.read_text(members, "outcome")
     if outcome not in OUTCOMES:
         raise ProtocolError("the response to the DELETE does not say whether the request was expired or deleted")
     return DeletedRequest(
-        codec.read_short_code(members), outcome, codec.select_unknown(members, "short_code", "outcome")
+        responses.read_short_code(members), outcome, responses.select_unknown(members, "short_code", "outcome")
     )

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
-from sealpipe.api import Operation, Resend, Response, codec
+from sealpipe.api import Operation, Resend, Response, encode_members, responses
 from sealpipe.errors import ProtocolError
 from sealpipe.values import format_time
 from sealpipe.wire.link import called
 
 if TYPE_CHECKING:
-    from sealpipe.api.models import Page, ShareInfo
+    from sealpipe.api.account import Page, ShareInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def build_body(
     body = bytearray(b'{"encryption_type":"%s","data":"' % ENCRYPTION_TYPE.encode())
     append_data(body)
     body += b'",'
-    body += codec.dump(members)[1:]
+    body += encode_members(members)[1:]
     if item_key_wrap is None:
         return body, None
     wrap_at = len(body) - 1
@@ -121,39 +121,39 @@ def expire(short_code: str) -> Operation[None]:
     return Operation("expire the share", "DELETE", f"/shares/{called(short_code)}", Resend.REPEATABLE, _decode_expired)
 
 
-def _decode_created(answer: Response) -> CreatedShare:
-    if answer.status not in (200, 201):
-        raise ProtocolError(f"the service answered a create with {answer.status}", status=answer.status)
-    members = codec.parse_object(answer)
+def _decode_created(response: Response) -> CreatedShare:
+    if response.status not in (200, 201):
+        raise ProtocolError(f"the service answered a create with {response.status}", status=response.status)
+    members = responses.parse_object(response)
     return CreatedShare(
-        codec.read_short_code(members),
-        codec.read_time(members, "expired_at"),
-        codec.read_text(members, "custody"),
-        replayed=answer.status == 200,
-        extra=codec.select_unknown(members, "short_code", "expired_at", "custody"),
+        responses.read_short_code(members),
+        responses.read_time(members, "expired_at"),
+        responses.read_text(members, "custody"),
+        replayed=response.status == 200,
+        extra=responses.select_unknown(members, "short_code", "expired_at", "custody"),
         expiry_known="expired_at" in members,
     )
 
 
-def _decode_info(answer: Response) -> ShareInfo:
-    return _decode_item(codec.parse_object(answer))
+def _decode_info(response: Response) -> ShareInfo:
+    return _decode_item(responses.parse_object(response))
 
 
 def _decode_item(members: Mapping[str, object]) -> ShareInfo:
-    from sealpipe.api.models import ShareInfo  # who shares needs none of it
+    from sealpipe.api.account import ShareInfo  # who shares needs none of it
 
     return ShareInfo(
-        codec.read_short_code(members),
-        codec.read_time(members, "expired_at"),
-        codec.select_unknown(members, "short_code", "expired_at"),
+        responses.read_short_code(members),
+        responses.read_time(members, "expired_at"),
+        responses.select_unknown(members, "short_code", "expired_at"),
         expiry_known="expired_at" in members,
     )
 
 
-def _decode_page(answer: Response) -> Page[ShareInfo]:
-    return codec.read_page(codec.parse_object(answer), "shares", _decode_item)
+def _decode_page(response: Response) -> Page[ShareInfo]:
+    return responses.read_page(responses.parse_object(response), "shares", _decode_item)
 
 
-def _decode_expired(answer: Response) -> None:
-    if codec.parse_object(answer).get("success") is not True:
+def _decode_expired(response: Response) -> None:
+    if responses.parse_object(response).get("success") is not True:
         raise ProtocolError("the service answered 200 to the expiry, but did not confirm it")

@@ -18,7 +18,8 @@ from sealpipe.plugin.context import LITERAL
 from sealpipe.secret import Secret, as_secret
 
 if TYPE_CHECKING:  # imported by the calls that need them
-    from sealpipe.api.models import CreatedRequest, DeletedRequest, Page, RequestInfo, Submissions
+    from sealpipe.api.account import Page
+    from sealpipe.api.requests import CreatedRequest, DeletedRequest, RequestInfo, Submissions
     from sealpipe.flows.collect import CollectResult
     from sealpipe.flows.lookup import PageWalk
     from sealpipe.flows.request.create import SecureRequest

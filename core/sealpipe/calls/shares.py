@@ -22,7 +22,7 @@ from sealpipe.state.entry import Entry, keep_entry_on_error
 from sealpipe.state.outbox import Outbox
 
 if TYPE_CHECKING:
-    from sealpipe.api.models import Page, ShareInfo
+    from sealpipe.api.account import Page, ShareInfo
     from sealpipe.flows.deliver.send import Deliverable
     from sealpipe.flows.lookup import PageWalk
     from sealpipe.flows.request.create import SecureRequest

@@ -26,7 +26,7 @@ from sealpipe.values import format_time
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sealpipe.api.models import Submission
+    from sealpipe.api.requests import Submission
     from sealpipe.flows.request.expire import EndedRequest
     from sealpipe.prompts import Prompt
 

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from sealpipe.api.account import Access, AccessLog
-    from sealpipe.api.models import ShareInfo
+    from sealpipe.api.account import Access, AccessLog, ShareInfo
 
 
 @click.group(cls=SettingsGroup)

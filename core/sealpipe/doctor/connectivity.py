@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined]  # not in typeshed
 
 from sealpipe.api import Failure, Operation, Response, shares
-from sealpipe.api.refusals import make_service_error
+from sealpipe.api.responses import make_service_error
 from sealpipe.client_base import run
 from sealpipe.doctor import Finding, report_failure, report_ok, report_warning
 from sealpipe.errors import ConnectError, InvalidRequestError, OutcomeUnknownError, SealpipeError, SettingError

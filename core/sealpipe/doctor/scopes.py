@@ -13,8 +13,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from sealpipe.api import Failure, Operation, Resend, Response
-from sealpipe.api.codec import parse_object
-from sealpipe.api.refusals import make_service_error
+from sealpipe.api.responses import make_service_error, parse_object
 from sealpipe.doctor import Finding, connectivity, report_failure, report_ok, report_warning
 from sealpipe.errors import (
     AuthenticationError,

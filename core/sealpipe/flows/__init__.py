@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from sealpipe.api import Failure, Operation, Resend, Response
-from sealpipe.api.refusals import NOT_CARRIED_OUT, make_service_error
+from sealpipe.api.responses import NOT_CARRIED_OUT, make_service_error
 from sealpipe.errors import (
     ConnectError,
     OutcomeUnknownError,

@@ -21,8 +21,7 @@ from sealpipe.wire.encoding import decoded, encoded
 from sealpipe.wire.link import called
 
 if TYPE_CHECKING:
-    from sealpipe.api.account import Access, AccessLog
-    from sealpipe.api.models import Page
+    from sealpipe.api.account import Access, AccessLog, Page
 
 
 T = TypeVar("T")

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from sealpipe.api import mcp
 from sealpipe.api.mcp import McpSession, Tool, ToolResult
-from sealpipe.api.refusals import escape_text
+from sealpipe.api.responses import escape_text
 from sealpipe.errors import OutcomeUnknownError, ProtocolError, ServiceError, UsageError
 from sealpipe.flows import Budget, Do, Flow, call, outgoing, policy
 from sealpipe.flows.resolve import Cache, resolve_value

@@ -11,7 +11,7 @@ import httpcore
 
 from sealpipe import __version__
 from sealpipe.api import Failure, Operation, Response
-from sealpipe.api.refusals import escape_text
+from sealpipe.api.responses import escape_text
 from sealpipe.errors import UsageError
 from sealpipe.secret_scan import CustodyGate, credential_leak_error
 

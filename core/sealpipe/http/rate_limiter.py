@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from math import exp
 
 from sealpipe.api import Failure, Response
-from sealpipe.api.refusals import parse_retry_after
+from sealpipe.api.responses import parse_retry_after
 
 MAX_RETRY_AFTER = 300.0
 """Upper bound for a Retry-After, in seconds: an absurd value must not block a client for good."""

@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from sealpipe.api.refusals import parse_retry_after
+from sealpipe.api.responses import parse_retry_after
 from sealpipe.ci_systems import (
     ADD_MASK,
     SET_SECRET,

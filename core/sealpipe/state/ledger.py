@@ -20,7 +20,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar
 
-from sealpipe.api.models import Submission
+from sealpipe.api.requests import Submission
 from sealpipe.errors import StateError, UsageError
 from sealpipe.state import create_locked_file, make_private_directory, open_locked_file, write_all
 from sealpipe.values import parse_time

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from sealpipe.api.refusals import escape_text
+from sealpipe.api.responses import escape_text
 from sealpipe.errors import NoSubmissionError, PendingError, SealpipeError, UnreadableSubmissionError
 from sealpipe.flows import Flow, Notify
 from sealpipe.wire.fields import Field

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sealpipe.api import requests as api
-from sealpipe.api.models import RequestInfo, Submission, Submissions
+from sealpipe.api.requests import RequestInfo, Submission, Submissions
 from sealpipe.errors import (
     PluginError,
     PublicKeyMismatchError,

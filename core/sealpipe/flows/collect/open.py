@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from sealpipe.api.models import Submission
+from sealpipe.api.requests import Submission
 from sealpipe.credential import Credential
 from sealpipe.errors import (
     EncodingError,

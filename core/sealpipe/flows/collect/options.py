@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from sealpipe.api.refusals import escape_text
+from sealpipe.api.responses import escape_text
 from sealpipe.errors import SubmissionNotFoundError, TooManySubmissionsError, UsageError
 from sealpipe.flows.collect import OnProgress, OpenedSubmission, describe_no_match
 from sealpipe.flows.share import set_checked

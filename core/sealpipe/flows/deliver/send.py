@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
-from sealpipe.api.refusals import escape_text
+from sealpipe.api.responses import escape_text
 from sealpipe.errors import (
     NOT_TAKEN,
     DeliveryError,

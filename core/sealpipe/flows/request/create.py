@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple
 
 from sealpipe.api import requests as api
-from sealpipe.api.models import CreatedRequest, RequestInfo
+from sealpipe.api.requests import CreatedRequest, RequestInfo
 from sealpipe.errors import (
     Note,
     OutcomeUnknownError,

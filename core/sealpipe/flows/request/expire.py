@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Literal
 
 from sealpipe.api import requests as api
-from sealpipe.api.models import RequestInfo, Submission, Submissions
+from sealpipe.api.requests import RequestInfo, Submission, Submissions
 from sealpipe.errors import (
     DeliveryError,
     NotFoundError,

@@ -1,0 +1,267 @@
+"""@@DOC"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+from sealpipe.api import Response
+from sealpipe.errors import (
+    ApiAccessError,
+    AuthenticationError,
+    ConnectError,
+    IdempotencyConflictError,
+    InvalidRequestError,
+    KeyAllowanceError,
+    MissingScopeError,
+    NotFoundError,
+    OutcomeUnknownError,
+    PermissionDeniedError,
+    ProtocolError,
+    QuotaExceededError,
+    RateLimitError,
+    ServiceError,
+    UsageError,
+    ViewProtectionError,
+)
+from sealpipe.values import parse_time
+
+if TYPE_CHECKING:
+    from sealpipe.api.account import Page
+
+T = TypeVar("T")
+
+
+def parse_object(response: Response) -> dict[str, Any]:
+    """The body as a JSON object. NaN, duplicate members and endless nesting are refused."""
+    if response.flaw:
+        raise ProtocolError(f"the service's answer {response.flaw}", status=response.status)
+    try:
+        # As UTF-8 and nothing else: json would read UTF-16, too, where nothing has redacted our credential.
+        text = str(response.body, "utf-8-sig")
+        value = json.loads(text, parse_constant=_refuse, parse_float=_parse_finite, object_pairs_hook=_build_object)
+    except (ValueError, RecursionError):
+        raise ProtocolError("the service's answer is not JSON", status=response.status) from None
+    if not isinstance(value, dict):
+        raise ProtocolError("the service's answer is not a JSON object", status=response.status)
+    return value
+
+
+def read_short_code(members: Mapping[str, Any]) -> str:
+    """An opaque short code: never empty, `.` or `..`, and without control characters."""
+    value = members.get("short_code")
+    if not isinstance(value, str) or value in ("", ".", "..") or not value.isprintable():
+        raise ProtocolError("the service's answer has no usable short code")
+    return value
+
+
+def read_time(members: Mapping[str, Any], name: str) -> datetime | None:
+    """An RFC 3339 time, or None for null or absent."""
+    value = members.get(name)
+    if value is None:
+        return None
+    try:
+        return parse_time(value)
+    except (TypeError, UsageError):
+        raise ProtocolError(f"the service's answer has a {name} that is not a time") from None
+
+
+def read_text(members: Mapping[str, Any], name: str) -> str | None:
+    """A string, or None for null or absent."""
+    value = members.get(name)
+    if value is not None and not isinstance(value, str):
+        raise ProtocolError(f"the service's answer has a {name} that is not text")
+    return value
+
+
+def read_int(members: Mapping[str, Any], name: str) -> int | None:
+    """A whole number, or None for null or absent."""
+    value = members.get(name)
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
+        raise ProtocolError(f"the service's answer has a {name} that is not an integer")
+    return value
+
+
+def read_bool(members: Mapping[str, Any], name: str) -> bool | None:
+    """True or false, or None for null or absent."""
+    value = members.get(name)
+    if value is not None and not isinstance(value, bool):
+        raise ProtocolError(f"the service's answer has a {name} that is neither true nor false")
+    return value
+
+
+def read_object(members: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """An object's members; none for null or absent."""
+    value = members.get(name)
+    if value is not None and not isinstance(value, dict):
+        raise ProtocolError(f"the service's answer has a {name} that is not an object")
+    return value or {}
+
+
+def read_rows(members: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    """An array of objects; empty for null or absent."""
+    value = members.get(name)
+    if value is not None and (not isinstance(value, list) or not all(isinstance(row, dict) for row in value)):
+        raise ProtocolError(f"the service's answer has a {name} that is not an array of objects")
+    return value or []
+
+
+def read_page(members: Mapping[str, Any], name: str, item: Callable[[dict[str, Any]], T]) -> Page[T]:
+    """One page of a list whose rows stand under `name`; the figures of its pagination where there are any."""
+    from sealpipe.api.account import Page, Pagination  # most commands list nothing
+
+    if not isinstance(members.get(name), list):
+        raise ProtocolError(f"the service's list has no array of {name}")
+    paging = read_object(members, "pagination")
+    pagination = (read_int(paging, read_figure) for read_figure in ("page", "limit", "total_pages", "total"))
+    return Page(tuple(map(item, read_rows(members, name))), Pagination(*pagination))
+
+
+def select_unknown(members: Mapping[str, Any], *known: str) -> dict[str, Any]:
+    """The members that we do not know, kept as they are."""
+    return {name: value for name, value in members.items() if name not in known}
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(constant)
+
+
+def _parse_finite(number: str) -> float:
+    value = float(number)
+    return value if math.isfinite(value) else _refuse(number)  # 1e999: JSON could not say it again
+
+
+def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise ValueError("a member stands twice")
+    return members
+
+
+BY_CODE: Mapping[tuple[int, int], type[ServiceError]] = {
+    (400, 19): InvalidRequestError,
+    (400, 44): InvalidRequestError,
+    (400, 104): InvalidRequestError,
+    (403, 53): ViewProtectionError,
+    (403, 61): QuotaExceededError,
+    (403, 78): MissingScopeError,
+    (403, 98): ApiAccessError,
+    (403, 100): KeyAllowanceError,
+    (404, 1): NotFoundError,
+    (404, 70): NotFoundError,
+    (409, 105): IdempotencyConflictError,
+    (409, 106): OutcomeUnknownError,
+    (429, 107): RateLimitError,
+    (500, 11): OutcomeUnknownError,
+    (500, 42): OutcomeUnknownError,
+}
+"""What the specification names."""
+
+BY_STATUS: Mapping[int, type[ServiceError]] = {
+    400: InvalidRequestError,
+    403: PermissionDeniedError,
+    404: NotFoundError,
+    413: InvalidRequestError,
+    422: InvalidRequestError,
+    429: RateLimitError,
+}
+"""An error envelope with a code that the specification does not know, and what gateways answer on their own."""
+
+GATEWAY: Mapping[int, type[ServiceError]] = {401: AuthenticationError, 403: AuthenticationError, 407: ConnectError}
+"""Without an `error_code`: the gateway's `message` (401) and `Message` (403), a proxy that wants a login (407)."""
+
+NOT_CARRIED_OUT = frozenset({19, 53, 61, 105})
+"""Codes that are answered after the look for a replay: they prove that no earlier sending was carried out
+(`gaps.md`, order of checks; only 2xx answers are stored under a key)."""
+
+
+def make_service_error(response: Response, scope: str | None = None) -> ServiceError:
+    """The exception for an answer that is not 2xx. `scope` is what the call needs: the service does not name it."""
+    members = _parse_members(response.body)
+    code = _read_code(members)
+    kind = _choose_error(response.status, code)
+    data = members.get("additional_data")
+    is_scope_missing = issubclass(kind, MissingScopeError) and scope is not None
+    return kind(
+        _describe_refusal(response, members, code),
+        remedy=f"create an API key with the scope {scope}, and revoke this one" if is_scope_missing else None,
+        status=response.status,
+        error_code=code,
+        additional_data=data if isinstance(data, dict) else None,
+        retry_after=parse_retry_after(response.headers.get("retry-after")),
+    )
+
+
+def read_error_code(response: Response) -> int | None:
+    """The `error_code` of an error's body; None where it has none: then it is not the service itself that answered."""
+    return _read_code(_parse_members(response.body))
+
+
+def _read_code(members: Mapping[str, Any]) -> int | None:
+    code = members.get("error_code")
+    return code if isinstance(code, int) and not isinstance(code, bool) else None
+
+
+def _choose_error(status: int, code: int | None) -> type[ServiceError]:
+    if code is not None and (status, code) in BY_CODE:
+        return BY_CODE[status, code]
+    if code is None and status in GATEWAY:
+        return GATEWAY[status]
+    if status >= 500 or status in (408, 425):
+        return OutcomeUnknownError
+    if code is not None or status in (413, 429):
+        return BY_STATUS.get(status, ProtocolError)
+    return ProtocolError
+
+
+def _describe_refusal(response: Response, members: Mapping[str, Any], code: int | None) -> str:
+    service_message = members.get("message", members.get("Message"))
+    quotation = f": {escape_text(service_message)}" if isinstance(service_message, str) and service_message else ""
+    if 300 <= response.status < 400:
+        return f"the service answered with a redirect ({response.status}), which is never followed"
+    if code is None and response.status == 407:
+        return "the proxy requires authentication"
+    if code is None and response.status in GATEWAY:
+        return f"the service does not accept the credential ({response.status}{quotation})"
+    status_text = f"{response.status}, error_code {code}" if code is not None else f"{response.status}"
+    return (
+        f"the service refused ({status_text}){quotation}"
+        if response.status < 500
+        else f"the service failed ({status_text}){quotation}"
+    )
+
+
+def parse_retry_after(text: str | None, now: datetime | None = None) -> float | None:
+    """Seconds to wait by a Retry-After header: digits or an HTTP date; None for anything else."""
+    if text is None:
+        return None
+    if re.fullmatch(r"[0-9]{1,12}", text, re.ASCII):
+        return float(text)
+    from email.utils import parsedate_to_datetime  # most headers are digits
+
+    try:
+        moment = parsedate_to_datetime(text)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    if moment.tzinfo is None:
+        return None
+    return max(0.0, (moment - (now or datetime.now(UTC))).total_seconds())
+
+
+def escape_text(text: str, limit: int = 500) -> str:
+    """Text from outside with its control characters escaped, and cut to `limit` characters."""
+    escaped = "".join(character if character.isprintable() else repr(character)[1:-1] for character in text[:limit])
+    return escaped + ("..." if len(text) > limit else "")
+
+
+def _parse_members(body: bytes) -> Mapping[str, Any]:
+    """The members of an error's body; none where it is no JSON object (a gateway's HTML, nothing at all)."""
+    try:
+        value = json.loads(str(body, "utf-8-sig"))  # as in `reading`: nothing but UTF-8
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
