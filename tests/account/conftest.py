@@ -8,11 +8,11 @@ import pytest
 
 from sealpipe import Client
 from sealpipe_rehearsal.running_service import RunningService
-from support.fake_mcp import FakeMcp
+from support.fake_mcp import mcp
 from support.faulty import Faulty
 from support.services import bare, one_service, service, user
 
-__all__ = ["bare", "one_service", "service", "user"]
+__all__ = ["bare", "mcp", "one_service", "service", "user"]
 
 
 @pytest.fixture
@@ -27,9 +27,3 @@ def client(service: RunningService, faulty: Faulty) -> Iterator[Client]:
     key = service.create_key().reveal()
     with Client(api_key=key, base_url=faulty.base_url, link_base_url=service.link_base_url, deadline=2) as made:
         yield made
-
-
-@pytest.fixture
-def mcp() -> Iterator[FakeMcp]:
-    with FakeMcp() as server:
-        yield server

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 
-from sealpipe_rehearsal.running_service import RunningService
-from secure_requests.conftest import call, call_at, job, proxied, service
-from support.job import Job
+from support.job import call, call_at, job, job_at, proxied, service
 from support.openbao import Bao, dev_server
 from support.receiver import Receiver
 
-__all__ = ["call", "call_at", "job", "proxied", "service"]
-
-
-@pytest.fixture
-def job_at(service: RunningService, tmp_path: Path) -> Callable[..., Job]:
-    """Make a job that talks to a `Faulty`; keyword arguments make its key."""
-    return lambda server, **key: Job(tmp_path, service, server.base_url, **key)
+__all__ = ["call", "call_at", "job", "job_at", "proxied", "service"]
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ import pytest
 from sealpipe.doctor import conformance
 from support.parts import ROOT
 from support.terminal import Terminal
-from wire import make_conformance
 
 WIRE = ROOT / "core/sealpipe/wire"
 
@@ -126,12 +125,6 @@ def test_it_stands_alone(bare: Terminal, words: list[str]) -> None:
     done = bare.sealpipe("doctor", "--conformance", *words)
     assert (done.code, done.out) == (2, "")
     assert "--conformance excludes NAME and --roundtrip" in done.err
-
-
-def test_the_vectors_are_a_choice_of_the_tests_own() -> None:
-    assert make_conformance.FILE.read_text(encoding="utf-8") == make_conformance.text()
-    outcomes = {(each["kind"], each["expect"] == "success") for each in conformance.load_vectors()}
-    assert outcomes == {(kind, good) for kind in {kind for kind, _ in outcomes} for good in (True, False)}
 
 
 def test_a_kind_without_vectors_does_not_pass(monkeypatch: pytest.MonkeyPatch) -> None:

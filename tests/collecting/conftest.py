@@ -1,5 +1,5 @@
 """The fixtures of these tests: those of the requests' own."""
 
-from secure_requests.conftest import call, call_at, job, proxied, service
+from support.job import call, call_at, job, proxied, service
 
 __all__ = ["call", "call_at", "job", "proxied", "service"]

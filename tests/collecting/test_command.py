@@ -31,8 +31,7 @@ from sealpipe.errors import (
 )
 from sealpipe.flows.collect import choose_worst_error
 from sealpipe.flows.store import make_plain_name
-from secure_requests.test_expiring import Proxied
-from support.job import PAIR, Job, deletes, ended
+from support.job import PAIR, Job, Proxied, deletes, ended
 from support.outside_text import commands
 from support.terminal import PATIENCE, SEALPIPE
 

@@ -14,10 +14,9 @@ from collecting.submitter import Asked, ask, hands_out, hours, on, values
 from collecting.test_unreadable import kept
 from sealpipe.errors import DeliveryError, NotFoundError, ProtocolError, SealpipeError
 from sealpipe.flows.collect.options import CollectEachOptions
-from secure_requests.test_expiring import Proxied, once
 from support import faulty
 from support.faulty import Exchange, Fault, passes, rewrites, says
-from support.job import Caller, Job, deletes
+from support.job import Caller, Job, Proxied, deletes, once
 
 CallAt = Callable[[str], Caller]
 

@@ -16,9 +16,8 @@ from sealpipe.errors import PublicKeyMismatchError, WrongKeyError
 from sealpipe.flows.collect.open import key_pair
 from sealpipe.wire import keys, link
 from sealpipe.wire.encoding import encode_base64url
-from secure_requests.test_expiring import Proxied
 from support.faulty import rewrites
-from support.job import PAIR, Caller, Job, deletes
+from support.job import PAIR, Caller, Job, Proxied, deletes
 
 SEED = encode_base64url(bytes(PAIR.seed))
 FRAGMENT = link.encode_fragment(bytes(PAIR.seed))

@@ -16,8 +16,7 @@ from sealpipe.flows.collect.options import CollectEachOptions
 from sealpipe.wire import fields, sealed_box
 from sealpipe.wire.encoding import decode_base64url, encode_base64
 from sealpipe.wire.fields import Field
-from secure_requests.test_expiring import Proxied
-from support.job import PAIR, Caller, Job
+from support.job import PAIR, Caller, Job, Proxied
 
 ANSWER = Field("Staging password", "x"), Field("User name", "y", "text")
 

@@ -15,10 +15,9 @@ from sealpipe.flows.collect import Progress
 from sealpipe.flows.collect.options import CollectEachOptions, CollectOptions
 from sealpipe_rehearsal.server import start
 from sealpipe_rehearsal.service.plans import PLANS, RateLimiter
-from secure_requests.test_expiring import Proxied
 from support import faulty
 from support.faulty import Exchange, Fault, Faulty, envelope, passes, says
-from support.job import Job
+from support.job import Job, Proxied
 
 HOUR = 3600.0
 

@@ -15,9 +15,9 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from plugins.test_ci import GITLAB, Answer, endpoint
 from sealpipe import AsyncClient, Client
 from sealpipe_rehearsal.running_service import RunningService
+from support.ci_jobs import GITLAB, Answer, endpoint
 from support.mailbox import Mailbox
 from support.openbao import Bao, dev_server
 from support.terminal import Done, Terminal, created, opened

@@ -10,50 +10,13 @@ files given after `--` on each, until N have failed, and print which did; what n
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from rehearsal.mutating import CHOSEN, CLIENT, DISCOVER, PACKAGE, RESULTS, TESTS, Mutant, mutants
-
-
-def run(
-    chosen: Iterable[Mutant], *, client: bool = False, discover: int = 0, files: Sequence[str] = ()
-) -> dict[str, set[str]]:
-    """Which tests failed, by mutant; under "" those that failed with nothing broken. One pytest for all of them."""
-    chosen = list(chosen)
-    with tempfile.TemporaryDirectory() as folder:
-        results = Path(folder) / "results.json"
-        environ = {
-            **os.environ,
-            "PYTHONPATH": str(TESTS),
-            CHOSEN: json.dumps([mutant.name for mutant in chosen]),
-            RESULTS: str(results),
-            CLIENT: "1" if client else "",
-            DISCOVER: str(discover or ""),
-        }
-        named = {test.partition("::")[0] for mutant in chosen for test in mutant.tests(client=client)}
-        paths = list(files) or sorted(str(TESTS / path) for path in named)
-        options = ["-n0", "-q", "-p", "rehearsal.mutating", "-p", "no:cacheprovider"]
-        words = [sys.executable, "-m", "pytest", *options, *paths]
-        done = subprocess.run(words, cwd=TESTS.parent, env=environ, capture_output=True, text=True, check=False)
-        if not results.exists():
-            raise RuntimeError(f"pytest ended with {done.returncode}:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
-        return {name: set(tests) for name, tests in json.loads(results.read_text()).items()}
-
-
-def unnoticed(chosen: Iterable[Mutant], failing: dict[str, set[str]], *, client: bool = False) -> dict[str, list[str]]:
-    """By mutant, the tests that were to notice it and did not; and under "" those that failed on the sound service."""
-    found = {m.name: [test for test in m.tests(client=client) if test not in failing[m.name]] for m in chosen}
-    found = {name: tests for name, tests in found.items() if tests}
-    return found | ({"": sorted(failing[""])} if failing[""] else {})
+from rehearsal.mutating import PACKAGE, mutants, run, unnoticed
 
 
 def main() -> int:

@@ -4,38 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sealpipe_rehearsal.running_service import RunningService
-from sealpipe_rehearsal.server import start
-from support.faulty import Fault, Faulty, reset_after, unauthorized
+from support.faulty import Faulty, reset_after, unauthorized
 from support.front import Front
-from support.job import Job
+from support.job import Job, job, job_at, proxied, service
 from support.strace import Point
 from support.sweep import LINK_FILE, Sweep
 
+__all__ = ["calls", "calls_to_file", "fronted", "job", "job_at", "lost", "proxied", "service"]
+
 Lost = Callable[..., tuple[Job, Faulty]]
-
-
-@pytest.fixture(scope="session")
-def service() -> Iterator[RunningService]:
-    with start() as running:
-        yield running
-
-
-@pytest.fixture
-def proxied(service: RunningService) -> Iterator[Callable[..., Faulty]]:
-    """Make servers that stand before the service: `proxied(fault, ..., then=fault)`; see `Faulty`."""
-    with ExitStack() as stack:
-
-        def make(*faults: Fault, **options: Any) -> Faulty:
-            address = (service.address.host, service.address.port)
-            return stack.enter_context(Faulty(address, *faults, **options))
-
-        yield make
 
 
 @pytest.fixture
@@ -43,18 +25,6 @@ def fronted(service: RunningService) -> Iterator[Callable[..., Front]]:
     """Make further doors to the service, with faults: `fronted(fault, ..., then=fault)`; see `Front`."""
     with ExitStack() as stack:
         yield lambda *faults, **then: stack.enter_context(Front(service, *faults, **then))
-
-
-@pytest.fixture
-def job(service: RunningService, tmp_path: Path) -> Job:
-    """A job that talks to the service directly."""
-    return Job(tmp_path, service)
-
-
-@pytest.fixture
-def job_at(service: RunningService, tmp_path: Path) -> Callable[..., Job]:
-    """Make a job that talks to a `Front` or a `Faulty`; keyword arguments make its key."""
-    return lambda server, **key: Job(tmp_path, service, server.base_url, **key)
 
 
 @pytest.fixture(scope="session")

@@ -7,11 +7,8 @@ import json
 import os
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Iterator, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -19,63 +16,15 @@ from sealpipe.errors import BackendAuthError, NotConfiguredError, PluginError, U
 from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.plugin import CI
 from sealpipe.registry import Registry
+from support.ci_jobs import GITHUB, GITLAB, PLAIN, Answer, endpoint
 
-GITHUB = {
-    "GITHUB_ACTIONS": "true",
-    "GITHUB_REPOSITORY": "acme/app",
-    "GITHUB_RUN_ID": "77",
-    "GITHUB_RUN_ATTEMPT": "2",
-    "GITHUB_JOB": "deploy",
-    "GITHUB_ACTOR": "mallory",
-    "GITHUB_SERVER_URL": "https://github.example",
-}
-GITLAB = {
-    "GITLAB_CI": "true",
-    "CI_PROJECT_PATH": "acme/app",
-    "CI_JOB_ID": "99",
-    "GITLAB_USER_LOGIN": "eve",
-    "CI_JOB_URL": "https://gitlab.example/acme/app/-/jobs/99",
-}
-
-Answer = Callable[[dict[str, list[str]], str], tuple[int, bytes]]
+__all__ = ["endpoint"]
 
 
 def found(environ: dict[str, str]) -> CI:
     ci = Registry(environ=environ, network=lambda: PluginNetwork(None)).ci()
     assert ci is not None
     return ci
-
-
-@pytest.fixture
-def endpoint() -> Iterator[Callable[[Answer], dict[str, str]]]:
-    """Start a fake of GitHub's token endpoint; the variables that a job with the permission has."""
-    servers: list[ThreadingHTTPServer] = []
-
-    def start(answer: Answer) -> dict[str, str]:
-        class Handler(BaseHTTPRequestHandler):
-            disable_nagle_algorithm = True
-
-            def do_GET(self) -> None:
-                status, body = answer(parse_qs(urlsplit(self.path).query), self.headers["authorization"])
-                self.send_response(status)
-                self.send_header("content-length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_: object) -> None: ...
-
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        servers.append(server)
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        return GITHUB | {
-            "ACTIONS_ID_TOKEN_REQUEST_URL": f"http://127.0.0.1:{server.server_port}/token?api-version=2.0",
-            "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "runner-bearer",
-        }
-
-    yield start
-    for server in servers:
-        server.shutdown()
-        server.server_close()
 
 
 def jwt(**claims: object) -> str:
@@ -172,9 +121,6 @@ from sealpipe.plugin import Secret
 from sealpipe.registry import Registry
 Registry(environ=dict(os.environ)).ci().mask([Secret(value) for value in sys.argv[1:]])
 """
-
-
-PLAIN = {"CI": "true", "BUILD_URL": "https://ci.example/job/app/12/"}
 
 
 def masked(*values: str, stderr: int | None = None, environ: Mapping[str, str] = GITHUB) -> bytes:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from plugins.test_ci import GITHUB, GITLAB
 from sealpipe.errors import SettingError
 from sealpipe.registry import Registry
 from sealpipe_rehearsal.running_service import RunningService
+from support.ci_jobs import GITHUB, GITLAB
 from support.distributions import ALLOWS_ALL, Machine, Site
 from support.terminal import Terminal
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from endurance.mutants import run, unnoticed
-from rehearsal.mutating import PACKAGE, Mutant, mutants
+from rehearsal.mutating import PACKAGE, Mutant, mutants, run, unnoticed
 from sealpipe_rehearsal.service import listing, openapi, plans, shares
 
 MUTANTS = mutants()

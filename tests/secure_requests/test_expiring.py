@@ -28,10 +28,9 @@ from sealpipe.flows.request import expire as expiring
 from sealpipe.state.ledger import Ledger, PendingDelete
 from sealpipe.values import format_time
 from support import faulty
-from support.faulty import Exchange, Fault, Faulty, envelope, passes, rewrites, says
-from support.job import Caller, Job, client_of, deletes, ended, made, submitted
+from support.faulty import Exchange, Fault, envelope, passes, rewrites, says
+from support.job import Caller, Job, Proxied, client_of, deletes, ended, made, once, submitted
 
-Proxied = Callable[..., Faulty]
 CallAt = Callable[[str], Caller]
 PATIENCE = 30
 
@@ -43,16 +42,6 @@ def on_delete(fault: Fault) -> Fault:
         (fault if exchange.received.method == "DELETE" else passes)(exchange)
 
     return only
-
-
-def once(fault: Fault, then: Fault = passes) -> Fault:
-    """The fault the first time, another afterwards."""
-    left = [fault]
-
-    def changing(exchange: Exchange) -> None:
-        (left.pop() if left else then)(exchange)
-
-    return changing
 
 
 def submits(job: Job, code: str, value: str = "late") -> Fault:

@@ -1,5 +1,5 @@
 """One rehearsal service; each test has an account of its own there. And both clients."""
 
-from secure_requests.conftest import call, call_at, job, proxied, service
+from support.job import call, call_at, job, proxied, service
 
 __all__ = ["call", "call_at", "job", "proxied", "service"]

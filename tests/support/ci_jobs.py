@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
 from sealpipe.ci_systems import CI_SYSTEMS, CISystem
 from support.terminal import ABROAD, SEALPIPE, Done, Terminal
 
@@ -27,3 +34,55 @@ def job(row: CISystem, sign: str = "") -> dict[str, str]:
 def redirected(user: Terminal, streams: str, *words: str, **environ: str) -> Done:
     """Run `sealpipe WORDS`, its streams as a shell is told."""
     return user.run(["sh", "-c", f'exec "$@" {streams}', "sh", *SEALPIPE, *words], environ=environ)
+
+
+GITHUB = {
+    "GITHUB_ACTIONS": "true",
+    "GITHUB_REPOSITORY": "acme/app",
+    "GITHUB_RUN_ID": "77",
+    "GITHUB_RUN_ATTEMPT": "2",
+    "GITHUB_JOB": "deploy",
+    "GITHUB_ACTOR": "mallory",
+    "GITHUB_SERVER_URL": "https://github.example",
+}
+GITLAB = {
+    "GITLAB_CI": "true",
+    "CI_PROJECT_PATH": "acme/app",
+    "CI_JOB_ID": "99",
+    "GITLAB_USER_LOGIN": "eve",
+    "CI_JOB_URL": "https://gitlab.example/acme/app/-/jobs/99",
+}
+Answer = Callable[[dict[str, list[str]], str], tuple[int, bytes]]
+PLAIN = {"CI": "true", "BUILD_URL": "https://ci.example/job/app/12/"}
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Callable[[Answer], dict[str, str]]]:
+    """Start a fake of GitHub's token endpoint; the variables that a job with the permission has."""
+    servers: list[ThreadingHTTPServer] = []
+
+    def start(answer: Answer) -> dict[str, str]:
+        class Handler(BaseHTTPRequestHandler):
+            disable_nagle_algorithm = True
+
+            def do_GET(self) -> None:
+                status, body = answer(parse_qs(urlsplit(self.path).query), self.headers["authorization"])
+                self.send_response(status)
+                self.send_header("content-length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: object) -> None: ...
+
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        servers.append(server)
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        return GITHUB | {
+            "ACTIONS_ID_TOKEN_REQUEST_URL": f"http://127.0.0.1:{server.server_port}/token?api-version=2.0",
+            "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "runner-bearer",
+        }
+
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()

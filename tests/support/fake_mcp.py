@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal, Self
+
+import pytest
 
 Form = Literal["object", "stream", "endless stream"]
 PATIENCE = 30
@@ -214,3 +216,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         """Say nothing."""
+
+
+@pytest.fixture
+def mcp() -> Iterator[FakeMcp]:
+    with FakeMcp() as server:
+        yield server

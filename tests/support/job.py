@@ -11,15 +11,19 @@ import json
 import os
 import secrets
 import subprocess
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+import pytest
+
 from sealpipe import AsyncClient, Client
 from sealpipe.wire import keys, link
 from sealpipe_rehearsal.running_service import RunningService
-from support.faulty import Faulty
+from sealpipe_rehearsal.server import start
+from support.faulty import Exchange, Fault, Faulty, passes
 from support.terminal import PATIENCE, SEALPIPE, Done, Terminal, addresses, opened
 
 
@@ -187,3 +191,57 @@ def client_of(job: Job) -> Client:
 def deletes(server: Faulty) -> int:
     """How many DELETEs arrived."""
     return sum(request.method == "DELETE" for request in server.received())
+
+
+def once(fault: Fault, then: Fault = passes) -> Fault:
+    """The fault the first time, another afterwards."""
+    left = [fault]
+
+    def changing(exchange: Exchange) -> None:
+        (left.pop() if left else then)(exchange)
+
+    return changing
+
+
+Proxied = Callable[..., Faulty]
+
+
+@pytest.fixture(scope="session")
+def service() -> Iterator[RunningService]:
+    with start() as running:
+        yield running
+
+
+@pytest.fixture
+def proxied(service: RunningService) -> Iterator[Callable[..., Faulty]]:
+    """Make servers that stand before the service: `proxied(fault, ..., then=fault)`; see `Faulty`."""
+    with ExitStack() as stack:
+
+        def make(*faults: Fault, **options: Any) -> Faulty:
+            return stack.enter_context(Faulty((service.address.host, service.address.port), *faults, **options))
+
+        yield make
+
+
+@pytest.fixture(params=[False, True], ids=["Client", "AsyncClient"])
+def call_at(request: pytest.FixtureRequest, job: Job) -> Callable[..., Caller]:
+    """Make a caller that talks to an address."""
+    return lambda base_url, **more: Caller(job.api_key, base_url, job.service.link_base_url, request.param, **more)
+
+
+@pytest.fixture
+def call(call_at: Callable[..., Caller], service: RunningService) -> Caller:
+    """A caller that talks to the service directly."""
+    return call_at(service.base_url)
+
+
+@pytest.fixture
+def job(service: RunningService, tmp_path: Path) -> Job:
+    """A job that talks to the service directly."""
+    return Job(tmp_path, service)
+
+
+@pytest.fixture
+def job_at(service: RunningService, tmp_path: Path) -> Callable[..., Job]:
+    """Make a job that talks to a `Faulty`; keyword arguments make its key."""
+    return lambda server, **key: Job(tmp_path, service, server.base_url, **key)

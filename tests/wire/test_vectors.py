@@ -13,8 +13,9 @@ import pytest
 
 import sealpipe.wire
 from sealpipe import errors
+from sealpipe.doctor import conformance
 from support.parts import program
-from wire import make_vectors, reader
+from wire import make_conformance, make_vectors, reader
 
 VECTORS = reader.vectors()
 EXPECTATIONS = {name: vector["expect"] for name, vector in VECTORS.items()}
@@ -126,3 +127,9 @@ def parts() -> set[str]:
     }
     kinds = [error.__name__ for error in errors.WireError.__subclasses__()]
     return {kind.removesuffix("Error").lower() for kind in kinds if kind in imported}
+
+
+def test_doctor_checks_a_choice_of_these() -> None:
+    assert make_conformance.FILE.read_text(encoding="utf-8") == make_conformance.text()
+    outcomes = {(each["kind"], each["expect"] == "success") for each in conformance.load_vectors()}
+    assert outcomes == {(kind, good) for kind in {kind for kind, _ in outcomes} for good in (True, False)}

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from endurance import cross_open
 from sealpipe.wire import jsontext
 from support.parts import program
+from wire import crossing
 from wire.items import Box, Envelope, Item
 from wire.node import Node
 
@@ -24,14 +24,14 @@ COUNT = 300
 
 
 def test_each_opens_what_the_other_seals_and_both_refuse_what_is_broken(capsys: pytest.CaptureFixture[str]) -> None:
-    figures = cross_open.run(program("node"), COUNT, SEED)
+    figures = crossing.run(program("node"), COUNT, SEED)
     assert figures.wrong == []
     assert figures.done.total() == COUNT
     whole = {what: number for what, number in figures.done.items() if what.endswith("whole")}
     assert whole.keys() == {f"{what} sealed by {who}, whole" for what in ("envelope", "box") for who in SEALERS}
     assert min(whole.values()) > COUNT / 8
     assert figures.refused.total() == COUNT - sum(whole.values()) > COUNT / 8
-    cross_open.show(figures, 1)
+    crossing.show(figures, 1)
     assert f"{COUNT} in 1 s, {figures.refused.total()} refused, 0 disagreements" in capsys.readouterr().out
 
 
@@ -55,8 +55,8 @@ def test_a_disagreement_is_counted(kind: type[Item]) -> None:
     ):
         answer: Future[list[Any]] = Future()
         answer.set_result(answers)
-        figures = cross_open.Figures()
-        cross_open.compare([subject], answer, figures)
+        figures = crossing.Figures()
+        crossing.compare([subject], answer, figures)
         assert [told.partition(":")[0] for told in figures.wrong] == [wrong] * bool(wrong)
 
 

@@ -13,8 +13,8 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from plugins.test_ci import endpoint
 from sealpipe_rehearsal.running_service import RunningService
+from support.ci_jobs import endpoint
 from support.mailbox import PASSWORD, USER, Mailbox
 from support.openbao import Bao, dev_server
 from support.parts import ROOT

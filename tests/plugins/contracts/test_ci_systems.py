@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from plugins.test_ci import GITHUB, GITLAB, PLAIN
 from sealpipe.testing import CIContract
+from support.ci_jobs import GITHUB, GITLAB, PLAIN
 
 
 class TestGitHub(CIContract):
