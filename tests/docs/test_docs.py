@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import pkgutil
 import re
 from functools import cache
 from pathlib import Path
@@ -13,6 +14,8 @@ import pytest
 import sealpipe
 from sealpipe.api.responses import BY_CODE
 from sealpipe.errors import PermissionDeniedError, SealpipeError
+from sealpipe.registry import Registry
+from sealpipe.settings import COMMANDS, GLOBAL
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -157,6 +160,43 @@ def words_of_code() -> frozenset[str]:
     texts = [file.read_text(encoding="utf-8") for file in [*files, *others]]
     parts = [part for file in files for part in (*file.parts, file.stem)]
     return frozenset(re.findall(r"\w+", " ".join([*texts, *parts])))
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=lambda path: path.name)
+def test_every_variable_and_every_python_name_in_the_docs_exists(text: Path) -> None:
+    page = text.read_text(encoding="utf-8")
+    known = {row.get_variable(command) for command, rows in {"": GLOBAL, **COMMANDS}.items() for row in rows}
+    known |= variables_of_plugins() | {"SEALPIPE_PLUGIN_SHELF__URL"}
+    variables = set(re.findall(r"\bSEALPIPE_[A-Z_]*[A-Z]\b", page)) - known - words_of_code()
+    assert [name for name in sorted(variables) if not name.startswith("SEALPIPE_STORE_")] == []
+    assert sorted(set(re.findall(r"\b[A-Z]\w+Error\b", page)) - words_of_code()) == []
+    names = set(re.findall(r"`(sealpipe(?:_rehearsal)?(?:\.\w+)+)", page)) - NO_NAMES
+    assert [name for name in sorted(names) if not is_importable(name)] == []
+
+
+@cache
+def variables_of_plugins() -> frozenset[str]:
+    """Return the variables of all settings of the built-in plugins."""
+    found = set()
+    for each in Registry(environ={}).catalog.list_plugins():
+        settings = getattr(each.info, "settings", "")
+        fields = pkgutil.resolve_name(settings).model_fields if settings else ()
+        name = (getattr(each.info, "backend", "") or each.info.name).replace("-", "_")
+        found |= {f"SEALPIPE_PLUGIN_{name}__{field}".upper() for field in fields}
+    return frozenset(found)
+
+
+NO_NAMES = {"sealpipe.dev", "sealpipe.env", "sealpipe_rehearsal.extend"}
+"""A domain, a file, a fixture's method."""
+
+
+def is_importable(name: str) -> bool:
+    """Return whether a dotted name is a module, or something in one."""
+    try:
+        pkgutil.resolve_name(name)
+    except (ImportError, AttributeError):
+        return False
+    return True
 
 
 def test_the_page_lists_every_exception_of_exit_code_4() -> None:
