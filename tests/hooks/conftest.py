@@ -7,9 +7,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
+
+from sealpipe_plugins.precommit import main
 
 Hook = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -78,8 +81,21 @@ PASSED = (
 
 
 @pytest.fixture
-def hook(tmp_path: Path) -> Hook:
-    """Run a hook in a folder of its own, as pre-commit does."""
+def hook(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Hook:
+    """Run a hook in a folder of its own, as pre-commit does, but in this process."""
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        capfd.readouterr()
+        with chdir(tmp_path):
+            code = main.run(words)
+        return subprocess.CompletedProcess(words, code, *capfd.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def started_hook(tmp_path: Path) -> Hook:
+    """The same as a process."""
 
     def run(*words: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "sealpipe_plugins.precommit.main", *words]

@@ -208,6 +208,20 @@ def test_tags_and_hosts_are_set_by_arguments(hook: Hook, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("name", HOOKS)
+def test_as_a_process_it_ends_and_prints_the_same(hook: Hook, started_hook: Hook, tmp_path: Path, name: str) -> None:
+    found = "".join(f"{text}\n" for texts in found_by().values() for text in texts)
+    strange = os.fsdecode(b"\xff \xc3\xbc\n")
+    for file, text in (("clean", "nothing"), ("a", found), (strange, found)):
+        (tmp_path / file).write_text(text)
+    codes = []
+    for words in ([name, "clean"], [name, "clean", "a", strange], [name, "a", "gone"], [name, "--no-such"], ["-h"], []):
+        done, expected = started_hook(*words), hook(*words)
+        assert (done.returncode, done.stdout, done.stderr) == (expected.returncode, expected.stdout, expected.stderr)
+        codes.append(done.returncode)
+    assert codes == [0, 1, 2, 2, 0, 2]
+
+
+@pytest.mark.parametrize("name", HOOKS)
 def test_it_starts_with_little_more_than_re(name: str) -> None:
     code = (
         "import re, sys; before = set(sys.modules)\n"
