@@ -44,26 +44,51 @@ class CISystem(NamedTuple):
     """The command that masks a value while a job runs; None if there is none."""
     plugin: str = "plain"
     """The CI plugin for it."""
+    run: tuple[str, ...] = ()
+    """Documented variables that together identify a job's run; none where no such variables are known."""
+    run_id: str = ""
+    """The one of them that has to be set: the others alone are the same in every run."""
 
+
+_ACTIONS_RUN: Final = ("GITHUB_REPOSITORY", "GITHUB_RUN_ID", "GITHUB_RUN_ATTEMPT", "GITHUB_JOB")
+_AZURE_RUN: Final = ("SYSTEM_COLLECTIONURI", "SYSTEM_TEAMPROJECT", "BUILD_BUILDID", "SYSTEM_JOBID")
+_BITBUCKET_RUN: Final = ("BITBUCKET_REPO_FULL_NAME", "BITBUCKET_BUILD_NUMBER", "BITBUCKET_STEP_UUID")
+_BUILDKITE_RUN: Final = ("BUILDKITE_BUILD_ID", "BUILDKITE_JOB_ID")
+_CIRCLECI_RUN: Final = ("CIRCLE_WORKFLOW_ID", "CIRCLE_BUILD_NUM")
+_JENKINS_RUN: Final = ("JENKINS_URL", "JOB_NAME", "BUILD_NUMBER")
+_TEAMCITY_RUN: Final = ("TEAMCITY_PROJECT_NAME", "TEAMCITY_BUILDCONF_NAME", "BUILD_NUMBER")
+_WOODPECKER_RUN: Final = ("CI_REPO", "CI_PIPELINE_NUMBER", "CI_WORKFLOW_NUMBER")
 
 CI_SYSTEMS: Final = (
     # Who starts a pipeline in GitLab names its variables, GITHUB_ACTIONS too: a mask would stand in clear in its log.
-    CISystem("gitlab", "GitLab CI", ("GITLAB_CI",), plugin="gitlab"),
+    CISystem("gitlab", "GitLab CI", ("GITLAB_CI",), None, "gitlab", ("CI_PROJECT_PATH", "CI_JOB_ID"), "CI_JOB_ID"),
     # Those that can mask come next: a job may set a variable that is another system's sign, such as BUILD_ID.
-    CISystem("forgejo", "Forgejo Actions", ("FORGEJO_ACTIONS",), ADD_MASK, "github"),
-    CISystem("gitea", "Gitea Actions", ("GITEA_ACTIONS",), ADD_MASK, "github"),
-    CISystem("github", "GitHub Actions", ("GITHUB_ACTIONS",), ADD_MASK, "github"),
-    CISystem("azure", "Azure Pipelines", ("TF_BUILD",), SET_SECRET, "azure"),
+    CISystem("forgejo", "Forgejo Actions", ("FORGEJO_ACTIONS",), ADD_MASK, "github", _ACTIONS_RUN, "GITHUB_RUN_ID"),
+    CISystem("gitea", "Gitea Actions", ("GITEA_ACTIONS",), ADD_MASK, "github", _ACTIONS_RUN, "GITHUB_RUN_ID"),
+    CISystem("github", "GitHub Actions", ("GITHUB_ACTIONS",), ADD_MASK, "github", _ACTIONS_RUN, "GITHUB_RUN_ID"),
+    CISystem("azure", "Azure Pipelines", ("TF_BUILD",), SET_SECRET, "azure", _AZURE_RUN, "BUILD_BUILDID"),
     CISystem("agola", "Agola", ("AGOLA_GIT_REF",)),
     CISystem("appcircle", "Appcircle", ("AC_APPCIRCLE",)),
     CISystem("appveyor", "AppVeyor", ("APPVEYOR",)),
     CISystem("codebuild", "AWS CodeBuild", ("CODEBUILD_BUILD_ID",)),
     CISystem("bamboo", "Bamboo", ("bamboo_buildKey", "bamboo_planKey")),
-    CISystem("bitbucket", "Bitbucket Pipelines", ("BITBUCKET_BUILD_NUMBER",)),
+    CISystem(
+        "bitbucket",
+        "Bitbucket Pipelines",
+        ("BITBUCKET_BUILD_NUMBER",),
+        run=_BITBUCKET_RUN,
+        run_id="BITBUCKET_BUILD_NUMBER",
+    ),
     CISystem("bitrise", "Bitrise", ("BITRISE_IO",)),
     CISystem("buddy", "Buddy", ("BUDDY_WORKSPACE_ID",)),
-    CISystem("buildkite", "Buildkite", ("BUILDKITE",)),
-    CISystem("circleci", "CircleCI", ("CIRCLECI",)),
+    CISystem(
+        "buildkite",
+        "Buildkite",
+        ("BUILDKITE",),
+        run=_BUILDKITE_RUN,
+        run_id="BUILDKITE_JOB_ID",
+    ),
+    CISystem("circleci", "CircleCI", ("CIRCLECI",), run=_CIRCLECI_RUN, run_id="CIRCLE_BUILD_NUM"),
     CISystem("cirrus", "Cirrus CI", ("CIRRUS_CI",)),
     CISystem("cloudflare", "Cloudflare Pages and Workers Builds", ("CF_PAGES", "WORKERS_CI")),
     CISystem("codefresh", "Codefresh", ("CF_BUILD_ID",)),
@@ -83,13 +108,19 @@ CI_SYSTEMS: Final = (
     CISystem("semaphore", "Semaphore", ("SEMAPHORE",)),
     CISystem("sourcehut", "SourceHut builds", ("CI_NAME=sourcehut",)),
     CISystem("taskcluster", "Taskcluster", ("TASKCLUSTER_ROOT_URL",)),
-    CISystem("teamcity", "TeamCity", ("TEAMCITY_VERSION",)),
+    CISystem("teamcity", "TeamCity", ("TEAMCITY_VERSION",), run=_TEAMCITY_RUN, run_id="BUILD_NUMBER"),
     CISystem("travis", "Travis CI", ("TRAVIS",)),
     CISystem("vela", "Vela", ("VELA",)),
     CISystem("vercel", "Vercel", ("VERCEL",)),
-    CISystem("woodpecker", "Woodpecker", ("CI=woodpecker",)),
+    CISystem("woodpecker", "Woodpecker", ("CI=woodpecker",), run=_WOODPECKER_RUN, run_id="CI_PIPELINE_NUMBER"),
     CISystem("xcode", "Xcode Cloud", ("CI_XCODE_CLOUD",)),
-    CISystem("jenkins", "Jenkins", ("JENKINS_URL", "HUDSON_URL", "BUILD_ID", "BUILD_NUMBER")),
+    CISystem(
+        "jenkins",
+        "Jenkins",
+        ("JENKINS_URL", "HUDSON_URL", "BUILD_ID", "BUILD_NUMBER"),
+        run=_JENKINS_RUN,
+        run_id="BUILD_NUMBER",
+    ),
     # What many tools, and images that were made for them, set in its place.
     CISystem("integrating", "a CI system (CONTINUOUS_INTEGRATION is set)", ("CONTINUOUS_INTEGRATION",)),
     CISystem("other", "a CI system (CI is set)", ("CI",)),

@@ -63,7 +63,7 @@ def test_discard_drops_one_entry(user: Terminal, entry: str) -> None:
 
 
 def test_an_entry_of_another_ci_run_is_taken_only_with_all(user: Terminal, entry: str) -> None:
-    run = {"GITHUB_RUN_ID": "7", "GITHUB_REPOSITORY": "o/r", "GITHUB_RUN_ATTEMPT": "1", "GITHUB_JOB": "b"}
+    run = {"JENKINS_URL": "https://ci.example/", "JOB_NAME": "deploy", "BUILD_NUMBER": "7"}
     assert entry
     done = user.sealpipe("resume", **run)
     assert (done.code, done.out, done.err) == (0, "", "nothing to resume\n")

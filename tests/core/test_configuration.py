@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from sealpipe import Client, CredentialError, SettingError, StateError
+from sealpipe.ci_systems import detect_ci_system
 from sealpipe.config import Config
 from sealpipe.state import find_state_directory, identify_run
 
@@ -143,20 +144,75 @@ def test_without_any_place_there_is_an_error_with_the_next_step(environ: dict[st
     assert "SEALPIPE_STATE_DIR" in caught.value.remedy
 
 
+RUNS: dict[str, tuple[dict[str, str], str]] = {
+    "github": (
+        {
+            "GITHUB_ACTIONS": "true",
+            "GITHUB_RUN_ID": "7",
+            "GITHUB_REPOSITORY": "o/r",
+            "GITHUB_RUN_ATTEMPT": "2",
+            "GITHUB_JOB": "build",
+        },
+        "o/r/7/2/build",
+    ),
+    "gitlab": ({"GITLAB_CI": "true", "CI_JOB_ID": "9", "CI_PROJECT_PATH": "g/p"}, "g/p/9"),
+    "azure": (
+        {
+            "TF_BUILD": "True",
+            "SYSTEM_COLLECTIONURI": "https://dev.azure.com/acme/",
+            "SYSTEM_TEAMPROJECT": "p",
+            "BUILD_BUILDID": "17",
+            "SYSTEM_JOBID": "12f1",
+        },
+        "https://dev.azure.com/acme//p/17/12f1",
+    ),
+    "jenkins": (
+        {"JENKINS_URL": "https://ci.example/", "JOB_NAME": "a/b", "BUILD_NUMBER": "5"},
+        "https://ci.example//a/b/5",
+    ),
+    "circleci": ({"CIRCLECI": "true", "CIRCLE_WORKFLOW_ID": "w1", "CIRCLE_BUILD_NUM": "3"}, "w1/3"),
+    "buildkite": ({"BUILDKITE": "true", "BUILDKITE_BUILD_ID": "b1", "BUILDKITE_JOB_ID": "j1"}, "b1/j1"),
+    "bitbucket": (
+        {"BITBUCKET_REPO_FULL_NAME": "o/r", "BITBUCKET_BUILD_NUMBER": "4", "BITBUCKET_STEP_UUID": "{s}"},
+        "o/r/4/{s}",
+    ),
+    "teamcity": (
+        {
+            "TEAMCITY_VERSION": "2025.1",
+            "TEAMCITY_PROJECT_NAME": "P",
+            "TEAMCITY_BUILDCONF_NAME": "Deploy",
+            "BUILD_NUMBER": "8",
+        },
+        "P/Deploy/8",
+    ),
+    "woodpecker": (
+        {"CI": "woodpecker", "CI_REPO": "o/r", "CI_PIPELINE_NUMBER": "6", "CI_WORKFLOW_NUMBER": "1"},
+        "o/r/6/1",
+    ),
+}
+"""A job of each system by its documented variables, and what its run is called."""
+
+
 @pytest.mark.parametrize(
     ("environ", "run"),
     [
+        *RUNS.values(),
         ({}, ""),
-        (
-            {"GITHUB_RUN_ID": "7", "GITHUB_REPOSITORY": "o/r", "GITHUB_RUN_ATTEMPT": "2", "GITHUB_JOB": "build"},
-            "o/r/7/2/build",
-        ),
-        ({"CI_JOB_ID": "9", "CI_PROJECT_PATH": "g/p"}, "g/p/9"),
-        ({"GITHUB_RUN_ID": ""}, ""),
+        ({"CI": "true"}, ""),
+        ({"GITHUB_ACTIONS": "true", "GITHUB_RUN_ID": ""}, ""),
+        ({"CIRCLECI": "true"}, ""),
     ],
 )
 def test_a_ci_run_has_a_name_of_its_own(environ: dict[str, str], run: str) -> None:
     assert identify_run(environ) == run
+
+
+@pytest.mark.parametrize("system", RUNS)
+def test_each_part_of_a_run_tells_it_from_others(system: str) -> None:
+    environ, run = RUNS[system]
+    indicators = {variable.partition("=")[0] for variable in detect_ci_system(environ).indicators}  # type: ignore[union-attr]
+    for name in environ.keys() - (indicators - {"BITBUCKET_BUILD_NUMBER", "BUILD_NUMBER"}):
+        assert identify_run({**environ, name: "another"}) != run, name
 
 
 # -- Client.from_settings() ---------------------------------------------------------------------

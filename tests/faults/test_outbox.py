@@ -286,7 +286,7 @@ GITLAB = {"GITLAB_CI": "true", "CI_PROJECT_PATH": "acme/app", "CI_JOB_ID": "7"}
         (GITHUB, {"GITHUB_REPOSITORY": "acme/other"}),
         (GITHUB, dict.fromkeys(GITHUB)),
         ({}, GITHUB),
-        (GITHUB, {**dict.fromkeys(GITHUB), "CI_JOB_ID": "1", "CI_PROJECT_PATH": "acme/app"}),
+        (GITHUB, {**dict.fromkeys(GITHUB), **GITLAB}),
     ],
     ids=["run", "job", "repository", "outside CI", "made outside CI", "another CI"],
 )

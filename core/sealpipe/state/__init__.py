@@ -14,13 +14,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from sealpipe import permissions
+from sealpipe.ci_systems import detect_ci_system
 from sealpipe.errors import StateError
-
-_RUN_VARIABLES = (
-    ("GITHUB_RUN_ID", ("GITHUB_REPOSITORY", "GITHUB_RUN_ID", "GITHUB_RUN_ATTEMPT", "GITHUB_JOB")),
-    ("CI_JOB_ID", ("CI_PROJECT_PATH", "CI_JOB_ID")),
-)
-"""What identifies a CI run: the variable that must be set, and those that make up the name."""
 
 
 def find_state_directory(environ: Mapping[str, str], setting: str | None) -> Path:
@@ -40,11 +35,11 @@ def find_state_directory(environ: Mapping[str, str], setting: str | None) -> Pat
 
 
 def identify_run(environ: Mapping[str, str]) -> str:
-    """Return the CI run that this process belongs to, as one line; empty outside CI."""
-    for indicator, names in _RUN_VARIABLES:
-        if environ.get(indicator):
-            return "/".join(environ.get(name, "") for name in names)
-    return ""
+    """Return the CI run that this process belongs to, as one line; empty outside CI and where it has no known id."""
+    system = detect_ci_system(environ)
+    if system is None or not environ.get(system.run_id):
+        return ""
+    return "/".join(environ.get(name, "") for name in system.run)
 
 
 def make_private_directory(path: Path) -> Path:
