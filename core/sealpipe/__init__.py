@@ -1,6 +1,6 @@
 """sealpipe: hand secrets from pipelines to people, and back, end-to-end encrypted.
 
-Everything below is imported when it is first used: `import sealpipe` loads no network code.
+The public names are imported on first use: `import sealpipe` loads no network code.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The way in: `sealpipe` and `python -m sealpipe`.
+"""The entry point: `sealpipe` and `python -m sealpipe`.
 
-Before anything else is imported, this process is hardened: no core file, no access to its memory, no credential in its
-visible environment. For the command line only: a program that uses the library decides for itself.
+Hardens the process before anything else is imported: no core file, no access to its memory, no credential in its
+visible environment. Only for the command line: programs that use the library decide for themselves.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import os
 import sys
 
 _GC_THRESHOLD = 100_000
-"""New objects until garbage is collected: imports make many, and none of it is garbage (700 would be Python's own)."""
+"""New objects before a garbage collection. Imports make many objects and no garbage (Python's default is 700)."""
 
 
 def main() -> None:
-    """Run the command line. The version is told without loading it: scripts ask for it first of all."""
+    """Run the command line. `--version` does not load it, because scripts often ask for the version first."""
     if sys.argv[1:] == ["--version"]:
         from sealpipe import __version__
 
@@ -32,7 +32,7 @@ def main() -> None:
     code = run(sys.argv[1:])
     if signals.was_interrupted():
         signals.exit_without_threads(code)
-    gc.freeze()  # the interpreter's last collection has nothing to look through
+    gc.freeze()  # leaves nothing to the interpreter's last collection
     sys.exit(code)
 
 
@@ -43,30 +43,32 @@ _ENV_START, _ENV_END = 47, 48
 
 
 def harden() -> None:
-    """Erase the credential from the visible environment, then bar other processes of the same user.
+    """Erase the credential from the visible environment, then deny access to other processes of the same user.
 
-    What a system does not support is skipped: nothing depends on it. `os.environ` keeps its own copy.
+    Skips what the system does not support. `os.environ` keeps its own copy.
     """
-    from contextlib import suppress  # here and below: `--version` needs none of it
+    from contextlib import suppress  # imported here and below: `--version` does not need it
 
     for name in [name for name in os.environ if name.startswith("SEALPIPE_")]:
         with suppress(OSError):
-            os.unsetenv(name)  # for whatever starts a program without saying with which variables, as SDKs do
-    _erase([name for name in CREDENTIALS if name in os.environ])  # first: afterwards only root may write there
+            os.unsetenv(name)  # for code that starts programs without an explicit environment, as SDKs do
+    _erase(
+        [name for name in CREDENTIALS if name in os.environ]
+    )  # before _forbid_dumps: after it, only root can write there
     if not _forbid_dumps():
         _forbid_core_files()
 
 
 def _erase(names: list[str]) -> None:
-    """Overwrite the values in the memory that /proc/PID/environ shows: unsetenv leaves them there."""
+    """Overwrite the values in the memory that /proc/PID/environ shows; unsetenv does not."""
     if not names or sys.platform != "linux":
         return
     from contextlib import suppress
     from pathlib import Path
 
     with suppress(OSError, ValueError, IndexError):
-        told = Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()
-        start, end = int(told[_ENV_START]), int(told[_ENV_END])
+        status = Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()
+        start, end = int(status[_ENV_START]), int(status[_ENV_END])
         memory = os.open("/proc/self/mem", os.O_RDWR | os.O_CLOEXEC)
         try:
             _overwrite(memory, start, os.pread(memory, end - start, start), names)
@@ -84,11 +86,11 @@ def _overwrite(memory: int, start: int, block: bytes, names: list[str]) -> None:
 
 
 def _forbid_dumps() -> bool:
-    """Forbid core files, and give /proc/PID to root: no other process of this user reads it. Linux only."""
+    """Forbid core files, and make root the owner of /proc/PID, so that this user cannot read it. Linux only."""
     if sys.platform != "linux":
         return False
     try:
-        # What ctypes stands on, a tenth of its cost: it is paid by every command.
+        # The module behind ctypes, for a tenth of its import time, which every command would pay.
         from _ctypes import call_function, dlopen, dlsym
 
         prctl = dlsym(dlopen(None, 0), "prctl")  # type: ignore[arg-type]  # None is this process itself
@@ -107,12 +109,12 @@ def _forbid_core_files() -> None:
 
 
 _BLOCKED_MODULES = ("trio", "httpx._main")
-"""What httpcore and httpx import wherever it is installed, and no command needs: an event loop (0.1 s, and a run of
-ldconfig with our environment), and httpx's own command line with rich and pygments (0.07 s). Neither has a switch."""
+"""Modules that httpcore and httpx import if they are installed, and no command needs: trio (0.1 s, and a run of
+ldconfig with our environment), and httpx's command line with rich and pygments (0.07 s). Neither can be disabled."""
 
 
 def block_modules() -> None:
-    """Have httpx and httpcore imported without those."""
+    """Make imports of these modules fail, which httpcore and httpx handle."""
     for name in _BLOCKED_MODULES:
         sys.modules.setdefault(name, None)  # type: ignore[arg-type]
 

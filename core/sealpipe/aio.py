@@ -1,4 +1,4 @@
-"""The driver for asyncio, and `AsyncClient`."""
+"""`AsyncClient`, and the driver that runs flows with asyncio."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 GRACE = 5.0
-"""Seconds that a cancelled call still has, so that an attempt under way learns its answer."""
+"""Seconds that a cancelled call may still wait for the response to its current attempt."""
 
 
 class _CancelledError(Exception):
-    """The caller went away: an attempt under way may end, nothing new begins."""
+    """The caller cancelled: the current attempt may end, and nothing new begins."""
 
 
 async def run(
@@ -38,7 +38,7 @@ async def run(
     send: Callable[[Operation[Any], float], Awaitable[Response | Failure]],
     state: RunState,
 ) -> T:
-    """Drive a flow to its result."""
+    """Run a flow, and return its result."""
     result: Any = None
     error: BaseException | None = None
     while True:
@@ -64,12 +64,12 @@ async def run(
                     outcome = callback()
                     if isinstance(outcome, Awaitable):
                         await outcome
-        except BaseException as raised:  # noqa: BLE001 - the flow decides what it means; a cancellation lets go of locks
+        except BaseException as raised:  # noqa: BLE001 - the flow handles it; a cancellation releases its locks
             error = raised
 
 
 class RunState:
-    """Whether the caller went away, and whether something is under way that it should not have to guess about."""
+    """Whether the caller cancelled, and whether a change is in progress whose outcome the caller needs."""
 
     def __init__(self) -> None:
         self.is_cancelled = False
@@ -86,7 +86,7 @@ class RunState:
 
     def finish_attempt(self) -> None:
         self.check()
-        self.is_changing = False  # the attempt has its answer; the next has not begun
+        self.is_changing = False  # the attempt has its response; the next has not begun
 
     def check(self) -> None:
         if self.is_cancelled:
@@ -94,7 +94,7 @@ class RunState:
 
 
 async def _shield(work: Coroutine[Any, Any, T], state: RunState) -> T:
-    """Run to the end; where cancelled after something may have been changed, let the attempt end first."""
+    """Run to the end. If cancelled while a change is in progress, let the attempt end first."""
     task = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(task)
@@ -105,14 +105,14 @@ async def _shield(work: Coroutine[Any, Any, T], state: RunState) -> T:
         task.cancel()
         for result in await asyncio.gather(task, return_exceptions=True):
             if isinstance(result, JournaledLink):
-                result.keep()  # nobody takes it any more: its entry is for `resume`
+                result.keep()  # the caller will not use it: keep its entry for `resume`
         raise
 
 
 def _call_hook(
     call: Callable[Concatenate[Session, P], Flow[T]],
 ) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]]:
-    """Make the method of a call that gives one result."""
+    """Make the method of a call with one result."""
 
     @wraps(call)
     async def method(self: AsyncClient, /, *args: P.args, **options: P.kwargs) -> T:
@@ -143,9 +143,9 @@ async def _fetch_page(client: AsyncClient, walk: PageIterator[T]) -> list[T]:
 
 
 class AsyncClient(Calls, ClientSetup):
-    """The service from asyncio. An async context manager; arguments as for `Client`.
+    """Client of the service for asyncio. An async context manager; arguments as for `Client`.
 
-    A task that is cancelled while a change is on its way still learns its answer, for up to 5 seconds.
+    A task that is cancelled while a change is in progress still waits for its response, for up to 5 seconds.
     """
 
     _network: AsyncServiceNetwork | None = None
@@ -164,7 +164,7 @@ class AsyncClient(Calls, ClientSetup):
         await asyncio.to_thread(self.session.close)
 
     async def run(self, flow: Flow[T]) -> T:
-        """Drive a flow of `sealpipe.flows` to its result."""
+        """Run a flow of `sealpipe.flows`, and return its result."""
         state = RunState()
         return await _shield(run(guard(self.session, flow), self._send, state), state)
 
@@ -185,7 +185,7 @@ class AsyncClient(Calls, ClientSetup):
 @strips_frames
 @checks_arguments
 async def aresolve(references: Sequence[str], *, ca_file: str | Path | None = None) -> list[Field]:
-    """Resolve references from asyncio, as `sealpipe.resolve` does: sources are read in threads."""
+    """Resolve references with asyncio, as `sealpipe.resolve` does. Reads sources in threads."""
     plugins = registry(ca_file)
     try:
         return await run(open_fields(references, plugins), _refuse_send, RunState())

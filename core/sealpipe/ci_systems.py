@@ -1,8 +1,8 @@
-"""ONE table of CI systems: how to detect each, and how it masks a value in its log.
+"""The one table of CI systems: how to detect each, and how it masks a value in its log.
 
-Code, tests and documentation read it. `actions/_run` reads it, too, by any Python from 3.9 on: it imports nothing but
-the standard library. A variable counts as set unless it is empty or says no (`FALSE_VALUES`), so `CI=false` switches
-the last row off, and never a system that names itself by a variable of its own.
+Code, tests and documentation use it. So does `actions/_run`, with any Python from 3.9 on: it imports only the standard
+library. A variable counts as set unless its value is one of `FALSE_VALUES`. So `CI=false` disables the last row, but
+not a system that has its own variable.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ _TEAMCITY_RUN: Final = ("TEAMCITY_PROJECT_NAME", "TEAMCITY_BUILDCONF_NAME", "BUI
 _WOODPECKER_RUN: Final = ("CI_REPO", "CI_PIPELINE_NUMBER", "CI_WORKFLOW_NUMBER")
 
 CI_SYSTEMS: Final = (
-    # Who starts a pipeline in GitLab names its variables, GITHUB_ACTIONS too: a mask would stand in clear in its log.
+    # In GitLab, the user who starts a pipeline can set GITHUB_ACTIONS, too: a mask would be readable in its log.
     CISystem("gitlab", "GitLab CI", ("GITLAB_CI",), None, "gitlab", ("CI_PROJECT_PATH", "CI_JOB_ID"), "CI_JOB_ID"),
-    # Those that can mask come next: a job may set a variable that is another system's sign, such as BUILD_ID.
+    # Systems with masks come next: a job may set another system's indicator, such as BUILD_ID.
     CISystem("forgejo", "Forgejo Actions", ("FORGEJO_ACTIONS",), ADD_MASK, "github", _ACTIONS_RUN, "GITHUB_RUN_ID"),
     CISystem("gitea", "Gitea Actions", ("GITEA_ACTIONS",), ADD_MASK, "github", _ACTIONS_RUN, "GITHUB_RUN_ID"),
     CISystem("github", "GitHub Actions", ("GITHUB_ACTIONS",), ADD_MASK, "github", _ACTIONS_RUN, "GITHUB_RUN_ID"),
@@ -121,17 +121,17 @@ CI_SYSTEMS: Final = (
         run=_JENKINS_RUN,
         run_id="BUILD_NUMBER",
     ),
-    # What many tools, and images that were made for them, set in its place.
+    # Set instead of CI by many tools and their images.
     CISystem("integrating", "a CI system (CONTINUOUS_INTEGRATION is set)", ("CONTINUOUS_INTEGRATION",)),
     CISystem("other", "a CI system (CI is set)", ("CI",)),
 )
 
 PLUGINS: Final = frozenset(row.plugin for row in CI_SYSTEMS)
-"""Our own CI plugins. No other takes the place of one."""
+"""Our own CI plugins. No other plugin replaces them."""
 
 
 def is_set(environ: Mapping[str, str], indicator: str) -> bool:
-    """Whether a sign, NAME or NAME=VALUE, is set."""
+    """Whether an indicator, NAME or NAME=VALUE, is set."""
     name, _, expected = indicator.partition("=")
     value = environ.get(name, "")
     return value.lower() == expected if expected else value.strip().lower() not in FALSE_VALUES
@@ -143,16 +143,16 @@ def detect_ci_system(environ: Mapping[str, str]) -> CISystem | None:
 
 
 def list_variables() -> Iterator[str]:
-    """Yield every variable that is a sign."""
+    """Yield the variables of all indicators."""
     yield from dict.fromkeys(indicator.partition("=")[0] for row in CI_SYSTEMS for indicator in row.indicators)
 
 
 MIN_MASK_LENGTH: Final = 4
-"""Characters of a line that is masked: a shorter one would mask that letter in the whole log."""
+"""Minimum length of a masked line: shorter masks would hide common text in the whole log."""
 
 
 def select_maskable_lines(values: Iterable[str]) -> tuple[list[str], int]:
-    """Return values and each of their lines, at every kind of break; and how many are too short to be masked."""
+    """Return the values and each of their lines, at every kind of line break; and how many are too short to mask."""
     parts = [part for value in values for part in (value, *re.split(r"\r\n|[\r\n]", value), *value.splitlines())]
     lines = [part for part in dict.fromkeys(parts) if part.strip()]
     maskable = [line for line in lines if len(line.strip()) >= MIN_MASK_LENGTH]
@@ -160,7 +160,7 @@ def select_maskable_lines(values: Iterable[str]) -> tuple[list[str], int]:
 
 
 def write_stderr(data: bytes) -> None:
-    """Write to stderr, whole, past any buffer."""
+    """Write all of it to stderr, without a buffer."""
     view = memoryview(data)
     while view:
         view = view[os.write(2, view) :]
@@ -187,10 +187,10 @@ def _is_broken(descriptor: int) -> bool:
 
 
 class Mark(NamedTuple):
-    """How a command begins: `text`, and `following` it what this pattern matches.
+    """The beginning of a CI command: `text`, then a match of the pattern `following`.
 
-    `escape_index` is the index of the character that is escaped. Unless `is_inline`, a line has to begin with the mark,
-    blanks aside.
+    `escape_index` is the index of the character to escape. Unless `is_inline`, the mark counts only at the beginning of
+    a line, after optional white space.
     """
 
     text: str
@@ -202,7 +202,7 @@ class Mark(NamedTuple):
 
 _NAMED_COMMAND: Final = r"[A-Za-z0-9_.-]*[\[:]"
 _BARE_MARK: Final = r"(?:[\s\"\\]|$)"
-"""A blank or the end, of a JSON string too."""
+"""White space or the end, also of a JSON string."""
 
 LINE_START_MARKS: Final = False
 INLINE_MARKS: Final = True
@@ -227,7 +227,7 @@ MARKS: Final = (
 )
 
 TEXT, JSON = "\\x{:02x}", "\\u{:04x}"
-"""How a sign is escaped."""
+"""How a character is escaped."""
 
 
 def escape_line(line: str) -> str:
@@ -236,12 +236,12 @@ def escape_line(line: str) -> str:
 
 
 def escape_inline(text: str) -> str:
-    """Escape text that stands inside a line, not at its beginning."""
+    """Escape text inside a line, not at its beginning."""
     return _break_marks(text, [mark for mark in MARKS if mark.is_inline], TEXT)
 
 
 def escape_json(text: str) -> str:
-    """Escape JSON without changing its meaning: no mark is left, wherever a program might break its lines."""
+    """Escape JSON without changing its meaning. No mark is left, even if a program breaks the line."""
     return _break_marks(text, [mark._replace(is_inline=True) for mark in MARKS], JSON)
 
 
@@ -255,6 +255,6 @@ def _break_marks(text: str, marks: Iterable[Mark], form: str) -> str:
             )
             start = "" if mark.is_inline else r"\A\s*"
             pattern = f"({start}{re.escape(before)}){re.escape(sign)}(?={re.escape(rest)}{mark.following})"
-            # In a replacement a backslash is written twice.
+            # A replacement needs a double backslash.
             text = re.sub(pattern, rf"\g<1>\{form.format(ord(sign))}", text)
     return text

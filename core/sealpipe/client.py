@@ -1,4 +1,4 @@
-"""`Client`, on the driver that blocks."""
+"""`Client`, and `resolve`, which needs no client."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def _iterate_rows(client: Client, walk: PageIterator[T]) -> Iterator[T]:
 
 
 class Client(Calls, ClientSetup, Driver):
-    """The service from code that blocks. A context manager; one client may serve several threads.
+    """Client of the service for blocking code. A context manager; several threads may use one client.
 
-    `api_key` (all three parts, or two), `base_url` (ends in /v1), `link_base_url`; `deadline` in seconds for
-    all tries of one call; `ca_file` is trusted beside the system's certificates. `api_key_previous`, while keys are
-    rotated, opens what was sealed to it and is never sent. Raises SettingError.
+    `api_key` has three parts, or two; `base_url` ends in /v1. `deadline` (seconds) is for one call, retries included.
+    `ca_file` is trusted in addition to the system's certificates. `api_key_previous` (during a rotation) opens what was
+    sealed to it, and is never sent. Raises SettingError.
     """
 
     @staticmethod
@@ -50,10 +50,10 @@ class Client(Calls, ClientSetup, Driver):
 @strips_frames
 @checks_arguments
 def resolve(references: Sequence[str], *, ca_file: str | Path | None = None) -> list[Field]:
-    """Resolve references to fields in their order, such as `["vault:secret/app/db#user,password"]`.
+    """Resolve references, such as `["vault:secret/app/db#user,password"]`, to fields in the same order.
 
-    Needs no client. Every document is read once, stores at the same time. Raises ReferenceSyntaxError, SettingError,
-    PluginError.
+    Needs no client. Reads every document once, and several stores at the same time. Raises ReferenceSyntaxError,
+    SettingError, PluginError.
     """
     with closing(registry(ca_file)) as plugins:
         return run(open_fields(references, plugins), _refuse_send)

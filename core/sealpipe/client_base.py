@@ -1,6 +1,6 @@
-"""What both clients are made of: arguments that are checked, plugins, a session, and the driver that blocks.
+"""Base of both clients: checked arguments, the registry of plugins, the session, and the blocking driver.
 
-The command line takes the driver alone, without the table of calls.
+`share` uses the driver alone, without the table of calls.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 def checks_arguments(function: Callable[P, T]) -> Callable[P, T]:
-    """A function that is called with arguments that it takes, or UsageError names what is wrong."""
+    """Check a function's arguments before each call. UsageError names the wrong one."""
     own = int(function.__code__.co_varnames[:1] == ("self",))
 
     @wraps(function)
@@ -57,15 +57,15 @@ def registry(
     *,
     config: Callable[[], Mapping[str, Any]] | None = None,
 ) -> Registry:
-    """A registry whose plugins trust what the client trusts, and send nothing that `gate` stops.
+    """Make a registry of plugins with the client's certificates. `gate` checks everything that plugins send.
 
-    Nothing is read or made before it is needed. `deadline` is in seconds, for each exchange of a plugin with whatever
-    it talks to. `config` stands in for the user's config file: the doctor's is as far as that can be used.
+    Reads and creates nothing before it is needed. `deadline` (seconds) is for each exchange of a plugin with its
+    backend. `config` replaces the user's config file; the doctor passes the valid part of it.
     """
 
     @cache
     def network() -> PluginNetwork:
-        from sealpipe.http.plugin_network import PluginNetwork  # most shares read from this machine alone
+        from sealpipe.http.plugin_network import PluginNetwork  # most shares only read local sources
 
         return PluginNetwork(None if ca_file is None else Path(ca_file), gate, deadline)
 
@@ -79,21 +79,21 @@ def registry(
 
 
 def create_file(path: Path, content: bytes) -> None:
-    """A new 0600 file, whole and on disk, or none. Raises OSError."""
+    """Create a 0600 file, complete and synced to disk, or none. Raises OSError."""
     from sealpipe.state import create_file
 
     create_file(path, lambda: [content])
 
 
 def replace_file(path: Path, content: bytes, was: bytes | None) -> bool:
-    """A 0600 file in the place of another that holds `was` (None: anything). Raises OSError."""
+    """Replace a file with a 0600 file; False if it does not hold `was` (None: anything). Raises OSError."""
     from sealpipe.state import replace_file
 
     return replace_file(path, content, was)
 
 
 def open_fields(references: Sequence[str], plugins: Registry) -> Flow[list[Field]]:
-    """The flow that resolves references: what `resolve` and `aresolve` drive."""
+    """Make the flow that `resolve` and `aresolve` run."""
     from sealpipe.flows.resolve import resolve
     from sealpipe.reference import parse_field
 
@@ -101,7 +101,7 @@ def open_fields(references: Sequence[str], plugins: Registry) -> Flow[list[Field
 
 
 class ClientSetup:
-    """Holds the session."""
+    """Base class of both clients: makes and holds the session."""
 
     @strips_frames
     @checks_arguments
@@ -130,7 +130,7 @@ class ClientSetup:
     @classmethod
     @strips_frames
     def from_settings(cls) -> Self:
-        """A client from SEALPIPE_* of the environment and the user's config file. Raises SettingError."""
+        """Make a client from SEALPIPE_* variables and the user's config file. Raises SettingError."""
         from sealpipe.settings_model import load_arguments
 
         config = Config(os.environ)
@@ -138,7 +138,7 @@ class ClientSetup:
 
     @classmethod
     def from_session(cls, session: Session) -> Self:
-        """A client for a session that was made elsewhere (the command line)."""
+        """Make a client for an existing session, as the command line does."""
         client = cls.__new__(cls)
         client.session = session
         return client
@@ -155,7 +155,7 @@ def _open_session(
     ca_file: str | Path | None,
     api_key_previous: str | Secret | None,
 ) -> Session:
-    """A session from a client's arguments. SettingError names the setting that is missing."""
+    """Make a session from a client's arguments. SettingError names a missing setting."""
     return open_session(
         api_key=api_key,
         base_url=base_url,
@@ -171,7 +171,7 @@ def _open_session(
 
 
 def run(flow: Flow[T], send: Callable[[Operation[Any], float], Response | Failure]) -> T:
-    """Drive a flow to its result."""
+    """Run a flow, and return its result."""
     result: Any = None
     error: BaseException | None = None
     while True:
@@ -191,7 +191,7 @@ def run(flow: Flow[T], send: Callable[[Operation[Any], float], Response | Failur
                     result = work()
                 case Notify(callback):
                     _notify(callback)
-        except BaseException as raised:  # noqa: BLE001 - the flow decides what it means; an interrupt lets go of locks
+        except BaseException as raised:  # noqa: BLE001 - the flow handles it; an interrupt releases its locks
             error = raised
 
 
@@ -204,7 +204,7 @@ def _notify(callback: Callable[[], object]) -> None:
 
 
 class Driver:
-    """Runs the flows of one session over its connections. A context manager; one may serve several threads."""
+    """Runs the flows of one session over its connections. A context manager; several threads may use one driver."""
 
     _network: ServiceNetwork | None = None
     _making: ClassVar[threading.Lock] = threading.Lock()
@@ -226,7 +226,7 @@ class Driver:
         self.session.close()
 
     def run(self, flow: Flow[T]) -> T:
-        """Drive a flow of `sealpipe.flows` to its result."""
+        """Run a flow of `sealpipe.flows`, and return its result."""
         return run(guard(self.session, flow), self._send)
 
     def _send(self, operation: Operation[Any], timeout: float) -> Response | Failure:

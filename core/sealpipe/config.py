@@ -1,7 +1,7 @@
-"""What a run is configured with: the environment, the two config files and the credential, each read once.
+"""The configuration of a run: the environment, both config files and the credential, each read once.
 
-Options come on top of it: click takes its defaults from `Config.user` (`cli`), as the pydantic-settings model
-does (`settings_model.py`).
+Options come on top: click (`cli`) and the pydantic-settings model (`settings_model.py`) both take their defaults from
+`Config.user`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sealpipe.secret import Secret
 from sealpipe.settings import COMMANDS, GLOBAL
 
 MACHINE_CONFIG = Path("/etc/sealpipe/config.toml")
-"""What the machine's administrator fixes for everybody; only its `[enforce]` is read."""
+"""Settings that the machine's administrator enforces for all users; only its `[enforce]` table is read."""
 
 TEST_VARIABLES = {
     "SEALPIPE_TESTS_STRICT",
@@ -29,31 +29,31 @@ TEST_VARIABLES = {
 """Variables of the project's own tests (docs/contributing/testing.md)."""
 
 PREFIXES = ("SEALPIPE_PLUGIN_", "SEALPIPE_STORE__")
-"""Variables of plugins and named stores, which check their own."""
+"""Prefixes of variables that plugins and named stores check themselves."""
 
 _CREDENTIAL_LIMIT: Final = 4096
 
 
 class Config:
-    """The configuration of a run, from one environment. A file is read when it is first needed, and never again."""
+    """The configuration of a run in one environment. Reads each file once, when it is first needed."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.environ = environ
 
     @cached_property
     def path(self) -> Path | None:
-        """The user's config file: SEALPIPE_CONFIG, else $XDG_CONFIG_HOME/sealpipe/config.toml; None for none."""
+        """The user's config file: SEALPIPE_CONFIG, else $XDG_CONFIG_HOME/sealpipe/config.toml; None if missing."""
         named = self.environ.get("SEALPIPE_CONFIG")
         if named:
             return Path(named)
         home = self.environ.get("XDG_CONFIG_HOME") or f"{self.environ.get('HOME', '')}/.config"
-        # A relative XDG_CONFIG_HOME would be read from the working directory: the XDG specification ignores it, too.
+        # Ignore a relative XDG_CONFIG_HOME, as the XDG specification says: nothing is read from the working directory.
         path = Path(home) / "sealpipe" / "config.toml"
         return path if path.is_absolute() and path.exists() else None
 
     @property
     def user(self) -> dict[str, Any]:
-        """The user's config file as a table; empty if there is none. SettingError says what is wrong, never a value."""
+        """The user's config file as a table; empty if there is none. SettingError never shows a value."""
         config, errors = self._user_file
         if not errors:
             return config
@@ -64,17 +64,17 @@ class Config:
 
     @property
     def usable_user(self) -> dict[str, Any]:
-        """The user's config file without what is wrong in it: for the doctor, who goes on."""
+        """The valid part of the user's config file, for the doctor."""
         return self._user_file[0]
 
     @property
     def errors(self) -> list[SettingError]:
-        """Everything that is wrong in the user's config file."""
+        """All errors in the user's config file."""
         return self._user_file[1]
 
     @cached_property
     def machine(self) -> dict[str, Any]:
-        """The machine's config file; empty if there is none. SettingError if it cannot be read: nothing goes on."""
+        """The machine's config file; empty if there is none. SettingError if it cannot be read."""
         try:
             _check(MACHINE_CONFIG, MACHINE_CONFIG.stat(), "the machine's config file", self.environ)
             from sealpipe.config_file import parse_toml  # most machines have none
@@ -91,7 +91,7 @@ class Config:
         return config
 
     def read_api_key(self, file: str | None) -> Secret | None:
-        """Return the credential, from SEALPIPE_API_KEY or a file (without one final newline); None for neither.
+        """Return the credential from SEALPIPE_API_KEY or a file, without one final newline; None if neither is set.
 
         Raises SettingError if both are set, CredentialError if the file cannot be used.
         """
@@ -104,7 +104,7 @@ class Config:
 
     @property
     def previous_api_key(self) -> Secret | None:
-        """The credential before this one: it opens what was sealed to it, and is never sent. None if there is none."""
+        """The previous credential: opens what was sealed to it, and is never sent. None if not set."""
         value = self.environ.get("SEALPIPE_API_KEY_PREVIOUS")
         return Secret(value) if value else None
 

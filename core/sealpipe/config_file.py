@@ -1,4 +1,4 @@
-"""Read a config file, and find everything that is wrong in it: by name and place, never by value."""
+"""Read config files, and report every error in them by name and place, never by value."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _SCALARS = (str, int, float, date, time)  # bool is an int, datetime a date
 
 
 def parse_toml(path: Path, what: str) -> dict[str, Any]:
-    """Parse the file. SettingError says where it is not TOML, without quoting it; OSError if it cannot be read."""
+    """Parse a TOML file. SettingError gives the place of a syntax error, without its text. Raises OSError."""
     content = path.read_bytes()
     try:
         return tomllib.loads(content.decode("utf-8"))
     except tomllib.TOMLDecodeError as error:
-        # Only the place: what else the message has can quote the line, and the line can hold a secret.
+        # Only the place: the rest of the message can quote the line, which can hold a secret.
         position = _POSITION.search(str(error))
         location = (
             f"line {position[1]}, column {position[2]}" if position else "the end of the file: something is not closed"
@@ -52,7 +52,7 @@ def find_flaws(path: Path, config: Mapping[str, Any]) -> Iterator[Flaw]:
     """Find every unknown setting, and every value of a wrong type."""
     known = {setting.name: setting for setting in GLOBAL if not setting.secret}
     for name, value in config.items():
-        if name in OWN_TABLES:  # `plugins` is a table of its own, not the settings of the command of that name
+        if name in OWN_TABLES:  # `plugins` has the settings of plugins, not those of the command
             continue
         if name in ("api_key", "api_key_previous"):
             yield Flaw((name,), _make_credential_error(path))
@@ -67,7 +67,7 @@ def find_flaws(path: Path, config: Mapping[str, Any]) -> Iterator[Flaw]:
 
 
 def remove_flaws(config: Mapping[str, Any], flaws: list[Flaw]) -> dict[str, Any]:
-    """Return the table without what is wrong in it."""
+    """Return the table without its flaws."""
     flawed = {each.names for each in flaws}
     return {
         name: {key: item for key, item in value.items() if (name, key) not in flawed}
@@ -109,13 +109,13 @@ def _make_kind_error(path: Path, name: str, expected: str, remedy: str) -> Setti
 
 
 def _make_unknown_error(path: Path, name: str, remedy: str) -> SettingError:
-    # A longer name is none of a setting, and may be a secret that got into the wrong place.
+    # No setting has a longer name; it may be a misplaced secret.
     shown = repr(name) if len(name) <= _MAX_SHOWN else f"a name of {len(name)} characters"
     return SettingError(f"the config file {path} sets {shown}, which is not a setting", remedy=remedy)
 
 
 def _suggest_top_level(name: str, known: Mapping[str, Setting]) -> str:
-    """What was meant: something of the same level, else a command's setting that stands outside its table."""
+    """Suggest a name of the same level, else a command's setting that is outside its table."""
     from difflib import get_close_matches  # for an error only
 
     if matches := get_close_matches(name, [*known, *COMMANDS, *OWN_TABLES], 1):
@@ -139,11 +139,10 @@ def _suggest_in_table(name: str, settings: Mapping[str, Setting]) -> str:
 
 
 _TRUST: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")
-"""Variables that name certificates to trust in place of the system's."""
-
+"""Variables that name certificates to trust instead of the system's."""
 
 SYSTEM_TRUST: Final = "system"
-"""In place of a CA file: only the system's certificates."""
+"""Value of ca_file that means: only the system's certificates."""
 
 
 def _path(text: str) -> str:
@@ -164,9 +163,9 @@ _FIXED: Final[Mapping[str, Callable[[str], str]]] = {
 def enforce_service(
     machine: Mapping[str, Any], requested: Mapping[str, str | None], environ: Mapping[str, str]
 ) -> dict[str, str | None]:
-    """Return base URL, link base URL and CA file: as `requested`, completed with what the machine fixes.
+    """Return base URL, link base URL and CA file: those `requested`, overridden by those that the machine enforces.
 
-    Raises PolicyError where something else is given, SettingError where the table is wrong.
+    Raises PolicyError if a requested value differs from an enforced one, SettingError if the table is invalid.
     """
     enforced = {**requested}
     for name, fixed in _read_table(machine).items():
@@ -188,7 +187,7 @@ def enforce_service(
 
 
 def _normalize(name: str, value: str) -> str:
-    """As the machine's own is spelled; what is none of its kind is told later, by who reads it."""
+    """Normalize a value for the comparison. An invalid one stays as it is: its reader reports it later."""
     try:
         return os.path.abspath(value) if name == "ca_file" else _FIXED[name](value)  # noqa: PTH100 - links stay
     except UsageError:
@@ -238,7 +237,7 @@ def check_value(setting: Setting, value: object, where: str) -> None:
 
 
 def _strip_quotes(text: str, message: str) -> str:
-    """A message without what it quotes of the value: a report is shown to others, and a value may be misplaced."""
+    """Remove the value from a message: others read reports, and the value may be a misplaced secret."""
     quoted = text[:20]
     for form in (repr(quoted), quoted):
         if message.startswith(form):
@@ -247,7 +246,7 @@ def _strip_quotes(text: str, message: str) -> str:
 
 
 def _split_texts(setting: Setting, value: object) -> list[str]:
-    """One text, or for a setting that may be repeated one a line, or each of a list."""
+    """Return the value's texts: one, or for a repeatable setting one for each line or list element."""
     values = value if isinstance(value, list) else [value]
     texts = [each.isoformat() if isinstance(each, date | time) else str(each) for each in values]
     if setting.multiple and not isinstance(value, list):
@@ -256,7 +255,7 @@ def _split_texts(setting: Setting, value: object) -> list[str]:
 
 
 def _check_one(setting: Setting, text: str) -> None:
-    # What is wrong is not repeated: where one of a few words belongs, a secret may stand.
+    # Do not quote the value: it may be a misplaced secret.
     if setting.flag and text.strip().lower() not in FLAG_VALUES:
         raise UsageError("the value is not a boolean", remedy="write true or false")
     if setting.choices and text not in setting.choices:

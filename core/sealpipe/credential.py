@@ -1,7 +1,7 @@
 """The API credential in its three parts (specification: Authentication, Credential).
 
 `<tag>_sk_live_<keyId>.<authSecret>[.<custodySecret>]`: the first two parts are sent, the third never is.
-The network gets `header()` as a Secret and nothing else, so the custody part has no way to a socket.
+The network gets only `header()`, as a Secret, so the custody secret cannot reach a socket.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _COPY_REMEDY = "copy the whole credential again from where it was shown, or crea
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """A parsed credential. `tag` is the service's short tag, `key_id` the part that is no secret."""
+    """A parsed credential. `tag` is the service's short tag; `key_id` is the part that is not secret."""
 
     tag: str
     key_id: str
@@ -30,7 +30,7 @@ class Credential:
     @classmethod
     @strips_frames
     def parse(cls, text: str | Secret) -> Credential:
-        """The three parts of the text; CredentialError says what is wrong and never shows any of it."""
+        """Parse a credential. CredentialError says what is wrong without showing any of it."""
         raw = as_secret(text).reveal()
         prefix = _PREFIX.match(raw)
         if prefix is None or raw != raw.strip():
@@ -46,7 +46,7 @@ class Credential:
         return cls(prefix[1], parts[0], Secret(parts[1]), Secret(parts[2]) if len(parts) == 3 else None)
 
     def header(self) -> Secret:
-        """The value of the Authorization header: the first two parts, and no way to the third."""
+        """Return the value of the Authorization header: the first two parts only."""
         return Secret(f"Bearer {self.tag}_sk_live_{self.key_id}.{self.auth_secret.reveal()}")
 
 

@@ -4,7 +4,7 @@
     ├── UsageError                             2   an option, a value or a call is wrong: nothing was sent
     │   ├── ReferenceSyntaxError               2   a reference does not follow the grammar, or names nothing
     │   ├── SettingError                       2   a setting is missing, wrong or contradicts another
-    │   │   └── CredentialError                2   the API credential has not the form of one
+    │   │   └── CredentialError                2   the API credential is malformed
     │   ├── PolicyError                        2   a policy does not allow it
     │   ├── StateError                         2   the state folder cannot be read or written
     │   └── PayloadTooLargeError               2   more than 16 MiB to seal
@@ -15,29 +15,29 @@
     ├── PluginError                            14  a source, sink or channel failed (carries the locator, never data)
     │   ├── SecretNotFoundError, AccessDeniedError, NotConfiguredError, BackendAuthError, UnavailableError
     │   └── ReferenceValueError, UnsupportedError, WriteConflictError, UnknownOutcomeError
-    ├── ServiceError                           -   the service answered, or should have
+    ├── ServiceError                           -   an error response of the service, or no response
     │   ├── AuthenticationError                3   401, or 403 without error_code
     │   ├── PermissionDeniedError              4   MissingScopeError 78, ViewProtectionError 53, QuotaExceededError 61,
     │   │                                           ApiAccessError 98, KeyAllowanceError 100, CustodyError
     │   ├── InvalidRequestError                5   19 44 104: refused as invalid
-    │   ├── ToolError                          5   a tool, or the tool endpoint, answered with an error
+    │   ├── ToolError                          5   an error response of a tool, or of the tool endpoint
     │   ├── NotFoundError                      6   1, 70: not on this account, or ended
-    │   ├── RateLimitError                     7   429 to the end; nothing changed (`.retry_after` seconds)
-    │   ├── RetriesExhaustedError              7   a read that never got an answer to use; nothing changed
+    │   ├── RateLimitError                     7   every response was 429; nothing changed (`.retry_after`)
+    │   ├── RetriesExhaustedError              7   a read without a usable response; nothing changed
     │   ├── IdempotencyConflictError           8   105: the key stands for another body
     │   ├── OutcomeUnknownError                9   may have happened; kept in the outbox (`.outbox_id`)
     │   ├── ConnectError                       10  provably nothing sent
-    │   └── ProtocolError                      12  the answer breaks the protocol
+    │   └── ProtocolError                      12  the response breaks the protocol
     │       └── PublicKeyMismatchError         12  a request is under another public key than the one sent
-    ├── CollectError                           -   what a request has, or has not, to give (`.short_code`)
-    │   ├── UnreadableSubmissionError          13  what was submitted cannot be opened, or does not fit the prompts
-    │   ├── PendingError                       15  nothing there yet
+    ├── CollectError                           -   a request has no usable result (`.short_code`)
+    │   ├── UnreadableSubmissionError          13  a submission cannot be opened, or does not fit the prompts
+    │   ├── PendingError                       15  no submission yet
     │   ├── NoSubmissionError                  16  expired without a submission
     │   ├── TooManySubmissionsError            17  more submissions than `pick` allows: nothing was stored
-    │   └── SubmissionNotFoundError            17  over, and no submission is the one that `pick` names
-    └── DeliveryError                          11  done at the service, the result could not be put where it belongs
+    │   └── SubmissionNotFoundError            17  expired, without the submission that `pick` names
+    └── DeliveryError                          11  done at the service, but the result was not delivered
 
-No message, attribute or cause of these ever holds a secret. Exit codes are DESIGN's contract (section 3).
+No message, attribute or cause of these ever holds a secret. Exit codes are part of the command line's contract.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class SealpipeError(Exception):
     exit_code: ClassVar[int] = 1
     default_remedy: ClassVar[str] = ""
     collected: Any = None
-    """What `collect` has got all the same, where it ends with this error."""
+    """What `collect` collected before it raised this error."""
 
     def __init__(self, message: str, *, remedy: str | None = None) -> None:
         super().__init__(message)
@@ -64,13 +64,13 @@ class SealpipeError(Exception):
 
 
 class Note(str):
-    """A line of ours on an exception (`add_note`). Anybody else's may hold a secret, and is not shown."""
+    """A note of sealpipe on an exception (`add_note`). Other notes may hold a secret, and are not shown."""
 
     __slots__ = ()
 
     @staticmethod
     def on(error: BaseException) -> list[str]:
-        """The lines of ours on an exception."""
+        """Return the notes of sealpipe on an exception."""
         return [line for line in getattr(error, "__notes__", ()) if isinstance(line, Note)]
 
 
@@ -84,7 +84,7 @@ class UsageError(SealpipeError):
 
 
 class ReferenceSyntaxError(UsageError):
-    """A reference does not follow the grammar (DESIGN section 4), or names a source that is not there."""
+    """A reference does not follow the grammar (`sealpipe.reference`), or names an unknown source."""
 
 
 class SettingError(UsageError):
@@ -92,7 +92,7 @@ class SettingError(UsageError):
 
 
 class CredentialError(SettingError):
-    """The API credential has not the form of one (specification: Authentication)."""
+    """The API credential is malformed (specification: Authentication)."""
 
     default_remedy = "set SEALPIPE_API_KEY or SEALPIPE_API_KEY_FILE to the credential as it was shown once"
 
@@ -119,9 +119,9 @@ class PayloadTooLargeError(UsageError):
 
 
 class WireError(SealpipeError):
-    """Bytes that do not follow the wire format, or that the key in hand does not open.
+    """Bytes do not follow the wire format, or the available key does not open them.
 
-    `reason` is one short stable word for programs: `missing-key`, `malformed-key`, `too-short`, ...
+    `reason` is a short, stable word for programs: `missing-key`, `malformed-key`, `too-short`, ...
     """
 
     exit_code = 13
@@ -132,7 +132,7 @@ class WireError(SealpipeError):
 
 
 class EncodingError(WireError):
-    """Not base64 or base64url as the wire format wants it (RFC 4648, canonical, no junk)."""
+    """Not canonical base64 or base64url (RFC 4648), as the wire format requires."""
 
 
 class FieldError(WireError):
@@ -148,11 +148,11 @@ class FragmentError(WireError):
 
 
 class PasscodeError(WireError):
-    """A passcode that cannot be one: empty, or not encodable as UTF-8."""
+    """An invalid passcode: empty, or not encodable as UTF-8."""
 
 
 class WebhookError(WireError):
-    """A webhook that is not to be trusted: `missing-header`, `malformed-header`, `no-match` or `stale`."""
+    """A webhook is not authentic: `missing-header`, `malformed-header`, `no-match` or `stale`."""
 
 
 class WrongKeyError(WireError):
@@ -175,7 +175,7 @@ class BoxError(WireError):
 
 
 class PluginError(SealpipeError):
-    """A source, sink or channel failed. `locator` is the reference it was about; never its data."""
+    """A source, sink or channel failed. `locator` is the reference; the error never holds its data."""
 
     exit_code = 14
 
@@ -185,25 +185,25 @@ class PluginError(SealpipeError):
 
 
 class SecretNotFoundError(PluginError):
-    """Nothing is there under that locator."""
+    """The backend has nothing at this locator."""
 
 
 class AccessDeniedError(PluginError):
-    """It is there, or may be, and we may not have it."""
+    """The backend denies access."""
 
 
 class NotConfiguredError(PluginError):
-    """The plugin has not what it needs: a setting, a package, a program."""
+    """The plugin needs a setting, a package or a program that is missing."""
 
 
 class BackendAuthError(PluginError):
-    """The backend refused our login."""
+    """The backend does not accept the credentials."""
 
 
 class UnavailableError(PluginError):
-    """The backend did not answer, or asked to come back later. The only kind that is tried again.
+    """The backend did not respond, or is overloaded. The only plugin error that is retried.
 
-    `retry_after` is in seconds, None where it did not say.
+    `retry_after` is in seconds, None if the backend did not say.
     """
 
     def __init__(
@@ -214,21 +214,21 @@ class UnavailableError(PluginError):
 
 
 class ReferenceValueError(PluginError):
-    """The plugin cannot make sense of the locator's body or parameters."""
+    """The locator's body or parameters are invalid for the plugin."""
 
     exit_code = 2
 
 
 class UnsupportedError(PluginError):
-    """The backend cannot do what is asked."""
+    """The backend does not support the operation."""
 
 
 class WriteConflictError(PluginError):
-    """Something else is already stored there."""
+    """The target already holds something else."""
 
 
 class UnknownOutcomeError(PluginError):
-    """It may have been taken (a message, a write) and may not: repeating it is somebody's decision."""
+    """A message or a write may have succeeded or not. It is repeated only if the user says so."""
 
 
 NOT_TAKEN = (
@@ -242,18 +242,18 @@ NOT_TAKEN = (
     UnsupportedError,
     UsageError,
 )
-"""Errors of a channel or a sink that say that nothing was taken. Any other leaves that open."""
+"""Errors of a channel or sink that mean that nothing was sent or written. With any other, it may have been."""
 
 
 # -- the service ------------------------------------------------------------------------------
 
 
 class ServiceError(SealpipeError):
-    """The service refused, or what came back cannot be used.
+    """The service refused a call, or its response cannot be used.
 
-    `status` and `error_code` as answered (None where there was none), `additional_data` in full:
-    a mapping from the rejected JSON member to the reason the service gave. `unclear` is True where this sending
-    or an earlier one may have been carried out all the same; `outbox_id` names the entry that was kept.
+    `status` and `error_code` are those of the response (None without one). `additional_data` maps each rejected JSON
+    member to the service's reason. `unclear` is True if this try or an earlier one may have succeeded all the same;
+    `outbox_id` names the stored outbox entry.
     """
 
     def __init__(
@@ -276,7 +276,7 @@ class ServiceError(SealpipeError):
 
 
 class AuthenticationError(ServiceError):
-    """The gateway does not accept the credential: the cause is never told (specification: Authentication)."""
+    """The gateway does not accept the credential; it gives no cause (specification: Authentication)."""
 
     exit_code = 3
     default_remedy = (
@@ -293,7 +293,7 @@ class PermissionDeniedError(ServiceError):
 
 
 class MissingScopeError(PermissionDeniedError):
-    """78: the key lacks the scope of this call. Scopes are fixed for a key's life."""
+    """78: the key does not have the scope of this call. A key's scopes never change."""
 
     default_remedy = "create an API key with this scope, and revoke this one"
 
@@ -336,64 +336,64 @@ class InvalidRequestError(ServiceError):
 
 
 class ToolError(ServiceError):
-    """A tool answered with an error, or the tool endpoint with one of JSON-RPC (`error_code` is its code, then)."""
+    """A tool, or the tool endpoint, returned an error. `error_code` is the code of a JSON-RPC error."""
 
     exit_code = 5
     default_remedy = "see `sealpipe tools list --output json` for the tools and the arguments that they take"
 
 
 class NotFoundError(ServiceError):
-    """1, 70: not on this account, never there, or already ended; the service does not say which."""
+    """1, 70: not on this account, never existed, or already expired; the service does not say which."""
 
     exit_code = 6
     default_remedy = "check the short code, and that the credential belongs to the account that created it"
 
 
 class RateLimitError(ServiceError):
-    """429 to the end. Nothing changed. `retry_after` is in seconds, None where the service gave none."""
+    """Every response was 429. Nothing changed. `retry_after` is in seconds, None if the service did not say."""
 
     exit_code = 7
     default_remedy = "run it again later, or give it a longer --deadline"
 
 
 class RetriesExhaustedError(ServiceError):
-    """A read, or a call that may be repeated, never got a usable answer. Nothing changed."""
+    """A read, or another call that may be retried, never got a usable response. Nothing changed."""
 
     exit_code = 7
     default_remedy = "run it again later"
 
 
 class IdempotencyConflictError(ServiceError):
-    """105: the idempotency key stands for another body. Final: it is never sent under a new key."""
+    """105: the idempotency key belongs to another body. Final: the body is never sent under a new key."""
 
     exit_code = 8
     default_remedy = "check `sealpipe shares list` for a share created with this key, then share again"
 
 
 class OutcomeUnknownError(ServiceError):
-    """It may have happened and may not have. `outbox_id` names the entry that `resume` finishes."""
+    """The call may have succeeded or not. `outbox_id` names the entry that `resume` finishes."""
 
     exit_code = 9
 
 
 class ConnectError(ServiceError):
-    """No connection came about: provably nothing was sent."""
+    """The connection failed: provably nothing was sent."""
 
     exit_code = 10
     default_remedy = "check the base URL, the network and the proxy settings"
 
 
 class ProtocolError(ServiceError):
-    """The answer breaks the protocol: not JSON, wrong types, a redirect, another encoding, too long."""
+    """The response breaks the protocol: not JSON, wrong types, a redirect, another encoding, too long."""
 
     exit_code = 12
     default_remedy = "check that the base URL is the service's API and that no proxy responds instead"
 
 
 class PublicKeyMismatchError(ProtocolError):
-    """A request is at the service under another public key than ours: what is submitted could not be opened.
+    """The service stored another public key for a request: its submissions could not be opened.
 
-    `short_code` is that request's.
+    `short_code` is the code of that request.
     """
 
     default_remedy = "do not send its link; find out who can respond in the service's name, and create a new request"
@@ -401,7 +401,7 @@ class PublicKeyMismatchError(ProtocolError):
 
 
 class CollectError(SealpipeError):
-    """What a request has to give is not as it was asked for. Nothing is lost. `short_code` is the request's."""
+    """A request does not have the expected submissions. Nothing is lost. `short_code` is that of the request."""
 
     def __init__(self, message: str, *, remedy: str | None = None, short_code: str = "") -> None:
         super().__init__(message, remedy=remedy)
@@ -409,35 +409,35 @@ class CollectError(SealpipeError):
 
 
 class UnreadableSubmissionError(CollectError):
-    """Of what was submitted, some cannot be opened, or does not answer what was asked. The rest is delivered."""
+    """Some submissions cannot be opened, or do not fit the prompts. The others are delivered."""
 
     exit_code = 13
     default_remedy = "ask the submitter to send it again; the ciphertext is stored"
 
 
 class PendingError(CollectError):
-    """Nobody has answered yet."""
+    """There is no submission yet."""
 
     exit_code = 15
     default_remedy = "run it again later, or give it more time with --wait"
 
 
 class NoSubmissionError(CollectError):
-    """The request has expired, and nobody had answered."""
+    """The request expired without a submission."""
 
     exit_code = 16
     default_remedy = "create a new request"
 
 
 class TooManySubmissionsError(CollectError):
-    """There are more answers than `pick` allows. Nothing was stored: whoever has the link may answer."""
+    """There are more submissions than `pick` allows. Nothing was stored: anyone with the link can submit."""
 
     exit_code = 17
     default_remedy = "choose with --pick newest, oldest, each, or a submission's code"
 
 
 class SubmissionNotFoundError(CollectError):
-    """The request has ended, and none of its submissions is the one that `pick` names. Nothing was stored."""
+    """The request expired without the submission that `pick` names. Nothing was stored."""
 
     exit_code = 17
     default_remedy = TooManySubmissionsError.default_remedy
@@ -451,9 +451,9 @@ class AuditError(SealpipeError):
 
 
 class DeliveryError(SealpipeError):
-    """Done at the service, but the result could not be put where it belongs. Kept in the outbox.
+    """Done at the service, but the result was not delivered. Its outbox entry stays.
 
-    `outbox_id` names the entry, None where there is no outbox; then `share` is the share, and its link is there.
+    `outbox_id` names the entry, None without an outbox; then `share` is the share, with its link.
     """
 
     exit_code = 11

@@ -1,6 +1,6 @@
 """Check whether other users of this machine can write or replace a file, and refuse files that expose processes.
 
-Files that a CI system, Kubernetes or Docker creates for a job are trusted as they are: no other users are there.
+Files that a CI system, Kubernetes or Docker creates for a job are trusted as they are: there are no other users.
 Files in `/proc` (`environ`, `mem`, `cmdline` ...) are refused: they expose this process's own credential. The check is
 on the opened descriptor, so that symbolic links, `/dev/fd/3` and other mounts of /proc are refused as well.
 """
@@ -25,10 +25,10 @@ _JOB_FOLDERS = (
     ("TF_BUILD", "AGENT_TEMPDIRECTORY", ""),
     ("CREDENTIALS_DIRECTORY", "CREDENTIALS_DIRECTORY", ""),  # systemd
 )
-"""A sign, and the variable that names the job's own folder; what is added to it."""
+"""An indicator, the variable that names the job's own folder, and a suffix."""
 
 _CHECKOUT_FOLDERS = (("GITLAB_CI", "CI_PROJECT_DIR", ""),)
-"""The same of where a job works: its runner makes that folder for everybody (0777)."""
+"""The same for checkout folders, which the runner creates writable for all users (0777)."""
 
 _MAX_LINKS = 40
 
@@ -61,16 +61,16 @@ def is_readable_by_others(path: Path, environ: Mapping[str, str]) -> bool:
 
 
 def find_folder_flaw(folder: Path, environ: Mapping[str, str], what: str) -> tuple[str, str] | None:
-    """Return which folder on the path lets others replace `what`, and the command that corrects it; None for none.
+    """Return which folder on the path lets others replace `what`, and the command that corrects it; None if none does.
 
-    Every folder on the path counts, those behind links too. A missing one is skipped.
+    Checks every folder on the path, also behind links. Skips missing ones.
     """
     trusted = _list_own_folders(environ, *_CHECKOUT_FOLDERS)
     for current, status in _stat_folders(folder):
         if any(current == job_folder or current in job_folder.parents for job_folder in trusted):
-            continue  # what the CI has made, and what it stands in
+            continue  # the CI system's folder, or a parent of it
         if status.st_mode & stat.S_ISVTX and _is_trusted(status.st_uid):
-            continue  # others may make files there, and touch none of ours
+            continue  # others can create files there, but not touch ours
         if status.st_mode & 0o002:
             return f"any user can write {current}, and so replace {what}", f"chmod o-w {current}"
         if _is_group_writable(current, status):
@@ -99,16 +99,16 @@ def _list_own_folders(environ: Mapping[str, str], *others: tuple[str, str, str])
 
 
 def _stat_folders(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    """Those folders with what they are, as far as we may look: what lies behind cannot be used by us, either."""
+    """Yield these folders with their status, up to the first that we cannot read: we cannot use what is behind it."""
     with suppress(OSError):
         for current in _walk_folders(folder):
             if not stat.S_ISDIR((status := current.stat()).st_mode):
-                return  # nothing lies behind a file; and a device, such as /dev/null, is as it has to be
+                return  # nothing is below a file; a device, such as /dev/null, is fine
             yield current, status
 
 
 def _walk_folders(folder: Path) -> Iterator[Path]:
-    """The folders that a look-up goes through, from the root on, links followed one by one."""
+    """Yield the folders that a path lookup visits, from the root on, following links one by one."""
     remaining = list(reversed(Path(os.path.abspath(folder)).parts[1:]))  # noqa: PTH100 - as above
     current, links = Path("/"), 0
     yield current
@@ -129,9 +129,9 @@ def _walk_folders(folder: Path) -> Iterator[Path]:
 
 
 def _is_group_writable(path: Path, status: os.stat_result) -> bool:
-    """Whether somebody beside the owner may write as a group: not so for root's, nor for a user's own group.
+    """Whether others can write through the group. They cannot through root's group or the owner's private group.
 
-    With an access list the group's bit stands for all whom that names.
+    With an access control list, the group bit covers everyone in the list.
     """
     if not status.st_mode & 0o020:
         return False
@@ -141,12 +141,12 @@ def _is_group_writable(path: Path, status: os.stat_result) -> bool:
 def _has_acl(path: Path) -> bool:
     try:
         return bool(os.getxattr(path, "system.posix_acl_access"))
-    except (OSError, AttributeError):  # none here, or a system that keeps them otherwise
+    except (OSError, AttributeError):  # no list, or a system without this attribute
         return False
 
 
 def _is_private_group(user: int, group: int) -> bool:
-    """Whether a group has that user only: by its name and members, or by its number where it has no name."""
+    """Whether a group has only this user: by its name and members, or by its number if it has no name."""
     import grp
     import pwd
 
@@ -158,12 +158,12 @@ def _is_private_group(user: int, group: int) -> bool:
 
 
 def _is_trusted(user: int) -> bool:
-    """Root and ourselves. Root itself works in folders of others wherever a container has one mounted."""
+    """Whether a user is root or ourselves. Root trusts all: containers mount folders of other users."""
     return os.geteuid() == 0 or user in (0, os.geteuid()) or _is_outside_namespace(user)
 
 
 def _is_outside_namespace(user: int) -> bool:
-    """Whether it stands for whoever this user namespace does not know, as the host's root does."""
+    """Whether it is the id that stands for users outside this user namespace, such as the host's root."""
     try:
         overflow_uid = int(Path("/proc/sys/fs/overflowuid").read_text())
         mapping = Path("/proc/self/uid_map").read_text().split()

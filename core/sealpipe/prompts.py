@@ -1,6 +1,6 @@
-"""What a request asks for: prompts with an id of our own and a type.
+"""Prompts of a request: a text, a type and an id.
 
-The service and whoever answers see the prompt; the id is ours, and the only name that an answer ever gets here.
+The service and the submitter see the text. Only we see the id, which names the submitted value.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ _ID: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 MAX_LENGTH: Final = 500
 """Characters of a prompt."""
 _SIMILARITY: Final = 0.8
-"""How much of a type's name is a slip of it: `txt` is, `test` is not."""
+"""Minimum similarity of a misspelled type: `txt` is one of `text`, `test` is not."""
 
 
 class Prompt(NamedTuple):
-    """One thing that is asked for. `type` is one of the field types of the service's page."""
+    """A prompt of a request. `type` is one of the field types of the service's form."""
 
     id: str
     text: str
@@ -31,9 +31,9 @@ class Prompt(NamedTuple):
 
 
 def parse_prompt(text: str) -> Prompt:
-    """`[ID=]PROMPT[:TYPE]`. The last `:` splits off a type only before a known one. Raises UsageError.
+    """Parse `[ID=]PROMPT[:TYPE]`. The last `:` begins a type only if a known type follows. Raises UsageError.
 
-    Without an id, it is the prompt's own letters and digits: `Staging password` is `staging_password`.
+    The default id consists of the prompt's letters and digits: `staging_password` for `Staging password`.
     """
     name, equals, rest = text.partition("=")
     prompt_id = bool(equals) and _ID.fullmatch(name) is not None
@@ -45,18 +45,18 @@ def parse_prompt(text: str) -> Prompt:
 
 
 def suggest_type(prompt: Prompt) -> str | None:
-    """The type that the end of a prompt's text is a slip of (`Password:pasword`); None where it is none."""
+    """Return the type that the end of a prompt misspells (`Password:pasword`); None if there is none."""
     _, colon, word = prompt.text.rpartition(":")
     if not colon or re.search(r"\s", word) or word in TYPES or prompt.type != "password":
         return None
-    from difflib import get_close_matches  # most prompts have no colon left
+    from difflib import get_close_matches  # most prompts contain no other colon
 
     matches = get_close_matches(word.lower(), TYPES, 1, _SIMILARITY)
     return matches[0] if matches else next((each for each in TYPES if sorted(each) == sorted(word.lower())), None)
 
 
 def check_prompt(prompt: Prompt) -> Prompt:
-    """The prompt itself. UsageError where it cannot be one."""
+    """Check a prompt, and return it. Raises UsageError."""
     if not prompt.text.strip():
         raise UsageError("a prompt is empty", remedy="write what is asked for, such as --ask 'Staging password'")
     if not prompt.text.isprintable():
@@ -74,7 +74,7 @@ def check_prompt(prompt: Prompt) -> Prompt:
 
 
 def check_prompts(prompts: Sequence[Prompt]) -> tuple[Prompt, ...]:
-    """All of them. UsageError for none, or where two have one id, or one text: answers are told apart by it."""
+    """Check that there are prompts, all with different ids and texts, which identify values. Raises UsageError."""
     if not prompts:
         raise UsageError("the request has no prompts", remedy="give at least one prompt: --ask 'Staging password'")
     for property_name, names in (("id", [each.id for each in prompts]), ("text", [each.text for each in prompts])):

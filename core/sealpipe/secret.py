@@ -1,4 +1,4 @@
-"""Values that give themselves away in one place only, `reveal()`, and exceptions without the frames that hold them."""
+"""`Secret`, a value that only `reveal()` shows, and exceptions without the frames whose locals may hold one."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from sealpipe.errors import SealpipeError
 
 
 class Secret:
-    """Text that `repr`, `str`, `format`, `pickle` and `json` do not give away.
+    """Text that `repr`, `str`, `format`, `pickle` and `json` do not show.
 
-    Made from text, or from UTF-8 bytes (kept as they are, so that a large value is held once).
-    Two secrets are compared in constant time; a secret never equals a plain string.
+    Made from text, or from UTF-8 bytes, which are stored as they are, so that a large value is in memory once.
+    Secrets are compared in constant time; a secret never equals a plain string.
     """
 
     __slots__ = ("__value",)
@@ -23,23 +23,23 @@ class Secret:
         self.__value = value
 
     def reveal(self) -> str:
-        """The text. Raises UnicodeDecodeError where it was made from bytes that are not UTF-8."""
+        """Return the text. Raises UnicodeDecodeError if it was made from bytes that are not UTF-8."""
         value = self.__value
         return value if isinstance(value, str) else value.decode("utf-8")
 
     def reveal_bytes(self) -> bytes:
-        """The text as UTF-8 bytes. Raises UnicodeEncodeError for a lone surrogate."""
+        """Return the text as UTF-8 bytes. Raises UnicodeEncodeError for a lone surrogate."""
         value = self.__value
         return value if isinstance(value, bytes) else value.encode("utf-8")
 
     def __bool__(self) -> bool:
-        """Whether there is anything in it."""
+        """Whether it is not empty."""
         return bool(self.__value)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Secret):
             return NotImplemented
-        from hmac import compare_digest  # most runs compare none
+        from hmac import compare_digest  # most runs compare no secrets
 
         return compare_digest(_to_comparable(self), _to_comparable(other))
 
@@ -59,8 +59,8 @@ class Secret:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, _source: object, _handler: object) -> object:
-        """A field of a plugin's settings: filled text, closed at once."""
-        from pydantic_core import core_schema  # whoever asks has it
+        """Make pydantic accept non-empty text, and turn it into a Secret."""
+        from pydantic_core import core_schema  # only pydantic calls this
 
         text = core_schema.no_info_after_validator_function(cls, core_schema.str_schema(min_length=1))
         return core_schema.union_schema([core_schema.is_instance_schema(cls), text])
@@ -70,7 +70,7 @@ class Secret:
 
 
 def as_secret(value: str | Secret) -> Secret:
-    """Text that may have been given open, closed: from here on no traceback's locals show it."""
+    """Return the value as a Secret, so that no traceback's locals show it from here on."""
     return value if isinstance(value, Secret) else Secret(value)
 
 
@@ -84,7 +84,7 @@ T = TypeVar("T")
 
 
 def strip_frames(error: Exception) -> Exception:
-    """The exception without its frames, cause and context."""
+    """Return the exception without its frames, cause and context. For a bug, a note has the places."""
     if not isinstance(error, SealpipeError):
         import traceback  # for a bug only
 
@@ -97,13 +97,13 @@ def strip_frames(error: Exception) -> Exception:
 
 
 def strips_frames(function: Callable[P, T]) -> Callable[P, T]:
-    """A function whose exceptions come out bare."""
+    """Remove frames, cause and context from a function's exceptions."""
 
     @wraps(function)
     def wrapper(*args: P.args, **options: P.kwargs) -> T:
         try:
             return function(*args, **options)
-        except Exception as error:  # noqa: BLE001 - all of them: a bug's frames hold as much
+        except Exception as error:  # noqa: BLE001 - every exception: the frames of a bug may hold secrets, too
             failure = error
         del args, options
         raise strip_frames(failure)

@@ -1,6 +1,6 @@
-"""The secrets of a credential in bytes on their way out or back: found however they are written there.
+"""Find the secrets of a credential in bytes that are sent or received, in any of the usual encodings.
 
-Plain, base64 (at every alignment) and base64url, hex, percent-encoded, escaped by JSON or HTML, as UTF-16, and with
+Plain, base64 (at every alignment) and base64url, hex, percent-encoded, escaped for JSON or HTML, as UTF-16, and with
 line breaks in between. Specification: Authentication, "the custody secret never leaves the client".
 """
 
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     from sealpipe.secret import Secret
 
 LARGE = 1024 * 1024
-"""Bytes above which only the usual forms of a custody secret are searched for: each costs 0.3 ms a MiB."""
+"""Size in bytes above which only the usual forms of a custody secret are searched: each costs 0.3 ms per MiB."""
 
 _ROUNDS = 4
 _REACH = 128
-"""Bytes that a secret has at most before its first escape, in any of its forms; with escapes, 32 times as many."""
+"""Maximum bytes of any form of a secret before its first escape; with escapes, it has at most 32 times as many."""
 REDACTED = b"[withheld]"
-"""What stands in the place of a secret that was found."""
+"""What replaces a secret that was found."""
 
 OVERLAP = 32 * _REACH
-"""Bytes of what has left that are looked at again with what follows, so that none hides where two pieces meet."""
+"""Bytes of the previous piece that are searched again with the next one, for secrets across the boundary."""
 _TO_STANDARD, _TO_SAFE = bytes.maketrans(b"-_", b"+/"), bytes.maketrans(b"+/", b"-_")
 _RUN = re.compile(rb"[A-Za-z0-9_-]*")
 _BEGUN = 12
-"""Characters that a secret which was cut short is known by."""
+"""Characters that identify a truncated secret."""
 
 _ESCAPE = re.compile(
     rb"%([0-9A-Fa-f]{2})"
@@ -42,18 +42,18 @@ _ESCAPE = re.compile(
     rb"|&\#[xX]0{0,6}([0-9A-Fa-f]{2});?|&\#0{0,6}([0-9]{2,3});?"
     rb"|\r?\n[ \t]*|\x00"
 )
-_QUOTED = re.compile(rb"=([0-9A-F]{2})|=?\r?\n[ \t]*")  # a mail's quoted-printable
+_QUOTED = re.compile(rb"=([0-9A-F]{2})|=?\r?\n[ \t]*")  # quoted-printable, as in email
 _ESCAPES = (_ESCAPE, _QUOTED)
 _SIGNS, _SIGNS_OF_LARGE = (b"%", b"\\", b"&#", b"\n", b"\x00", b"="), (b"%", b"\\u00")
 
 
 _Token = tuple[int, int, int, int]
-"""An escape: where what it stands for is in the view, where it begins and ends in what the view was made of, and how
-many bytes it stands for."""
+"""An escape: the index of its meaning in the view, its start and end in the data that the view was made from, and the
+number of bytes that it means."""
 
 
 class _View:
-    """Bytes with their escapes resolved, and the way back to where each byte came from."""
+    """Bytes with their escapes resolved, and a map back to the original positions."""
 
     def __init__(self, data: bytes | bytearray, tokens: Sequence[_Token] = (), parent: _View | None = None) -> None:
         self.data = data
@@ -61,7 +61,7 @@ class _View:
         self._parent = parent
 
     def origin(self, start: int, end: int) -> tuple[int, int]:
-        """Where a span of the view stands in the bytes that all of it began with."""
+        """Return the span of the original bytes that a span of the view comes from."""
         if self._parent is None:
             return start, end
         return self._parent.origin(self._place(start)[0], self._place(end - 1)[1])
@@ -78,7 +78,7 @@ class _View:
 
 
 class SecretFinder:
-    """Secrets to be found. `usual` ones in bytes of any number, `others` in up to a MiB."""
+    """Finds secrets in bytes: the `usual` ones in data of any size, `others` in at most 1 MiB."""
 
     def __init__(
         self, usual: Iterable[Secret], others: Iterable[Secret] = (), names: Iterable[Credential] = ()
@@ -98,14 +98,14 @@ class SecretFinder:
         self._leads = (*(b"Bearer " + tag for tag in tags), *tags)
 
     def within(self, data: bytes | bytearray) -> bool:
-        """Whether one of them is in the bytes."""
+        """Whether the bytes contain one of the secrets."""
         needles = self._usual if len(data) > LARGE else self._all
         return any(_holds(data, needles))
 
     def spans(self, data: bytes | bytearray) -> list[tuple[int, int]]:
-        """Where they are in the bytes, in order and apart; one that was cut short where it begins plainly.
+        """Return the spans of the secrets in the bytes, sorted and disjoint; also of truncated ones without escapes.
 
-        Of more than a MiB only what stands there without an escape: look with `within` once that is cut out.
+        In more than 1 MiB, finds only secrets without escapes: remove these, then check the rest with `within`.
         """
         needles = self._usual if len(data) > LARGE else self._all
         views = [_View(data)]
@@ -128,7 +128,7 @@ class SecretFinder:
 
 
 class CustodyGate:
-    """The one check of what leaves: no custody secret, whatever it is written in; no auth secret but in its header."""
+    """The check of everything that is sent: no custody secret in any encoding; the auth secret only in its header."""
 
     def __init__(self, *credentials: Credential | None) -> None:
         known = [each for each in credentials if each is not None]
@@ -137,17 +137,17 @@ class CustodyGate:
         self._all = SecretFinder(custody, [each.auth_secret for each in known])
 
     def holds(self, data: bytes | bytearray, *, login: bool = False) -> bool:
-        """Whether the bytes hold a secret of ours. `login`: they are the header that carries the auth secret."""
+        """Whether the bytes contain a secret of ours. With `login`, they are the header that has the auth secret."""
         return (self._custody if login else self._all).within(data)
 
     def check(self, what: str, *parts: bytes | bytearray) -> None:
-        """UsageError where one of the parts of `what` holds a secret of ours. None of it is shown."""
+        """Check that no part of `what` contains a secret of ours. UsageError shows none of it."""
         if any(map(self.holds, parts)):
             raise credential_leak_error(what)
 
 
 def credential_leak_error(what: str) -> UsageError:
-    """The error for what must not leave: it names the part that holds a secret of ours, and shows nothing."""
+    """Make the error for data that must not be sent: it names what contains a secret, and shows none of it."""
     return UsageError(
         f"{what} holds the credential: nothing was sent",
         remedy="check where the title, the prompts, the passcode and the arguments come from: "
@@ -156,9 +156,9 @@ def credential_leak_error(what: str) -> UsageError:
 
 
 def _usual(secret: bytes) -> list[bytes]:
-    """What a secret looks like in bytes that do not escape it. Its last character is known by the others.
+    """Return the forms of a secret in bytes that do not escape it, without its last character.
 
-    By its halves: one of them is there, too, where it was cut short, or is in two pieces.
+    Includes its halves: a truncated or divided secret still contains one of them.
     """
     plain = secret[:-1]
     half = len(plain) // 2
@@ -173,7 +173,7 @@ def _usual(secret: bytes) -> list[bytes]:
 
 
 def _unusual(secret: bytes) -> list[bytes]:
-    """The same of the bytes that its text stands for."""
+    """Return the forms of the bytes that the secret's base64url text encodes."""
     raw = decode_base64url(secret.decode())
     forms = _base64(raw)
     safe = [form.translate(_TO_SAFE) for form in forms]
@@ -181,7 +181,7 @@ def _unusual(secret: bytes) -> list[bytes]:
 
 
 def _base64(data: bytes) -> list[bytes]:
-    """The characters of base64 that depend on nothing else, at each of the three places that data may begin at."""
+    """Return the base64 characters that depend only on the data, for each of its three alignments."""
     from binascii import b2a_base64
 
     whole = [b2a_base64(bytes(before) + data, newline=False) for before in range(3)]
@@ -189,15 +189,15 @@ def _base64(data: bytes) -> list[bytes]:
 
 
 def _holds(data: bytes | bytearray, needles: Sequence[bytes]) -> Iterator[bool]:
-    """Whether one is in the bytes as they are; then, in them with what is escaped resolved, again and again."""
+    """Yield whether the bytes contain one; then whether they do with their escapes resolved, round by round."""
     yield any(needle in data for needle in needles)
     small = len(data) <= LARGE
     signs = [sign for sign in (_SIGNS if small else _SIGNS_OF_LARGE) if sign in data]
     if not signs:
         return
-    # What has no escape near it was looked at: of a large body with an escape in its title, that is most of it.
+    # Data without an escape nearby is done: in a large body with an escape in its title, that is most of it.
     begin, end = max(0, min(map(data.find, signs)) - _REACH), max(map(data.rfind, signs)) + _REACH
-    for start in range(begin, min(end, len(data)), LARGE):  # in pieces, or all of it would be there twice
+    for start in range(begin, min(end, len(data)), LARGE):  # in pieces, so that memory does not hold all of it twice
         piece = bytes(data[start : min(end, start + LARGE + OVERLAP)])
         for escape in _ESCAPES if small else _ESCAPES[:1]:
             yield from (any(needle in view for needle in needles) for view in _resolved(piece, escape))
@@ -212,7 +212,7 @@ def _resolved(data: bytes, escape: re.Pattern[bytes]) -> Iterator[bytes]:
 
 
 def _mapped(view: _View, escape: re.Pattern[bytes]) -> Iterator[_View]:
-    """As `_resolved`, with the way back."""
+    """Resolve escapes as `_resolved` does, with a map back to the original positions."""
     for _ in range(_ROUNDS):
         parts: list[bytes | bytearray] = []
         tokens: list[_Token] = []
@@ -231,7 +231,7 @@ def _mapped(view: _View, escape: re.Pattern[bytes]) -> Iterator[_View]:
 
 
 def _meant(match: re.Match[bytes]) -> bytes:
-    """The byte that an escape stands for; none for what stands between characters."""
+    """Return the byte that an escape means; none for a line break or NUL between characters."""
     if match.lastindex is None:
         return b""
     digits = match[match.lastindex]
@@ -247,7 +247,7 @@ def _places(data: bytes | bytearray, needle: bytes) -> Iterator[int]:
 
 
 def _run_end(data: bytes | bytearray, at: int, parts: int) -> int:
-    """Where a run of base64url ends that begins at `at`; of two parts with a dot between them, the second's end."""
+    """Return the end of a run of base64url at `at`; with two `parts`, of a second run after a dot."""
     end = at
     for part in range(parts):
         begin = end + 1 if part and data[end : end + 1] == b"." else end

@@ -1,8 +1,8 @@
-"""ONE table of everything that can be set: names, types, defaults, help.
+"""The one table of all settings: names, types, defaults and help.
 
-click's options (`cli/command.py`) and the pydantic-settings model (`settings_model.py`) are both made
-from it. A value comes from the flag, else the environment, else the user's config file, else the default
-(DESIGN section 3). Nothing is ever read from the working directory on its own.
+click's options (`cli/command.py`) and the pydantic-settings model (`settings_model.py`) are both made from it. A value
+comes from the flag, else the environment, else the user's config file, else the default. Nothing in the working
+directory is read unless a setting names it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sealpipe.reference.text import PARAMETER_NAME
 
 
 class Setting(NamedTuple):
-    """One thing that can be set. `parse` turns text into the value and raises UsageError."""
+    """A setting. `parse` turns text into the value, or raises UsageError."""
 
     name: str
     help: str
@@ -30,14 +30,14 @@ class Setting(NamedTuple):
     multiple: bool = False
     short: str = ""
     secret: bool = False
-    """A secret has no option, is not read from the config file, and never shows in help."""
+    """Whether it is secret: then it has no option, no config file entry and no help."""
 
     @property
     def option(self) -> str:
         return "--" + self.name.replace("_", "-")
 
     def get_variable(self, command: str = "") -> str:
-        """The environment's name for it: SEALPIPE_BASE_URL, SEALPIPE_SHARE_EXPIRES_IN."""
+        """Return its environment variable, such as SEALPIPE_BASE_URL or SEALPIPE_SHARE_EXPIRES_IN."""
         return "_".join(part for part in ("SEALPIPE", command.replace("-", "_"), self.name) if part).upper()
 
 

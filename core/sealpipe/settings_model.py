@@ -1,4 +1,4 @@
-"""The pydantic-settings model of `settings.GLOBAL`: for library users and for `doctor`."""
+"""The pydantic-settings model of `settings.GLOBAL`, behind `Client.from_settings`."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ class _Base(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - never read
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - never read
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        # No dotenv file: nothing is read from the working directory on its own.
+        # No dotenv file: nothing in the working directory is read unless a setting names it.
         return init_settings, env_settings, _ConfigFile(settings_cls)
 
 
 class _InvalidValueError(ValueError):
-    """What pydantic passes on: the message, and what to do next beside it."""
+    """A validation error that carries the remedy through pydantic."""
 
     def __init__(self, message: str, remedy: str) -> None:
         super().__init__(message)
@@ -66,7 +66,7 @@ def _make_validator(setting: Setting) -> Callable[[object], object]:
 
 
 def build_model(config: Config) -> type[BaseSettings]:
-    """Make the model: one field for each global setting that is no secret."""
+    """Build the model: one field for each global setting that is not secret."""
     fields: dict[str, Any] = {
         setting.name: (
             Annotated[Any, BeforeValidator(_make_validator(setting))],
@@ -81,7 +81,7 @@ def build_model(config: Config) -> type[BaseSettings]:
 
 
 def load_arguments(config: Config) -> dict[str, Any]:
-    """The arguments of a client. SettingError names the setting that is wrong, never its value."""
+    """Return a client's arguments. SettingError names an invalid setting, never its value."""
     try:
         errors = build_model(config)().model_dump()
     except ValidationError as error:

@@ -1,6 +1,6 @@
-"""What SIGINT and SIGTERM do to a command: it ends with one line and 128 + the number, at whatever moment they come.
+"""SIGINT and SIGTERM: at any moment they end a command with one line, and exit code 128 plus the signal's number.
 
-A signal that is ignored when the command starts stays ignored. Loaded before click: it imports little.
+A signal that is ignored when the command starts stays ignored. Loaded before click, so it imports little.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from types import FrameType
 from typing import Any, NoReturn
 
 GRACE = 1.0
-"""Seconds after the first signal in which more of them mean the same one (`timeout` sends two), and in which clean-ups
-at the process's end have to be done."""
+"""Seconds after the first signal in which further signals do not count (`timeout` sends two), and the limit for
+clean-ups at the end of the process."""
 
 _LINE = b"sealpipe: interrupted\n"
 _interrupted: tuple[int, float] | None = None
-"""The first signal's number, and when it came (monotonic); None as long as there was none."""
+"""The number of the first signal, and when it arrived (monotonic); None before that."""
 
 
 class Interrupted(BaseException):
-    """SIGINT or SIGTERM: what is on disk is whole at every moment, so the place where it strikes does not matter."""
+    """SIGINT or SIGTERM. It may be raised anywhere: what is on disk is consistent at every moment."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -32,12 +32,12 @@ class Interrupted(BaseException):
 
 
 def exit_on_signals() -> None:
-    """End the process at once from now on: nothing has begun yet, or all is done."""
+    """From now on, end the process at once: nothing has begun yet, or everything is done."""
     _handle(_exit)
 
 
 def raise_on_signals() -> None:
-    """Raise `Interrupted` from now on, once: not KeyboardInterrupt, which click replaces, and its notes with it."""
+    """From now on, raise `Interrupted` once. click would replace a KeyboardInterrupt, and lose its notes."""
     _handle(_raise)
 
 
@@ -47,12 +47,12 @@ def was_interrupted() -> bool:
 
 
 def exit_without_threads(code: int) -> NoReturn:
-    """End the process after its clean-ups (`atexit`), but without its threads: what hangs in one is not waited for."""
+    """End the process after its clean-ups (`atexit`), but do not wait for its threads, which may hang."""
     try:
         _handle(signal.SIG_IGN)
         from threading import Thread
 
-        cleanup = Thread(target=_clean_up, daemon=True)  # no clean-up is waited for longer than GRACE either
+        cleanup = Thread(target=_clean_up, daemon=True)  # waits for clean-ups no longer than GRACE
         cleanup.start()
         cleanup.join(GRACE)
     finally:
@@ -62,7 +62,7 @@ def exit_without_threads(code: int) -> NoReturn:
 def _clean_up() -> None:
     import atexit
 
-    atexit._run_exitfuncs()  # the only way to have them without waiting for all threads before
+    atexit._run_exitfuncs()  # the only way to run them without first waiting for all threads
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
             stream.flush()
@@ -87,7 +87,7 @@ def _raise(number: int, _frame: FrameType | None) -> None:
         _interrupted = (number, time.monotonic())
         raise Interrupted(number)
     first, at = _interrupted
-    if time.monotonic() - at > GRACE:  # whoever insists does not wait for what hangs
+    if time.monotonic() - at > GRACE:  # a repeated signal does not wait for anything that hangs
         with suppress(OSError):
             os.write(2, _LINE)
         exit_without_threads(128 + first)

@@ -16,7 +16,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
 def parse_duration(text: str) -> timedelta:
-    """`N(s|m|h|d|w)` as a timedelta; UsageError where it is not one, or is nothing at all."""
+    """Parse `N(s|m|h|d|w)`. UsageError if the text is no duration, or it is zero."""
     match = _DURATION.fullmatch(text)
     if match is None:
         raise UsageError(
@@ -32,17 +32,17 @@ def parse_duration(text: str) -> timedelta:
 
 
 def as_duration(value: timedelta | str) -> timedelta:
-    """A duration of a call from Python: a timedelta, or text as `parse_duration` takes it."""
+    """Return a duration as a timedelta; parses text as `parse_duration` does."""
     return parse_duration(value) if isinstance(value, str) else value
 
 
 def as_seconds(value: timedelta | str | float) -> float:
-    """The same in seconds; a number stands for so many."""
+    """Return a duration in seconds. A number is already in seconds."""
     return as_duration(value).total_seconds() if isinstance(value, timedelta | str) else value
 
 
 def parse_time(text: str) -> datetime:
-    """An RFC 3339 time with its zone, as an aware datetime; UsageError otherwise."""
+    """Parse an RFC 3339 time with a time zone into an aware datetime. Raises UsageError."""
     match = _RFC3339.fullmatch(text)
     remedy = "write it as 2026-12-31T12:00:00Z or 2026-12-31T12:00:00+01:00"
     if match is None:
@@ -51,14 +51,14 @@ def parse_time(text: str) -> datetime:
         raise UsageError(f"{_shorten(text)} has no time zone", remedy=remedy)
     try:
         moment = datetime.fromisoformat(text.upper())
-        moment.astimezone(UTC)  # at the calendar's two ends, not every zone's time has one in UTC
+        moment.astimezone(UTC)  # near the first and the last year, it may overflow
     except (ValueError, OverflowError):
         raise UsageError(f"{_shorten(text)} is not an existing date or time", remedy=remedy) from None
     return moment
 
 
 def format_time(moment: datetime) -> str:
-    """RFC 3339 in UTC, whole seconds: `2026-12-31T12:00:00Z`. UsageError for a time without a zone."""
+    """Format a time as RFC 3339 in UTC, in whole seconds: `2026-12-31T12:00:00Z`. UsageError without a time zone."""
     if moment.tzinfo is None or moment.utcoffset() is None:
         raise UsageError(
             "a time without a time zone could mean any of them",
@@ -68,7 +68,7 @@ def format_time(moment: datetime) -> str:
 
 
 def _shorten(text: str) -> str:
-    """What was typed, short and without control characters."""
+    """Quote the input, shortened and without control characters."""
     return repr(text if len(text) <= 40 else text[:40] + "...")
 
 
@@ -77,16 +77,16 @@ _IPV4: Final = re.compile(rf"127(?:\.{_OCTET}){{3}}")
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host can only mean this machine: `localhost`, `::1`, and 127.0.0.1 to 127.255.255.255 in full.
+    """Whether a host can only be this machine: `localhost`, `::1`, or 127.0.0.0 to 127.255.255.255 in full.
 
-    Other spellings (127.1, 2130706433, 0x7f.1, ::ffff:127.0.0.1, 0.0.0.0, names below localhost) are not taken:
-    resolvers disagree about them. `host` is as a URL parser gives it: in lower case, without brackets.
+    Other spellings (127.1, 2130706433, 0x7f.1, ::ffff:127.0.0.1, 0.0.0.0, names below localhost) do not count:
+    resolvers disagree about them. `host` is as a URL parser returns it: in lower case, without brackets.
     """
     return host in ("localhost", "::1") or _IPV4.fullmatch(host) is not None
 
 
 def is_cleartext(scheme: str, host: str) -> bool:
-    """Whether what is sent there could be read on the way: anything but https, to any other machine."""
+    """Whether others could read what is sent: anything but https, unless the host is loopback."""
     return scheme != "https" and not (scheme == "http" and is_loopback(host))
 
 
@@ -149,7 +149,7 @@ def parse_bind_text(text: str) -> str:
 
 def parse_code(text: str) -> str:
     """Check a short code; UsageError if it is empty, or a link."""
-    from sealpipe.wire.link import called  # few commands take one as an option
+    from sealpipe.wire.link import called  # few commands have such an option
 
     called(text)
     return text
@@ -195,7 +195,7 @@ def parse_port(text: str) -> int:
 
 def parse_ask(text: str) -> Any:
     """Parse `[ID=]PROMPT[:TYPE]` into a Prompt."""
-    from sealpipe.prompts import parse_prompt  # who shares asks for nothing
+    from sealpipe.prompts import parse_prompt  # only `request` has prompts
 
     return parse_prompt(text)
 

@@ -1,10 +1,10 @@
-"""Whether a webhook comes from the service: its signature header (`gaps.md`, webhook signature).
+"""Verify the signature of a webhook: HMAC-SHA-256 of its time and raw body, in a header of the service.
 
     from sealpipe import WebhookError, webhooks
 
     webhooks.verify(raw_body, headers["X-...-Signature"], secret)
 
-The header's name carries the service's name: take it from where the webhook was set up.
+The header's name contains the service's name: see where you set up the webhook.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sealpipe.errors import UsageError, WebhookError
 from sealpipe.secret import Secret, as_secret, strips_frames
 
 TOLERANCE = 300
-"""Seconds that a signature may be old, and as many that its clock may be ahead of ours."""
+"""Seconds that a signature may be older than our clock, or newer."""
 
 _TIME = re.compile(r"0|[1-9][0-9]{0,11}", re.ASCII)
 _DIGEST = re.compile(r"[0-9a-fA-F]{64}", re.ASCII)
@@ -30,11 +30,11 @@ _MAX_PARTS = 16
 def verify(
     body: bytes, header: str | None, secrets: str | Secret | Sequence[str | Secret], *, now: float | None = None
 ) -> datetime:
-    """When the service signed this body. Raises WebhookError where it did not, or not in these 300 seconds.
+    """Verify a webhook, and return when the service signed it. Raises WebhookError, UsageError.
 
-    `body` is the raw body as it was received, before anything parsed it. `header` is the signature header's value,
-    None where there is none. `secrets` is the webhook's secret, or both while one replaces the other. `now` is in
-    seconds since 1970. `WebhookError.reason` is `missing-header`, `malformed-header`, `no-match` or `stale`.
+    `body` is the raw body as received, before anything parses it. `header` is the value of the signature header, None
+    if it is missing. `secrets` is the webhook's secret, or both during a rotation. `now` is in seconds since 1970.
+    `WebhookError.reason` is `missing-header`, `malformed-header`, `no-match` or `stale` (not within 300 seconds).
     """
     keys = _parse_secrets([secrets] if isinstance(secrets, str | Secret) else secrets)
     if not isinstance(body, bytes | bytearray | memoryview):
@@ -46,7 +46,7 @@ def verify(
     stamp, digests = _read(header)
     signed = b"%s.%s" % (stamp.encode(), body)
     expected = [hmac.new(key, signed, "sha256").digest() for key in keys]
-    # Every pair is compared, whatever the others gave.
+    # Compare every pair, even after a match: the time must not depend on it.
     is_match = [hmac.compare_digest(digest, expected_digest) for digest in digests for expected_digest in expected]
     if not any(is_match):
         raise WebhookError(
@@ -67,7 +67,7 @@ _REMEDY = "answer 400 and ignore the content; while a secret is being replaced, 
 def _parse_secrets(secrets: Sequence[str | Secret]) -> list[bytes]:
     try:
         keys = [as_secret(secret).reveal_bytes() for secret in secrets]
-    except (AttributeError, UnicodeEncodeError):  # bytes, numbers, half a character
+    except (AttributeError, UnicodeEncodeError):  # bytes, numbers, a lone surrogate
         keys = []
     if not keys or not all(keys):
         raise UsageError(
@@ -78,7 +78,7 @@ def _parse_secrets(secrets: Sequence[str | Secret]) -> list[bytes]:
 
 
 def _read(header: str) -> tuple[str, list[bytes]]:
-    """The time as it stands there, and the digests. What is neither is of a scheme that we do not know."""
+    """Return the time as written, and the digests. Other members belong to unknown schemes and are ignored."""
     stamps: list[str] = []
     digests: list[str] = []
     parts = header.split(",", _MAX_PARTS)
