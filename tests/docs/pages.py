@@ -144,8 +144,8 @@ GitHub Actions, Gitea, Forgejo, GitLab CI and Azure Pipelines have plugins of se
 [third-party CI plugin](../how-to/write-a-plugin.md) is used if one is installed and its variable is set.
 
 Without an ID or `--all`, `sealpipe resume` finishes only the entries of its own run. It tells runs apart in GitHub
-Actions, Gitea, Forgejo, GitLab CI, Azure Pipelines, Bitbucket, Buildkite, CircleCI, Jenkins, TeamCity and Woodpecker, by
-their documented variables. In other systems, all runs with the same state directory count as one.
+Actions, Gitea, Forgejo, GitLab CI, Azure Pipelines, Bitbucket, Buildkite, CircleCI, Jenkins, TeamCity and Woodpecker,
+by their documented variables. In other systems, all runs with the same state directory count as one.
 
 | system | variables | mask |
 | --- | --- | --- |
