@@ -53,7 +53,7 @@ def _run_checks(ctx: click.Context, name: str | None, values: dict[str, Any]) ->
 def _check_one(name: str) -> Iterator[Finding]:
     from contextlib import closing
 
-    from sealpipe.doctor.plugins import check_plugin
+    from sealpipe.doctor import check_plugin
 
     with closing(make_registry()) as registry:
         yield from check_plugin(registry, name)
@@ -64,9 +64,8 @@ def _check_all(settings: Settings, *, roundtrip: bool) -> Iterator[Finding]:
     from functools import partial
 
     from sealpipe.client_base import registry
-    from sealpipe.doctor import report_failure, run_check
+    from sealpipe.doctor import check_plugins, check_policies, check_stores, report_failure, run_check
     from sealpipe.doctor.machine import check_credential, check_settings, check_state_directory, check_values
-    from sealpipe.doctor.plugins import check_plugins, check_policies, check_stores
     from sealpipe.registry.stores import read_policy_hooks
 
     config = run_config()

@@ -15,7 +15,7 @@ and its users lean on: no SDK at import, no value in any repr, error or log, mis
 from __future__ import annotations
 
 from sealpipe.testing.channel import ChannelContract
-from sealpipe.testing.ci import CIContract
+from sealpipe.testing.contract import CIContract
 from sealpipe.testing.sink import SinkContract
 from sealpipe.testing.source import SourceContract
 
