@@ -134,7 +134,7 @@ class Catalog:
 
     def detect_ci(self, environ: Mapping[str, str], excluded: Set[str]) -> str | None:
         """The first CI plugin by name whose sign is set, third parties' too; None for none outside `excluded`."""
-        from sealpipe.registry.entry_points import are_declared  # no share in a CI of ours, or outside, needs it
+        from sealpipe.registry.hooks import are_declared  # no share in a CI of ours, or outside, needs it
 
         with self._lock:
             if not self._has_loaded and are_declared():
@@ -209,7 +209,7 @@ class Catalog:
     def _load_entry_points(self) -> None:
         self._has_loaded = True
         self._load(*KINDS)  # first, so that no other takes the place of a built-in one
-        from sealpipe.registry.entry_points import find_entry_points
+        from sealpipe.registry.hooks import find_entry_points
 
         for point in find_entry_points():
             if self._allowed is not None and point.name not in self._allowed:

@@ -30,7 +30,7 @@ MATTER = (
 def code(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """A copy of the code: whoever edits a module meanwhile changes how many calls its import makes."""
     copy = tmp_path_factory.mktemp("code")
-    for name in ("core", "plugins", "tests/support"):
+    for name in ("core", "plugins", "tests/support", "tests/plugins/local"):
         shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Putting, "code", [copy / "core", copy / "plugins", copy / "tests"])
