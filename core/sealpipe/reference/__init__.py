@@ -1,13 +1,13 @@
-"""The grammar of references: where a secret comes from, and, in the same form, where a result goes.
+"""The grammar of references: where a secret is read and, in the same form, where it is written.
 
     field-spec = [ label "=" ] ref
     ref        = name ":" [ "//" ] body [ "?" key "=" value *( "&" key "=" value ) ] [ "#" selector ]
     selector   = item *( "," item );   item = "*" / [ label "=" ] ( JSON pointer / key )
 
-DESIGN section 4. `str()` of every value here is its canonical text, and parses to the same value again.
+`str()` of every value here is its canonical text, which parses to the same value again.
 
-A person may have typed a secret where a reference belongs. So no error shows anything of a text that does not begin
-with NAME ":", and of any other at most the name.
+Somebody may type a secret where a reference belongs. So an error shows nothing of a text that does not begin with NAME
+":", and at most the name of any other.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ PARAMETERS: Final[Mapping[str, str]] = {
     "lang": "language of a field of type source_code",
     "filename": "name under which a field of type source_code or markdown is offered as a file",
 }
-"""Name and help. What else a reference may have, its source declares."""
+"""Names and help. Other parameters of a reference are declared by its source."""
 
 TARGET_PARAMETERS: Final[Mapping[str, str]] = {
     "mode": "create, replace or merge: what may be there already",
@@ -66,7 +66,7 @@ TARGET_PARAMETERS: Final[Mapping[str, str]] = {
     "trim": "1: take white space off both ends of the answer",
     "decode": "how the answer is encoded: base64, base64url or hex",
 }
-"""What every target understands (a sink's). What else one may have, its sink declares."""
+"""Names and help of every target's parameters. Others are declared by its sink."""
 
 _CHOICES: Final[Mapping[str, Callable[[str], bool]]] = {
     "decode": {"base64", "base64url", "hex"}.__contains__,
@@ -75,16 +75,16 @@ _CHOICES: Final[Mapping[str, Callable[[str], bool]]] = {
     "format": {"json", "yaml", "dotenv"}.__contains__,
     "type": TYPES.__contains__,
     "lang": bool,
-    # It becomes a file on the recipient's disk: a name, never a path.
+    # It names a file on the recipient's disk: never a path.
     "filename": lambda value: bool(value.strip(". ")) and not {"/", "\\"} & set(value),
 }
 _KEY: Final = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
 
 
 def check_parameters(params: tuple[tuple[str, str], ...]) -> None:
-    """Raises ReferenceSyntaxError for a repeated parameter, or a core one with a value that it does not take.
+    """Raise ReferenceSyntaxError for a repeated parameter, or an invalid value of a core parameter.
 
-    A name is told only where it is one of ours: anything else may be part of a secret.
+    An error names a parameter only if it is one of ours: any other name may be part of a secret.
     """
     seen = set()
     for number, (key, value) in enumerate(params, 1):
@@ -110,11 +110,11 @@ def _check_hints(params: Mapping[str, str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Where a secret comes from, or where a result goes (DESIGN section 4).
+    """Where a secret is read, or where it is written.
 
-    `name` is a source, a sink or a store of the config; `body` is the rest's text, without the optional `//`;
-    `params` are pairs in the order given; `selector` None means the whole document.
-    `str()` is the canonical form. Raises ReferenceSyntaxError for what cannot be written as a reference.
+    `name` is a source, a sink or a store of the config; `body` is the decoded text before `?` and `#`, without
+    a leading `//`; `params` are pairs in the order given; `selector` None means the whole document. `str()` is the canonical
+    form. Raises ReferenceSyntaxError for values that no reference can express.
     """
 
     name: str
@@ -134,7 +134,7 @@ class Reference:
             refuse("the selector is empty", "leave # out for the whole document")
 
     def __str__(self) -> str:
-        # A body that begins with // would lose it on reading.
+        # Parsing removes a leading //, so a body that begins with // needs another.
         slashes = "//" if self.body.startswith("//") else ""
         params = "&".join(f"{key}={escape(value, PARAMETER_ESCAPES)}" for key, value in self.params)
         text = f"{self.name}:{slashes}{escape(self.body, BODY_ESCAPES)}"
@@ -143,17 +143,17 @@ class Reference:
         return text if self.selector is None else f"{text}#{print_selector(self.selector)}"
 
     def param(self, key: str, default: str | None = None) -> str | None:
-        """The value of a parameter, decoded."""
+        """Return the value of a parameter, decoded."""
         return dict(self.params).get(key, default)
 
     def flag(self, key: str) -> bool:
-        """Whether a parameter such as trim or optional is 1."""
+        """Return whether a parameter such as trim or optional is 1."""
         return self.param(key) == "1"
 
 
 @dataclass(frozen=True, slots=True)
 class FieldSpec:
-    """A field of a share: where its value lives, and its label (None: the one that the reference gives)."""
+    """A field of a share: its reference, and its label (None: the reference's own)."""
 
     label: str | None
     ref: Reference
@@ -181,7 +181,7 @@ class FieldSpec:
 
 
 class Target(NamedTuple):
-    """A channel and all that follows its colon, untouched: `slack:#ops`. As text it is redacted."""
+    """A channel, and all text after its colon, unchanged: `slack:#ops`. As text it is redacted."""
 
     name: str
     to: str
@@ -195,11 +195,11 @@ _REMEDY = (
 )
 _CHANNEL = "write it as email:somebody@example.com or slack:#ops"
 _PARAMETERS = "write ?name=value&name=value; & in a value is written %26, ? in the body %3F"
-_SHOWN = 40  # no source has a longer name; a token before a colon may well be one
+_SHOWN = 40  # no source has a longer name, but a token may stand before a colon
 
 
 def parse_field(text: str) -> FieldSpec:
-    """`[label=]ref` as a value. Raises ReferenceSyntaxError."""
+    """Parse `[label=]ref`. Raises ReferenceSyntaxError."""
     if text.startswith('"'):
         label, end = read_quoted(text, 0, "the label")
         if text[end : end + 1] != "=":
@@ -218,10 +218,7 @@ def parse_field(text: str) -> FieldSpec:
 
 
 def parse(text: str, part: str = "the text") -> Reference:
-    """`name:[//]body[?key=value&...][#selector]` as a value. Raises ReferenceSyntaxError.
-
-    `part` is what an error calls the text.
-    """
+    """Parse `name:[//]body[?key=value&...][#selector]`. Raises ReferenceSyntaxError, which calls the text `part`."""
     name, rest = _split_name(text, part)
     reason = remedy = ""
     try:
@@ -232,7 +229,7 @@ def parse(text: str, part: str = "the text") -> Reference:
 
 
 def parse_target(text: str) -> Target:
-    """A channel and its target. Everything after the colon is the channel's own. Raises ReferenceSyntaxError."""
+    """Parse a channel and its target, the text after the colon. Raises ReferenceSyntaxError."""
     if not looks_like_reference(text):
         refuse("the channel is not a reference: it does not start with a name and a colon", _CHANNEL)
     name, _, rest = text.partition(":")

@@ -1,4 +1,4 @@
-"""What is taken out of a document: `#password`, `#cert.pem=tls.crt,tls.key`, `#/conn/0/pw`, `#*`."""
+"""The selector of a reference: `#password`, `#cert.pem=tls.crt,tls.key`, `#/conn/0/pw`, `#*`."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Pointer:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One top-level key, literally (dots are plain). `label` is the new name, where one is given."""
+    """One top-level key, literally (dots are plain). `label` is the field's new label, if given."""
 
     name: str
     label: str | None = None
@@ -82,12 +82,12 @@ def _print_name(name: str) -> str:
 
 
 def print_selector(items: tuple[Item, ...]) -> str:
-    """What stands after `#`."""
+    """Return the text after `#`."""
     return ",".join(map(str, items))
 
 
 def parse_selector(text: str) -> tuple[Item, ...]:
-    """The items of what stands after `#`. Raises ReferenceSyntaxError."""
+    """Parse the text after `#` into its items. Raises ReferenceSyntaxError."""
     check_characters(text, "the selector")
     items: list[Item] = []
     position = 0
@@ -114,7 +114,7 @@ def _read_item(text: str, position: int, part: str) -> tuple[Item, int]:
 
 
 def _read_side(text: str, start: int, part: str) -> tuple[str, bool, int]:
-    """What stands up to the next `,` or `=`, whether it was quoted, and where that next one is."""
+    """Read up to the next `,` or `=`: the text, whether it was quoted, and the position of that character."""
     if text[start : start + 1] == '"':
         side, end = read_quoted(text, start, part)
         if end < len(text) and text[end] not in ",=":

@@ -1,6 +1,6 @@
-"""The characters of a reference: what may stand in it, how other text is escaped; and templates with `{places}`.
+"""The characters of references: which are allowed, how others are escaped; and templates with `{placeholders}`.
 
-No error here repeats the input: it may be a secret that was pasted where a reference belongs.
+No error here repeats its input, which may be a secret that was pasted where a reference belongs.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import NamedTuple, NoReturn
 from sealpipe.errors import ReferenceSyntaxError, UsageError
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9._-]+")
-"""Two characters at least, so that `C:\\x` is no reference."""
+"""Two characters at least, so that `C:\\x` is not a reference."""
 
 PARAMETER_NAME = r"[A-Za-z_][A-Za-z0-9_.-]{0,63}"
-"""The name of a value that is given with --param: a pattern, compiled by the few who need it."""
+"""The name of a value that is given with --param: a pattern, compiled where it is needed."""
 
 BODY_ESCAPES = "%?#"
 PARAMETER_ESCAPES = "%?#&"
@@ -23,7 +23,7 @@ SELECTOR_ESCAPES = '%,=*/"?#'
 
 
 def looks_like_reference(text: str) -> bool:
-    """Whether it begins with NAME ":"."""
+    """Return whether the text begins with NAME ":"."""
     match = NAME.match(text)
     return match is not None and text[match.end() : match.end() + 1] == ":"
 
@@ -52,14 +52,14 @@ def refuse(what: str, remedy: str = "") -> NoReturn:
 
 
 def check_characters(text: str, part: str) -> str:
-    """The text itself. Raises ReferenceSyntaxError for a control character or a lone surrogate in it."""
+    """Return the text. Raises ReferenceSyntaxError if it contains a control character or a lone surrogate."""
     if text.isprintable():
         return text
     for character in text:
         code = ord(character)
-        if 0xD800 <= code <= 0xDFFF:  # what a byte that is not UTF-8 becomes on its way through argv
+        if 0xD800 <= code <= 0xDFFF:  # a byte of an argument that is not UTF-8
             refuse(f"{part} is not UTF-8 text", "write it in UTF-8")
-        if code < 0x20 or 0x7F <= code < 0xA0:  # it would end a line, or command a terminal
+        if code < 0x20 or 0x7F <= code < 0xA0:  # it would end a line, or control a terminal
             refuse(
                 f"there is a control character (U+{code:04X}) in {part}",
                 "take it out: a line end that was copied along is the usual cause",
@@ -93,12 +93,12 @@ def unescape(text: str, characters: str, part: str) -> str:
 
 
 def quote(text: str) -> str:
-    """`"text"`, with `\\"` and `\\\\`."""
+    """Put the text in quotes, with `\\"` and `\\\\`."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def read_quoted(text: str, start: int, part: str) -> tuple[str, int]:
-    """What stands in the quotes that open at `start`, and where the text goes on after them."""
+    """Read the text in the quotes that open at `start`; return it and the position after the closing quote."""
     read: list[str] = []
     position = start + 1
     while position < len(text):
@@ -115,26 +115,29 @@ def read_quoted(text: str, start: int, part: str) -> tuple[str, int]:
     refuse(f"the quotes of {part} are not closed", 'end it with " (a " inside is written \\")')
 
 
-_PART = rf"\{{\{{|\}}\}}|\{{({PARAMETER_NAME})\}}|[{{}}]"  # compiled by the few who need it
+_PART = rf"\{{\{{|\}}\}}|\{{({PARAMETER_NAME})\}}|[{{}}]"  # compiled where it is needed
 
 
 class Template(NamedTuple):
-    """Literal text and the names of places by turns, beginning and ending with text."""
+    """Literal texts and names of placeholders in turn, beginning and ending with text."""
 
     pieces: tuple[str, ...]
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The places, in order; a place that is there twice is named twice."""
+        """The placeholders, in order; a repeated placeholder is repeated here."""
         return self.pieces[1::2]
 
     def fill(self, values: Mapping[str, str]) -> str:
-        """The text. What is in a value stays as it is, braces too."""
+        """Fill in the placeholders. A value stays as it is, with its braces."""
         return "".join(values[piece] if number % 2 else piece for number, piece in enumerate(self.pieces))
 
 
 def parse_template(text: str, part: str) -> Template:
-    """`{name}` is a place, `{{` and `}}` are braces. UsageError, which calls the text `part`, for any other brace."""
+    """Parse a text with placeholders `{name}`; `{{` and `}}` are braces.
+
+    UsageError, which calls the text `part`, for any other brace.
+    """
     pieces, literal, end = [], "", 0
     for match in re.finditer(_PART, text):
         literal += text[end : match.start()]

@@ -56,10 +56,10 @@ _CLASSES: Mapping[str, type[Any]] = {"source": Source, "sink": Sink, "channel": 
 
 
 class Registry:
-    """The plugins of one run. Safe to use from several threads.
+    """The plugins of one run. It can be used from several threads.
 
-    `config` gives the user's config file; `network` makes the way out that plugins share; `stdin` and
-    `environ` are this process's own unless given. `deadline` is in seconds, for each exchange of a plugin.
+    `config` returns the user's config file; `network` makes the network that plugins share; `stdin` and `environ` are
+    this process's own unless given. `deadline` is in seconds, for each exchange of a plugin.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Registry:
 
     @cached_property
     def catalog(self) -> Catalog:
-        """Which plugins there are."""
+        """The installed plugins."""
         from sealpipe.registry.catalog import BUILT_IN, Catalog  # pluggy: only where a plugin is called
 
         built_in = BUILT_IN if self._built_in is None else self._built_in
@@ -100,7 +100,7 @@ class Registry:
 
     @cached_property
     def stores(self) -> Mapping[str, Store]:
-        """The named stores. SettingError where one has a plugin's name and is of another."""
+        """The named stores. SettingError if one has a plugin's name but uses another."""
         found = read_stores(self.config, self.environ)
         if found:
             check_store_names(found, self.catalog.list_reference_names())
@@ -119,32 +119,31 @@ class Registry:
         return self.catalog.problems
 
     def source_info(self, name: str) -> SourceInfo:
-        """The descriptor of the source behind a name, a plugin's or a store's. ReferenceSyntaxError where there is
-        none."""
+        """Return the descriptor of a source, by the name of a plugin or a store. Raises ReferenceSyntaxError."""
         return cast("SourceInfo", self._get_info("source", name))
 
     def source(self, name: str) -> Source:
-        """The source of that name, made once. Raises ReferenceSyntaxError, NotConfiguredError, SettingError."""
+        """Return the source of that name, made once. Raises ReferenceSyntaxError, NotConfiguredError, SettingError."""
         return cast("Source", self._get_instance("source", name))
 
     def sink_info(self, name: str) -> SinkInfo:
-        """As `source_info`, for sinks."""
+        """Do the same as `source_info` for a sink."""
         return cast("SinkInfo", self._get_info("sink", name))
 
     def sink(self, name: str) -> Sink:
-        """As `source`, for sinks."""
+        """Do the same as `source` for a sink."""
         return cast("Sink", self._get_instance("sink", name))
 
     def channel_info(self, name: str) -> ChannelInfo:
-        """As `source_info`, for channels."""
+        """Do the same as `source_info` for a channel."""
         return cast("ChannelInfo", self._get_info("channel", name))
 
     def channel(self, name: str) -> Channel:
-        """As `source`, for channels."""
+        """Do the same as `source` for a channel."""
         return cast("Channel", self._get_instance("channel", name))
 
     def ci(self) -> CI | None:
-        """The CI system that this process runs in; None for none, or one that nobody knows."""
+        """Return the CI system that this process runs in; None outside CI, and in an unknown one."""
         system = ci_systems.detect_ci_system(self.environ)
         if system is not None and system.plugin != _PLAIN_CI:
             return cast("CI", self._get_instance("ci", system.plugin))
@@ -152,7 +151,7 @@ class Registry:
         return None if name is None else cast("CI", self._get_instance("ci", name))
 
     def identify(self, kind: str, name: str) -> str:
-        """What policies know a name by: `plugin/store`. ReferenceSyntaxError where there is none of that kind."""
+        """Return a name as policies see it: `plugin/store`. ReferenceSyntaxError if there is none of that kind."""
         store = self._named_store(kind, name)
         plugin = name if store is None else store.plugin
         point = self.catalog.find_replacement(kind, plugin)
@@ -160,7 +159,7 @@ class Registry:
         return f"{plugin}{mark}/{name}{mark}"
 
     def oidc_token(self, audience: str | None = None) -> Secret:
-        """The token of the CI around us. NotConfiguredError where there is none."""
+        """Return the OIDC token of the CI system. NotConfiguredError outside CI."""
         ci = self.ci()
         if ci is None:
             raise NotConfiguredError(
@@ -169,17 +168,17 @@ class Registry:
         return call_plugin("the CI", lambda: ci.oidc_token(audience))
 
     def list_plugins(self) -> list[InstalledPlugin]:
-        """Every plugin, by kind and name. Looks up all entry points."""
+        """List every plugin, by kind and name. Loads all entry points."""
         return self.catalog.list_plugins()
 
     def list_commands(self, group: Callable[[], Any], taken: Callable[[str], bool]) -> dict[str, Any]:
-        """The commands that plugins add, each a `registry.hooks.PluginCommand`. Looks up all entry points."""
+        """List the commands that plugins add, each a `registry.hooks.PluginCommand`. Loads all entry points."""
         from sealpipe.registry.hooks import collect_commands
 
         return collect_commands(self.catalog, group, taken)
 
     def check(self, kind: str, name: str) -> Health:
-        """What a plugin finds out about itself. Blocks. Raises ReferenceSyntaxError, and PluginError where it fails."""
+        """Run a plugin's own check. Blocks. Raises ReferenceSyntaxError, and PluginError if it fails."""
         instance = self._get_instance(kind, name)
         health = call_plugin(f"the {kind} {name}", instance.check)
         if not isinstance(health, Health):
@@ -187,18 +186,18 @@ class Registry:
         return health
 
     def settings(self, kind: str, name: str) -> Any:
-        """The settings of a plugin or store, filled; None where it has none. SettingError names what is wrong."""
+        """Return the settings of a plugin or store; None if it has none. SettingError names the wrong setting."""
         info = self._get_info(kind, name)
         if not info.settings:
             return None
         failed = self._make_unusable_error(kind, name, info)
         model = call_plugin(name, lambda: import_object(info.settings), failed)
-        # Only a PluginSettings is filled; asking for its base class would import pydantic for everybody.
+        # Only a PluginSettings is filled; checking for its base class would always import pydantic.
         has_fields = hasattr(model, "own_variables")
         return self._fill_settings(kind, name, model) if has_fields else call_plugin(name, model, failed)
 
     def locate(self, ref: Reference, kind: str = "source") -> Locator:
-        """The document or target that a reference means. ReferenceSyntaxError for a parameter that nobody knows."""
+        """Return the document or target that a reference means. ReferenceSyntaxError for an unknown parameter."""
         info = cast("SourceInfo | SinkInfo", self._get_info(kind, ref.name))
         core_params = TARGET_PARAMETERS if kind == "sink" else PARAMETERS
         plugin_params = tuple(sorted((key, value) for key, value in ref.params if key not in core_params))
@@ -221,22 +220,22 @@ class Registry:
         return fetch_all(self.source, locators, deadline)
 
     def check_outgoing(self, hooks: Sequence[PolicyHook], plan: OutgoingAction) -> None:
-        """Ask every policy. Raises PolicyError, or PluginError where one cannot say."""
+        """Ask every policy. Raises PolicyError, or PluginError if one fails."""
         if self.stores:
-            self.catalog.list_third_parties()  # they are looked up for their names: a store may bear one
+            self.catalog.list_third_parties()  # for their names: a store must not have one of them
             check_store_names(self.stores, self.catalog.list_reference_names())
         from sealpipe.registry.hooks import ask_policies  # only where there is a policy
 
         ask_policies(self.catalog, hooks, plan)
 
     def notify_observers(self, hooks: Sequence[PolicyHook], event: Mapping[str, Any]) -> None:
-        """Tell every observer. Raises PluginError where a required one cannot be told."""
+        """Notify every observer. Raises PluginError if a required one fails."""
         from sealpipe.registry.hooks import notify_observers  # only where there is an observer
 
         notify_observers(self.catalog, hooks, event)
 
     def close(self) -> None:
-        """Let plugins go of connections and logins. What fails, or hangs once interrupted, is left."""
+        """Let plugins close connections and logins. Failures, and what hangs after an interruption, are ignored."""
         close_in_time(self._close)
 
     def _close(self) -> None:
@@ -251,7 +250,7 @@ class Registry:
             self._network().close()
 
     def _named_store(self, kind: str, name: str) -> Store | None:
-        """The named store behind a name. Never of a CI system: a store called `github` does not stand in for it."""
+        """Return the named store. Never of a CI system: a store called `github` does not replace it."""
         return None if kind == "ci" else self.stores.get(name)
 
     def _get_store(self, kind: str, name: str) -> Store:

@@ -1,6 +1,6 @@
-"""Calls to plugins: whatever a plugin does, only errors of the contract come out.
+"""Call plugins so that only errors of the contract come out, whatever a plugin does.
 
-Of any other error only type, file and line are shown, because its text may hold anything.
+Of any other error only type, file and line are shown, because its text may contain anything.
 """
 
 from __future__ import annotations
@@ -22,34 +22,34 @@ if TYPE_CHECKING:
     from sealpipe.registry import Registry
 
 T = TypeVar("T")
-_CORE_FOLDER = os.path.dirname(os.path.dirname(__file__)) + os.sep  # noqa: PTH120 - as text, like what it is compared with
+_CORE_FOLDER = os.path.dirname(os.path.dirname(__file__)) + os.sep  # noqa: PTH120 - as text, like the names it is compared with
 
 
 def import_object(spec: str) -> Any:
-    """What an import string names."""
+    """Import the object that an import string names."""
     module, _, name = spec.partition(":")
     return getattr(import_module(module), name)
 
 
 def call_plugin(what: str, call: Callable[[], T], make_error: Callable[[str], PluginError] | None = None) -> T:
-    """Let a plugin do something. Only errors of the contract come out, without the errors behind them."""
+    """Call a plugin. Only errors of the contract come out, without their causes."""
     error_to_raise: PluginError | PayloadTooLargeError
     try:
         return call()
     except (PluginError, PayloadTooLargeError) as error:
         error_to_raise = error
-    except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever it is, its text stays inside
+    except (Exception, SystemExit) as error:  # noqa: BLE001  # its text is not shown
         kind = type(error).__name__
         error_to_raise = (
             make_error(kind) if make_error else PluginError(f"{what} raised an unexpected {kind}{_locate_error(error)}")
         )
-    # Out here there is no context; and what a plugin's own error had behind it, or in its frames, is cut off.
+    # Outside the handler there is no context; the error's own causes and frames are removed.
     error_to_raise.__cause__ = error_to_raise.__context__ = None
     raise error_to_raise.with_traceback(None)
 
 
 def _locate_error(error: BaseException) -> str:
-    """Where in the plugin's own folder an error was raised, as ` at shelf.py:41`; empty where nothing tells."""
+    """Return where in the plugin's own folder an error was raised, as ` at shelf.py:41`; empty if unknown."""
     trace = error.__traceback__
     folder = location = ""
     while trace is not None:
@@ -63,13 +63,13 @@ def _locate_error(error: BaseException) -> str:
 
 
 def format_install_command(info: Info) -> str:
-    """What installs the packages that a plugin needs; empty where it needs none."""
+    """Return the command that installs the packages of a plugin; empty if it needs none."""
     packages = [f"sealpipe[{info.extra}]"] if info.extra else list(info.needs)
     return "pip install " + " ".join(f"'{need}'" for need in packages) if packages else ""
 
 
 def suggest(word: str, known: Iterable[str], plural: str) -> str:
-    """The nearest known names, or all of them."""
+    """Suggest the nearest known names, or all of them."""
     from difflib import get_close_matches  # for an error only
 
     names = sorted(known)
@@ -79,8 +79,7 @@ def suggest(word: str, known: Iterable[str], plural: str) -> str:
 
 
 def check_recipient(registry: Registry, name: str, to: str) -> str:
-    """The recipient, as the channel spells it. Sends nothing. Raises PluginError, ReferenceSyntaxError,
-    SettingError."""
+    """Return the recipient in the channel's spelling. Sends nothing. Raises PluginError, ReferenceSyntaxError."""
     channel = registry.channel(name)
 
     def canonicalize() -> str:
@@ -96,19 +95,19 @@ def check_recipient(registry: Registry, name: str, to: str) -> str:
 
 
 def send_message(registry: Registry, name: str, message: Message, to: str) -> Delivery:
-    """Hand a message to a channel, once. Blocks. Raises PluginError; only some of them mean that it is not sent."""
+    """Send a message by a channel, once. Blocks. Raises PluginError; only some of them mean that it was not sent."""
     channel = registry.channel(name)
     delivery = call_plugin(f"the channel {name}", lambda: channel.send(message, to))
     return delivery if isinstance(delivery, Delivery) else Delivery()
 
 
 def confirms_delivery(registry: Registry, name: str) -> bool:
-    """Whether the channel itself sees to it that no message is sent twice."""
+    """Return whether the channel itself ensures that no message is sent twice."""
     return CONFIRMS in registry.channel_info(name).capabilities
 
 
 def describe_write(registry: Registry, name: str, locator: Locator, mode: Mode) -> str:
-    """What the sink would do. Nobody is asked. Raises PluginError, ReferenceSyntaxError, SettingError."""
+    """Describe what the sink would do, without asking a backend. Raises PluginError, SettingError."""
     sink = registry.sink(name)
     return str(_call_with_locator(name, locator, lambda: sink.describe(locator, mode)))
 
@@ -116,7 +115,7 @@ def describe_write(registry: Registry, name: str, locator: Locator, mode: Mode) 
 def write_fields(
     registry: Registry, name: str, locator: Locator, fields: Sequence[SinkField], mode: Mode, marker: str
 ) -> WriteResult:
-    """Have the sink store the fields. Blocks. Raises PluginError."""
+    """Write the fields into the sink. Blocks. Raises PluginError."""
     sink = registry.sink(name)
     receipt = _call_with_locator(name, locator, lambda: sink.put(locator, fields, mode=mode, marker=marker))
     if not isinstance(receipt, WriteResult):
@@ -142,19 +141,19 @@ def _call_with_locator(name: str, locator: Locator, call: Callable[[], T]) -> T:
 FetchResults = dict[Locator, Document | PluginError]
 
 MAX_STORES = 8
-"""How many stores are read at the same time."""
+"""Most stores that are read at the same time."""
 
 MAX_CALLS = 32
-"""How many calls of one store run at the same time, whatever its source allows."""
+"""Most calls of one store at the same time, whatever its source allows."""
 
 
 def fetch_all(
     source: Callable[[str], Source], locators_by_store: Mapping[str, Sequence[Locator]], deadline: float | None = None
 ) -> FetchResults:
-    """What every store answers. Blocks. Only PayloadTooLargeError is raised, never a PluginError.
+    """Fetch documents from all stores. Blocks. Only PayloadTooLargeError is raised, never a PluginError.
 
     `deadline` is in seconds, for all of it: after it, a store that was unavailable once is not asked again, and its
-    remaining references are answered with the same error.
+    remaining references get the same error.
     """
     end = None if deadline is None else time.monotonic() + deadline
     jobs = [partial(_fetch_from, source, name, locators, end) for name, locators in locators_by_store.items()]
@@ -166,7 +165,7 @@ def fetch_all(
 
 def _run_concurrently(jobs: Sequence[Callable[[], FetchResults]], max_threads: int) -> list[FetchResults]:
     if len(jobs) <= 1 or max_threads == 1:
-        return [*map(call, jobs)]  # no thread where one will do
+        return [*map(call, jobs)]  # no thread is needed
     results: list[FetchResults] = [{} for _ in jobs]
     indices = iter(range(len(jobs)))  # a future for each job would cost more than some jobs do
     errors: list[BaseException] = []
@@ -176,7 +175,7 @@ def _run_concurrently(jobs: Sequence[Callable[[], FetchResults]], max_threads: i
         try:
             for number in indices:
                 results[number] = jobs[number]()
-        except BaseException as error:  # noqa: BLE001 - it is raised in the thread that waits
+        except BaseException as error:  # noqa: BLE001 - raised in the waiting thread
             errors.append(error)
         finally:
             ended.release()
@@ -199,7 +198,7 @@ CLOSING_TIME: Final = 0.5
 
 
 def close_in_time(close: Callable[[], None]) -> None:
-    """Close what plugins hold. After an interruption not for longer than `CLOSING_TIME`: what hangs would hold us."""
+    """Close what plugins hold; after an interruption, wait at most `CLOSING_TIME`."""
     error = sys.exception()
     if error is None or isinstance(error, Exception | GeneratorExit):
         close()
@@ -224,7 +223,7 @@ def _fetch_from(
 
 
 class _StoreReader:
-    """One store in one fetch. `end` is the monotonic time at which the deadline is over; None for no deadline."""
+    """One store in one fetch. `end` is the deadline in monotonic time; None for no deadline."""
 
     def __init__(self, name: str, source: Source, end: float | None) -> None:
         self._name = name
@@ -235,12 +234,12 @@ class _StoreReader:
 
     @property
     def concurrency(self) -> int:
-        """How many calls may run at once: one where the source has a batch, or does not give a number."""
+        """How many calls may run at once: one if the source fetches in batches, or gives no number."""
         allowed: object = self._source.concurrency
         return 1 if self.is_batch or not isinstance(allowed, int) else max(1, min(allowed, MAX_CALLS))
 
     def read(self, locators: Sequence[Locator]) -> FetchResults:
-        """Ask for some documents. A slow store costs its deadline once, not once for each reference."""
+        """Fetch some documents. A slow store costs its deadline once, not once for each reference."""
         if self._outage is not None and self._end is not None and time.monotonic() >= self._end:
             return {locator: _copy_error(self._outage, locator.text) for locator in locators}
         try:
@@ -265,12 +264,12 @@ def _check_result(locator: Locator, results: object) -> Document | PluginError:
 
 
 def _repeat_failure(error: PluginError, locators: Sequence[Locator]) -> FetchResults:
-    """The same failure for each: errors of their own, because each names its reference."""
+    """Return a copy of the failure for each locator, because each names its reference."""
     return {locator: _copy_error(error, error.locator or locator.text) for locator in locators}
 
 
 def _copy_error(error: PluginError, locator: str) -> PluginError:
-    own = type(error).__new__(type(error), *error.args)  # whatever its author asks for in __init__
+    own = type(error).__new__(type(error), *error.args)  # without its __init__, which may take other arguments
     vars(own).update(vars(error))
     own.locator = locator
     return own

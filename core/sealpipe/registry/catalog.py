@@ -1,7 +1,7 @@
-"""Which plugins there are, of every kind.
+"""The installed plugins of every kind.
 
-The built-in ones are registered first, by the same functions as anybody's. Entry points are looked up
-only where something is named that no built-in has: looking is dear, and loading them runs code.
+Built-in plugins are registered first, by the same functions as others. Entry points are loaded only for a name that no
+built-in plugin has: finding them is slow, and loading them runs code.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _BUILT_IN: Final[Mapping[str, str]] = {
     "channel": "sealpipe_plugins.channels",
     "ci": "sealpipe_plugins.ci",
 }
-"""The module that registers the built-in plugins of a kind, loaded where one of that kind is asked for."""
+"""The modules that register the built-in plugins, by kind; each is loaded when one of its kind is needed."""
 
 BUILT_IN: Final = tuple(_BUILT_IN.values())
 """Modules with hooks, by name: the core imports no plugin statically."""
 
-_MAX_NAME_SHOWN: Final = 40  # a longer name is none, and may be a secret that somebody typed
+_MAX_NAME_SHOWN: Final = 40  # a longer text is not a name, and may be a secret
 
 
 class Kind(NamedTuple):
@@ -57,7 +57,7 @@ KINDS: Final[Mapping[str, Kind]] = {
 
 
 class InstalledPlugin(NamedTuple):
-    """A plugin as `sealpipe plugins` tells it.
+    """A plugin as `sealpipe plugins` lists it.
 
     `origin` and `version` are its distribution's, `plugin` is its entry point there (all empty: built in).
     """
@@ -73,7 +73,7 @@ class Catalog:
     """The descriptors. `problems` maps the name of a plugin that cannot be used, or only in part, to the reason.
 
     `allowed` are the entry points that may be loaded (None: all); `preferred` maps a name to the entry point whose
-    plugin is taken for it, even in place of a built-in one.
+    plugin is used for it, even instead of a built-in one.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Catalog:
         self._unloaded = {kind: module for kind, module in _BUILT_IN.items() if module in built_in}
         for name in built_in:
             if name not in BUILT_IN:
-                self._load(*KINDS)  # first, so that no other takes the place of one of ours
+                self._load(*KINDS)  # first, so that no other replaces one of ours
                 self._add(name, partial(import_module, name))
 
     @cached_property
@@ -104,7 +104,7 @@ class Catalog:
         return make_manager()
 
     def get_info(self, kind: str, name: str) -> Info:
-        """The descriptor. ReferenceSyntaxError where there is none."""
+        """Return the descriptor. ReferenceSyntaxError if there is none."""
         with self._lock:
             self._load(kind)
             if ((kind, name) not in self._plugins or name in self._preferred) and not self._has_loaded:
@@ -127,7 +127,7 @@ class Catalog:
             raise self._make_unknown_error(kind, name)
 
     def list_names(self, kind: str) -> list[str]:
-        """The names that are known without looking any further."""
+        """List the names of a kind that are known so far."""
         with self._lock:
             self._load(kind)
             return sorted(name for other_kind, name in self._plugins if other_kind == kind)
@@ -146,39 +146,39 @@ class Catalog:
             return None
 
     def list_reference_names(self) -> set[str]:
-        """The names that references may begin with, as far as they are known without looking any further."""
+        """Return the names that references may begin with, as far as they are known so far."""
         with self._lock:
             self._load("source", "sink", "channel")
             return {name for kind, name in self._plugins if kind != "ci"}
 
     def find_replacement(self, kind: str, name: str) -> str:
-        """The entry point whose plugin stands in a built-in one's place; empty where none does."""
+        """Return the entry point whose plugin replaces a built-in one; empty if none does."""
         with self._lock:
             self.get_info(kind, name)
             return self._replacements.get((kind, name), "")
 
     def list_plugins(self) -> list[InstalledPlugin]:
-        """Every plugin, by kind and name. Looks up all entry points."""
+        """List every plugin, by kind and name. Loads all entry points."""
         with self._lock:
             if not self._has_loaded:
                 self._load_entry_points()
             return [self._plugins[key] for key in sorted(self._plugins)]
 
     def get_module_name(self, kind: str, name: str) -> str:
-        """The name of the module that has registered a plugin."""
+        """Return the name of the module that registered a plugin."""
         with self._lock:
             self.get_info(kind, name)
             return self._hooks[kind, name]
 
     def list_third_parties(self) -> dict[str, tuple[str, str]]:
-        """Every third party's plugin that could be loaded: its distribution and that one's version, by entry point."""
+        """Return the distribution and its version of every loaded third-party plugin, by entry point."""
         with self._lock:
             if not self._has_loaded:
                 self._load_entry_points()
             return dict(self._origins)
 
     def get_module(self, plugin: str) -> ModuleType:
-        """A third party's module, by its entry point. NotConfiguredError where it is not installed, or broken."""
+        """Return a third party's module by its entry point. NotConfiguredError if it is not installed, or broken."""
         with self._lock:
             if not self._has_loaded:
                 self._load_entry_points()
@@ -189,7 +189,7 @@ class Catalog:
             return module
 
     def isolate_hook(self, module: ModuleType, hook: str) -> Any:
-        """The hook as one module implements it."""
+        """Return the hook as this module alone implements it."""
         with self._lock:
             if not self._manager.is_registered(module):
                 self._manager.register(module)
@@ -208,7 +208,7 @@ class Catalog:
 
     def _load_entry_points(self) -> None:
         self._has_loaded = True
-        self._load(*KINDS)  # first, so that no other takes the place of a built-in one
+        self._load(*KINDS)  # first, so that no other replaces a built-in one
         from sealpipe.registry.hooks import find_entry_points
 
         for point in find_entry_points():
@@ -243,7 +243,7 @@ class Catalog:
         except (PluginError, PayloadTooLargeError) as error:
             if not origin[0]:
                 raise
-            # Half of a plugin is none: nothing that it registered before it failed is taken.
+            # Nothing that a failed plugin has registered is used.
             if self._manager.has_plugin(plugin):
                 self._manager.unregister(name=plugin)
             self.problems[plugin] = error.message

@@ -1,4 +1,4 @@
-"""What calls plugins through hooks (`registry.hook_specs`): the commands that they add, policies and observers."""
+"""Plugins of third parties: where they are declared, and the calls of hooks: commands, policies and observers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ _ENDINGS: Final = (".dist-info", ".egg-info")
 
 
 def are_declared() -> bool:
-    """Whether any may be, at a fiftieth of what `importlib.metadata` costs: that is asked where this cannot tell."""
+    """Return whether a third party's plugin may be declared, at a fiftieth of the cost of `importlib.metadata`.
+
+    If this cannot decide, it returns True.
+    """
     # Python's own finder looks along sys.path; another one may find distributions elsewhere.
     own_finders = (each for each in sys.meta_path if "_frozen_importlib" not in str(getattr(each, "__module__", "")))
     if any(hasattr(finder, "find_distributions") for finder in own_finders):
@@ -37,8 +40,8 @@ def are_declared() -> bool:
 
 
 def find_entry_points() -> list[EntryPoint]:
-    """Every entry point of the group, by name and value."""
-    from importlib.metadata import entry_points  # 160 million instructions: only where it is needed
+    """Return every entry point of the group, by name and value."""
+    from importlib.metadata import entry_points  # expensive: only where it is needed
 
     return sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value))
 
@@ -62,11 +65,11 @@ def _declarations() -> Iterator[bytes]:
 
 
 class Group(Protocol):
-    """What a plugin is handed: a click group, of which only the commands are taken."""
+    """What a plugin gets for its commands: a click group, from which only the commands are taken."""
 
     @property
     def commands(self) -> Mapping[str, Any]:
-        """By name."""
+        """The commands by name."""
         ...
 
 
@@ -74,7 +77,7 @@ G = TypeVar("G", bound=Group)
 
 
 class PluginCommand(NamedTuple):
-    """A command of a plugin (the name of its entry point), and the distribution that this came with."""
+    """A command of a plugin (the name of its entry point), and the distribution that contains it."""
 
     command: Any
     plugin: str
@@ -85,9 +88,10 @@ class PluginCommand(NamedTuple):
 def collect_commands(
     catalog: Catalog, group: Callable[[], G], is_taken: Callable[[str], bool]
 ) -> dict[str, PluginCommand]:
-    """Every command of every third-party plugin, by name. `is_taken` tells the names that are ours.
+    """Return every command of every third-party plugin, by name. `is_taken` says which names are ours.
 
-    `group` makes an empty group for each: what breaks in one takes nothing from another. Problems are the catalog's.
+    `group` makes an empty group for each plugin, so that one plugin's failure does not affect others. Problems are
+    added to the catalog's.
     """
     commands: dict[str, PluginCommand] = {}
     for plugin, (origin, version) in catalog.list_third_parties().items():
@@ -111,7 +115,7 @@ def _make_commands_error(kind: str) -> PluginError:
 
 
 def ask_policies(catalog: Catalog, hooks: Sequence[PolicyHook], plan: OutgoingAction) -> None:
-    """Ask every policy. Raises PolicyError, or PluginError where one cannot say: then nothing may leave either."""
+    """Ask every policy. Raises PolicyError, or PluginError if one fails: then nothing may leave either."""
     for hook in hooks:
         try:
             _call(catalog, hook, "sealpipe_check_outgoing", plan=plan, enforced=hook.enforced)
@@ -125,7 +129,7 @@ def ask_policies(catalog: Catalog, hooks: Sequence[PolicyHook], plan: OutgoingAc
 
 
 def notify_observers(catalog: Catalog, hooks: Sequence[PolicyHook], event: Mapping[str, Any]) -> None:
-    """Tell every observer. Raises the first PluginError, once all were told."""
+    """Notify every observer. Raises the first PluginError after all were notified."""
     failed: PluginError | None = None
     for hook in hooks:
         try:
@@ -137,7 +141,7 @@ def notify_observers(catalog: Catalog, hooks: Sequence[PolicyHook], event: Mappi
 
 
 class _WrappedVetoError(PluginError):
-    """A VetoError on its way through the guard, which lets only errors of the contract pass."""
+    """A VetoError inside `call_plugin`, which lets only errors of the contract pass."""
 
 
 def _call(catalog: Catalog, hook: PolicyHook, function: str, **values: Any) -> None:
@@ -157,14 +161,14 @@ def _ask_hook(call: Any, values: Mapping[str, Any]) -> None:
 
 
 def get_audit_heads() -> Mapping[Path, str]:
-    """The head of every audit log that this process has written to; none where it has loaded no audit."""
+    """Return the head of every audit log that this process has written; none if it has not loaded the audit."""
     module = sys.modules.get(AUDIT_MODULE)
     heads: Mapping[Path, str] = {} if module is None else module.heads
     return heads
 
 
 def find_audit_key(file: Path, *configs: Mapping[str, Any]) -> Any:
-    """The key's reference of the audit log that a config names, the first that does; None for none."""
+    """Return the reference to the audit log's key, from the first config that names the file; None if there is none."""
     for config in configs:
         table = config.get("audit")
         if isinstance(table, Mapping) and isinstance(table.get("file"), str) and Path(table["file"]) == file:
@@ -173,7 +177,9 @@ def find_audit_key(file: Path, *configs: Mapping[str, Any]) -> Any:
 
 
 def verify_audit(file: Path, key: Any, head: str | None) -> Any:
-    """What an audit log's chain is like (`sealpipe_plugins.audit.verify.Verification`). Raises OSError,
-    NotConfiguredError."""
+    """Verify an audit log's chain, as a `sealpipe_plugins.audit.verify.Verification`.
+
+    Raises OSError, NotConfiguredError.
+    """
     key_bytes = None if key is None else call_plugin("audit", lambda: import_module(AUDIT_MODULE).read_key(key))
     return import_module("sealpipe_plugins.audit.verify").verify(file, key_bytes, head)

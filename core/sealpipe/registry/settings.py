@@ -1,4 +1,4 @@
-"""A backend's settings, filled from where they are set. What is wrong is named, and never shown."""
+"""Fill a backend's settings from where they are set. An error names the wrong setting, never its value."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sealpipe.secret import Secret
 
 
 def fill_settings(model: type[PluginSettings], store: Store, environ: Mapping[str, str]) -> Any:
-    """An instance of the settings class. SettingError names the setting that is wrong, never its value."""
+    """Return an instance of the settings class. SettingError names the wrong setting, never its value."""
     if plain_secrets := sorted(_find_plain_secrets(model, store.table)):
         raise SettingError(
             f"the config file holds {store.name}'s {plain_secrets[0]} in plain text",
@@ -23,7 +23,7 @@ def fill_settings(model: type[PluginSettings], store: Store, environ: Mapping[st
         )
     for name in model.file_only:
         variable = store.get_variable(name)
-        # As the values are gathered: what follows the store's name counts in any case.
+        # As in `collect_values`: the part after the store's name is not case-sensitive.
         if any(present.upper() == variable or present.upper().startswith(f"{variable}__") for present in environ):
             raise SettingError(
                 f"{variable} is set, but the environment cannot set {store.name}'s {name}",
@@ -40,15 +40,15 @@ def fill_settings(model: type[PluginSettings], store: Store, environ: Mapping[st
     try:
         return model(**values)
     except ValidationError as error:
-        # Only location and type: the error's other parts can hold the input.
+        # Only location and type: the error's other parts can contain the input.
         errors = error.errors(include_input=False, include_url=False, include_context=False)
-        # A name that does not exist first: what is missing may be what it was meant to be.
+        # An unknown name first: it may be a misspelling of a missing one.
         first = min(errors, key=lambda each: each["type"] != "extra_forbidden")
     raise _make_error(store, first, model)
 
 
 def _find_plain_secrets(model: type[BaseModel], table: Mapping[str, Any]) -> Iterator[str]:
-    """The settings in a table that are secrets by their type: a Secret somewhere in it, or in a model in it."""
+    """Yield the settings in a table that are secrets by their type: a Secret in it, or in a model in it."""
     for name, field in model.model_fields.items():
         if name not in table:
             continue
@@ -64,7 +64,7 @@ def _find_plain_secrets(model: type[BaseModel], table: Mapping[str, Any]) -> Ite
 
 
 def _list_classes(annotation: Any) -> Iterator[type]:
-    """The classes that a type is made of: of `Secret | None`, `dict[str, Secret]`, an alias."""
+    """Yield the classes in a type: of `Secret | None`, `dict[str, Secret]`, an alias."""
     annotation = getattr(annotation, "__supertype__", getattr(annotation, "__value__", annotation))
     if isinstance(annotation, type) and not get_args(annotation):
         yield annotation
@@ -73,7 +73,7 @@ def _list_classes(annotation: Any) -> Iterator[type]:
 
 
 def _find_tables(value: object) -> Iterator[Mapping[str, Any]]:
-    """The tables that may be a model: the value itself, or what is in it."""
+    """Yield the tables that may be a model: the value itself, or those in it."""
     if isinstance(value, Mapping):
         yield value
     for part in value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ():

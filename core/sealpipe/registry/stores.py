@@ -1,9 +1,8 @@
-"""What the configuration says of plugins: named stores, which plugins may be loaded, policies and observers.
+"""The configuration of plugins: named stores, which plugins may be loaded, policies and observers.
 
-A named store is one backend with settings of its own, under a name that references use (DESIGN section 5).
-
-In the config file `[stores.prod-vault]` with `plugin = "vault"`, or in the environment
-`SEALPIPE_STORE__PROD_VAULT__PLUGIN=vault`. A backend's own name is its default store.
+A named store is one backend with settings of its own, under a name that references use: in the config file
+`[stores.prod-vault]` with `plugin = "vault"`, or in the environment `SEALPIPE_STORE__PROD_VAULT__PLUGIN=vault`. A
+backend's own name is its default store.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ STORE_PREFIX, PLUGIN_PREFIX = "SEALPIPE_STORE__", "SEALPIPE_PLUGIN_"
 
 
 class Store(NamedTuple):
-    """A store: `plugin` is the name of its backend; `table` what the config file says of it."""
+    """A store: `plugin` is the name of its backend; `table` is its table in the config file."""
 
     name: str
     plugin: str
@@ -29,15 +28,15 @@ class Store(NamedTuple):
 
     @property
     def heading(self) -> str:
-        """The config file's table of its settings."""
+        """The heading of its table in the config file."""
         return f"{'plugins' if self.is_default else 'stores'}.{self.name}"
 
     def get_variable(self, setting: str) -> str:
-        """The environment's name for one of its settings."""
+        """Return the environment variable of one of its settings."""
         return f"{PLUGIN_PREFIX if self.is_default else STORE_PREFIX}{_to_variable(self.name)}__{setting.upper()}"
 
     def collect_values(self, environ: Mapping[str, str], own_variables: Mapping[str, str]) -> dict[str, Any]:
-        """Its settings: environment over config file over, for the default store, the backend's own variables."""
+        """Collect its settings: environment over config file over the backend's own variables (default store only)."""
         prefix = self.get_variable("")
         environment = {
             name.removeprefix(prefix).lower(): value for name, value in environ.items() if name.startswith(prefix)
@@ -78,9 +77,9 @@ def read_stores(config: Mapping[str, Any], environ: Mapping[str, str]) -> dict[s
 
 
 def check_store_names(stores: Mapping[str, Store], plugins: Iterable[str]) -> None:
-    """SettingError for a store with the name of one plugin that uses another: its name would mislead readers.
+    """Raise SettingError for a store with the name of one plugin that uses another: its name would mislead readers.
 
-    Names count as one where they have the same variables: `aws-sm`, `AWS_SM`.
+    Names are equal if their variables are: `aws-sm`, `AWS_SM`.
     """
     owners = {_to_variable(plugin): plugin for plugin in plugins}
     for store in stores.values():
@@ -93,7 +92,7 @@ def check_store_names(stores: Mapping[str, Store], plugins: Iterable[str]) -> No
 
 
 def make_default_store(plugin: str, config: Mapping[str, Any]) -> Store:
-    """The store that has its backend's own name."""
+    """Make the store with its backend's own name."""
     table = read_tables(config, "plugins").get(plugin, {})
     if not isinstance(table, dict):
         raise SettingError(f"the config's plugins.{plugin} is not a table")
@@ -101,7 +100,7 @@ def make_default_store(plugin: str, config: Mapping[str, Any]) -> Store:
 
 
 def find_unknown_variables(environ: Mapping[str, str], backends: Iterable[str]) -> list[tuple[str, str]]:
-    """Variables of default stores that no backend has, each with the nearest that one has (empty: none is near)."""
+    """Find variables of default stores without a backend, each with the nearest known one (empty: none is near)."""
     from difflib import get_close_matches  # for the doctor only
 
     known = {_to_variable(name) for name in backends}
@@ -131,7 +130,7 @@ def _to_variable(name: str) -> str:
 
 
 def read_tables(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """A table of the config that holds tables by name; empty where there is none. SettingError where it is none."""
+    """Return a table of the config that holds tables by name; empty if it is missing. SettingError if it is not one."""
     tables = config.get(name, {})
     if not isinstance(tables, Mapping):
         raise SettingError(f"the config's {name} is not a table", remedy=f"write [{name}.NAME]")
@@ -139,18 +138,18 @@ def read_tables(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def read_allowed_plugins(config: Mapping[str, Any]) -> list[str] | None:
-    """The entry points that may be loaded; None for all. SettingError where it is no list of names."""
+    """Return the entry points that may be loaded; None for all. SettingError if it is not a list of names."""
     names = config.get("allow_plugins")
-    # One word would be read as a list of its letters, and allow nothing without a sign of why.
+    # A single word would be a list of its letters, and silently allow nothing.
     if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
         raise SettingError("the config's allow_plugins is not a list of names", remedy='write allow_plugins = ["NAME"]')
     return names
 
 
 def read_preferred_plugins(config: Mapping[str, Any]) -> dict[str, str]:
-    """The entry point whose plugin is taken for a name, by `[plugins.NAME] from = "..."`.
+    """Return the entry point whose plugin is used for a name, by `[plugins.NAME] from = "..."`.
 
-    SettingError where it would replace a CI system of ours: what masks is not the user's to choose (DESIGN 6.7).
+    SettingError if it would replace a CI system of ours: users must not choose what masks secrets in a log.
     """
     preferred = {name: table["from"] for name, table in read_tables(config, "plugins").items() if _has_from(table)}
     for name, point in preferred.items():
@@ -170,13 +169,13 @@ def _has_from(table: object) -> bool:
 
 AUDIT_MODULE: Final = "sealpipe_plugins.audit.observer"
 SERVICE_TABLE: Final = "service"
-"""The table of `[enforce]` that fixes addresses: it oversees nothing."""
+"""The table of `[enforce]` that fixes addresses: not a policy or an observer."""
 
 BUILT_IN_HOOKS: Final[Mapping[str, str]] = {"audit": AUDIT_MODULE, "policy": "sealpipe_plugins.policy"}
 
 
 class PolicyHook(NamedTuple):
-    """A policy or observer, and its table of the config. `enforced`: the machine's, not the user's."""
+    """A policy or observer, and its table in the config. `enforced`: the machine's, not the user's."""
 
     name: str
     table: Mapping[str, Any]
@@ -184,8 +183,7 @@ class PolicyHook(NamedTuple):
 
 
 def read_policy_hooks(user: Mapping[str, Any], machine: Mapping[str, Any]) -> tuple[PolicyHook, ...]:
-    """Who oversees, by the two config files, the machine's first. SettingError, NotConfiguredError for what is no
-    table."""
+    """Read the policies and observers of both config files, the machine's first. SettingError, NotConfiguredError."""
     enforced = read_tables(machine, "enforce")
     hooks = [PolicyHook(name, table, enforced=True) for name, table in enforced.items() if name != SERVICE_TABLE]
     hooks += [PolicyHook(name, user[name]) for name in BUILT_IN_HOOKS if name in user]
