@@ -113,8 +113,8 @@ class Reference:
     """Where a secret is read, or where it is written.
 
     `name` is a source, a sink or a store of the config; `body` is the decoded text before `?` and `#`, without
-    a leading `//`; `params` are pairs in the order given; `selector` None means the whole document. `str()` is the canonical
-    form. Raises ReferenceSyntaxError for values that no reference can express.
+    a leading `//`; `params` are pairs in the order given; `selector` None means the whole document. `str()` is the
+    canonical form. Raises ReferenceSyntaxError for values that no reference can express.
     """
 
     name: str

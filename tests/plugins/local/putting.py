@@ -19,7 +19,7 @@ from sealpipe.plugin import Mode, SinkField, WriteResult
 from sealpipe.reference import Reference
 from sealpipe.registry import Registry
 from sealpipe.secret import Secret
-from sealpipe.state import files
+from sealpipe.state import create_file, replace_file
 from support.terminal import PATIENCE
 
 TESTS = Path(__file__).resolve().parents[2]
@@ -29,7 +29,7 @@ def put(name: str, body: str, values: Mapping[str, str | bytes], mode: Mode, **p
     """Store some values, as the core does. `params` are the sink's own."""
     # As the clients do, without their imports: httpx loads trio, which starts ldconfig.
     registry = Registry(
-        environ={}, new_file=lambda path, content: files.create(path, lambda: [content]), replace_file=files.replace
+        environ={}, new_file=lambda path, content: create_file(path, lambda: [content]), replace_file=replace_file
     )
     fields = [SinkField(key, Secret(value)) for key, value in values.items()]
     return registry.sink(name).put(
