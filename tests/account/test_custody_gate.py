@@ -27,8 +27,8 @@ from sealpipe.wire import envelope, keys, tokens
 from sealpipe_rehearsal.control_client import mint
 from sealpipe_rehearsal.running_service import RunningService
 from support.fake_mcp import FakeMcp
+from support.fake_web import Receiver
 from support.faulty import Faulty
-from support.receiver import Receiver
 from support.terminal import Terminal
 
 KEY, BEFORE = mint().credential.reveal(), mint().credential.reveal()

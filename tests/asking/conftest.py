@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from support.fake_web import Receiver
 from support.job import call, call_at, job, job_at, proxied, service
 from support.openbao import Bao, dev_server
-from support.receiver import Receiver
 
 __all__ = ["call", "call_at", "job", "job_at", "proxied", "service"]
 

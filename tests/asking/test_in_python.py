@@ -20,9 +20,9 @@ from sealpipe.wire import keys
 from sealpipe.wire.encoding import decode_base64url, encode_base64url
 from sealpipe_rehearsal.people import LinkRefusedError
 from support import faulty
+from support.fake_web import Receiver
 from support.faulty import Faulty
 from support.job import PAIR, Caller, Job
-from support.receiver import Receiver
 
 PROMPTS = ("Staging password", Prompt("user", "User name", "text"))
 

@@ -15,9 +15,9 @@ from sealpipe.state import receipt as receipts
 from sealpipe.wire.encoding import encode_base64url
 from sealpipe_rehearsal.people import LinkRefusedError
 from support import faulty
+from support.fake_web import Receiver
 from support.faulty import Faulty, envelope
 from support.job import Job, client_of
-from support.receiver import Receiver
 
 CODE = "open sésame"
 
@@ -204,7 +204,7 @@ def test_a_link_that_is_sent_stands_in_its_message_and_nowhere_else(job: Job, re
     (hook,) = receiver.hooks
     link = hook.json["link"]
     assert (done.code, done.json["collect_link"], done.json["delivered"]) == (0, None, ["webhook", "file"])
-    assert (hook.json["event"], hook.path.partition("?")[2]) == ("request", "for=kim-77")
+    assert (hook.json["event"], hook.target.partition("?")[2]) == ("request", "for=kim-77")
     assert "You are asked for a secret" in hook.json["text"]
     assert (job.terminal.here / "link.txt").read_text() == link + "\n"
     nothing_shown(done, link, "kim-77")

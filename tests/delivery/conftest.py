@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.receiver import Receiver
+from support.fake_web import Receiver
 from support.services import bare, one_service, service, user
 
 __all__ = ["bare", "one_service", "receiver", "service", "user"]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sealpipe_rehearsal.running_service import RunningService
+from support.fake_web import Receiver
 from support.job import Job
-from support.receiver import Receiver
 from support.strace import HASH_SEED, Point, killing, only, points, tracing
 
 MATTER = (

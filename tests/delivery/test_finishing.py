@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from sealpipe_rehearsal.running_service import RunningService
-from support.receiver import Hook, Receiver
+from support.fake_web import Asked, Receiver
 from support.terminal import SEALPIPE, Done, Terminal, created, opened
 
 SECRET = {"DB_PASSWORD": "s3cret"}
@@ -46,7 +46,7 @@ def left(user: Terminal) -> list[tuple[str, str, str]]:
     return [(each["what"], each["to"], each["state"]) for each in entry["left"]]
 
 
-def answers(*statuses: int | None) -> Callable[[Hook], int | None]:
+def answers(*statuses: int | None) -> Callable[[Asked], int | None]:
     """One status after another, then success."""
     waiting = list(statuses)
     return lambda _: waiting.pop(0) if waiting else 204
@@ -157,7 +157,7 @@ def test_something_else_in_a_files_place_is_not_written_over(
 ) -> None:
     """It came to be there between the check and the writing."""
 
-    def answer(hook: Hook) -> int:
+    def answer(hook: Asked) -> int:
         user.file("link.txt", "precious")
         assert hook
         return 204

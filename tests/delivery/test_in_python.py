@@ -12,7 +12,7 @@ import pytest
 from sealpipe import AsyncClient, Client, DeliveryError, Outbox, UsageError
 from sealpipe.state.entry import Entry
 from sealpipe_rehearsal.running_service import RunningService
-from support.receiver import Receiver
+from support.fake_web import Receiver
 from support.terminal import opened
 
 Sharing = Callable[..., Any]

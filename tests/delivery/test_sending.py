@@ -9,7 +9,7 @@ import pytest
 
 from sealpipe import webhooks
 from sealpipe_rehearsal.running_service import RunningService
-from support.receiver import Receiver
+from support.fake_web import Receiver
 from support.terminal import ABROAD, Done, Terminal, opened
 
 SIGNING = "whsec-0123456789abcdef"
@@ -144,7 +144,7 @@ def test_a_dry_run_tells_the_recipients_and_sends_nothing(
 
 def test_a_value_fills_its_place_and_is_not_told_on_stderr(user: Terminal, receiver: Receiver) -> None:
     done = share(user, "--send", receiver.target + "/{who}?for={who}", "--param", "who=env:WHO", WHO="kim-77")
-    assert (done.code, receiver.hooks[0].path) == (0, "/hooks/7/kim-77?for=kim-77")
+    assert (done.code, receiver.hooks[0].target) == (0, "/hooks/7/kim-77?for=kim-77")
     assert "{who}" in done.err
     assert "kim-77" not in done.err
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[1]
-FILES_AT_MOST = 34
+FILES_AT_MOST = 33
 LINES_AT_MOST = 335
 LONGER = {
     "faulty.py": 455,  # a server and its faults, each used by name

@@ -14,8 +14,8 @@ import pytest
 
 from leaks.test_a_share_leaks_nothing import SHARE, Canaries, canary
 from sealpipe_rehearsal.running_service import RunningService
+from support.fake_web import Asked, Receiver
 from support.leaks import Detector, Found
-from support.receiver import Hook, Receiver
 from support.strace import Watched
 from support.terminal import Terminal
 
@@ -68,7 +68,7 @@ class Setting:
         return [file.read_text().rstrip("\n")] if file.exists() else []
 
 
-def _without(hook: Hook) -> bytes:
+def _without(hook: Asked) -> bytes:
     """A message with its one secret taken out, where it is and where the text has it, and no more often."""
     members = hook.json
     secret = members.pop("passcode" if members["event"] == "passcode" else "link")
@@ -85,7 +85,7 @@ def setting(bare: Terminal, service: RunningService) -> Iterator[Setting]:
 class Case(NamedTuple):
     code: int
     words: Sequence[str] = ()
-    answers: Callable[[Hook], int | None] = lambda _: 204
+    answers: Callable[[Asked], int | None] = lambda _: 204
     messages: int = 1
     kept: bool = False
 

@@ -9,8 +9,8 @@ import pytest
 
 from sealpipe_rehearsal.running_service import RunningService
 from support.aws import ENVIRON, Moto, moto
+from support.fake_web import Receiver
 from support.openbao import Bao, dev_server
-from support.receiver import Receiver
 from support.terminal import Done, Terminal, created, opened
 from support.wires import Intercepting
 

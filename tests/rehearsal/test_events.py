@@ -26,7 +26,7 @@ from sealpipe_rehearsal.service import webhook_post
 from sealpipe_rehearsal.service.plans import DEFAULT_ACCOUNT
 from sealpipe_rehearsal.service.webhook_deliveries import BACKOFF
 from sealpipe_rehearsal.service.webhooks import queue_event
-from support.receiver import Hook, Receiver
+from support.fake_web import Asked, Receiver
 
 DAY = 24 * 60 * 60
 PATIENCE = 30
@@ -49,7 +49,7 @@ def deleted(api: Api) -> str:
     return code
 
 
-def verified(service: RunningService, hook: Hook, webhook: Webhook, *secrets: str) -> float:
+def verified(service: RunningService, hook: Asked, webhook: Webhook, *secrets: str) -> float:
     """When it was signed, as sealpipe's own check finds it by the service's clock."""
     keys = list(secrets) or [webhook.secret.reveal()]
     header = hook.headers[webhook.header.lower()]
@@ -220,7 +220,7 @@ def test_an_endpoint_that_says_nothing_holds_up_neither_the_delete_nor_another(
 ) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as silent:
         service.add_webhook(f"http://127.0.0.1:{silent.getsockname()[1]}/")
-        came: queue.Queue[Hook] = queue.Queue()
+        came: queue.Queue[Asked] = queue.Queue()
         receiver.answers = lambda hook: came.put(hook) or 204  # type: ignore[func-returns-value]
         service.add_webhook(receiver.url)
         begun = time.monotonic()
@@ -356,12 +356,12 @@ def test_a_removed_endpoint_gets_nothing_more(service: RunningService, api: Api,
 def test_after_a_rotation_both_secrets_sign_for_24_hours(service: RunningService, api: Api, receiver: Receiver) -> None:
     first = service.add_webhook(receiver.url)
 
-    def sent() -> Hook:
+    def sent() -> Asked:
         deleted(api)
         assert service.deliveries()[-1].state == "delivered"
         return receiver.hooks[-1]
 
-    def digests(hook: Hook) -> int:
+    def digests(hook: Asked) -> int:
         return hook.headers[first.header.lower()].count("v1=")
 
     assert digests(sent()) == 1

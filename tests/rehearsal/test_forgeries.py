@@ -14,7 +14,7 @@ from rehearsal.callers import Api
 from sealpipe import WebhookError, webhooks
 from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.server import start
-from support.receiver import Receiver
+from support.fake_web import Receiver
 
 
 @dataclass(frozen=True)

@@ -177,3 +177,43 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         """Say nothing."""
+
+
+class Receiver(FakeWeb):
+    """Somebody's endpoint for webhooks. `answers` gives a status (None: hang up without a word) for each message."""
+
+    def __init__(self, answers: Callable[[Asked], int | None] = lambda _: 204) -> None:
+        super().__init__()
+        self.answers = answers
+        self.headers: dict[str, str] = {}
+        self._thread.start()
+
+    def respond(self, asked: Asked) -> Reply | None:
+        self.asked.append(asked)
+        status = self.answers(asked)
+        return None if status is None else Reply(status, headers=self.headers)
+
+    @property
+    def hooks(self) -> list[Asked]:
+        """What came in."""
+        return self.asked
+
+    @property
+    def url(self) -> str:
+        return f"{self.base_url}/hooks/7"
+
+    @property
+    def target(self) -> str:
+        """What follows `--send`."""
+        return f"webhook:{self.url}"
+
+    @property
+    def secrets(self) -> list[str]:
+        """The links and passcodes that came in, in order."""
+        return [asked.json.get("link") or asked.json.get("passcode") for asked in self.asked]
+
+    def stop(self) -> None:
+        self.__exit__()
+
+    def __enter__(self) -> Self:
+        return self

@@ -10,7 +10,7 @@ import pytest
 from sealpipe.errors import ReferenceValueError
 from sealpipe.plugin import Channel
 from sealpipe.testing import ChannelContract
-from support.receiver import Receiver
+from support.fake_web import Receiver
 
 SIGNING = "whsec-5f1e0c-canary"
 
