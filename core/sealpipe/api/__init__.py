@@ -1,7 +1,4 @@
-"""What can be asked of the service, as values: one call, and what can come back of it (specification: Endpoints).
-
-No network here.
-"""
+"""The service's API as values: one call, and its result (specification: Endpoints). Nothing here uses the network."""
 
 from __future__ import annotations
 
@@ -16,27 +13,27 @@ from sealpipe.errors import UsageError
 T = TypeVar("T")
 
 RESPONSE_LIMIT = 1024 * 1024
-"""Bytes that an answer's body may have (submissions have a limit of their own)."""
+"""Maximum size of a response's body in bytes (submissions have a limit of their own)."""
 
 
 class Resend(Enum):
     """Whether a call whose outcome is unclear may be sent again."""
 
     READ = "read"
-    """It changes nothing: always."""
+    """Always: it changes nothing."""
     KEYED = "keyed"
-    """It carries an idempotency key: the same bytes under the same key, always."""
+    """Always, as the same bytes under the same idempotency key."""
     REPEATABLE = "repeatable"
-    """Doing it twice ends in the same state (expiring a share)."""
+    """Yes: doing it twice ends in the same state (expiring a share)."""
     NEVER = "never"
-    """Doing it twice destroys something (deleting a request)."""
+    """Never: doing it twice destroys something (deleting a request)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What the service answered: status, headers in lower case, the whole body.
+    """A response of the service: status, headers by lower-case name, the whole body.
 
-    `flaw` says why the body cannot be used, and then there is none: too long, or encoded.
+    If the body cannot be used (it is too long, or encoded), `flaw` says why and the body is empty.
     """
 
     status: int
@@ -46,9 +43,9 @@ class Response:
 
 
 class Failure(NamedTuple):
-    """No whole answer. `sent` is False only where provably no byte of the request left.
+    """No complete response. `sent` is False only if provably no byte of the request was sent.
 
-    `retry_after` (seconds) tells that it was held back: the service had asked the whole client to wait.
+    `retry_after` (seconds) is set if the request was held back because the service had asked the client to wait.
     """
 
     sent: bool
@@ -57,17 +54,17 @@ class Failure(NamedTuple):
 
 
 def is_success(response: Response) -> bool:
-    """Whether the service says that it did what was asked."""
+    """Whether the service says that it carried out the call."""
     return 200 <= response.status < 300
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Operation(Generic[T]):
-    """One call. `path` is relative to the base URL, each short code one encoded segment.
+    """One call. `path` is relative to the base URL, with each short code as one encoded segment.
 
-    `body` is sent byte for byte. `decode` reads an answer that `is_settled` the matter, and raises ProtocolError
-    where it breaks the protocol; every other answer is a refusal. `is_complete`, where an answer may go on after all
-    that matters, is given the events that came since it was asked last, and tells whether that is there.
+    `body` is sent byte for byte. A response for which `is_settled` returns True is passed to `decode`, which raises
+    ProtocolError if it breaks the protocol; every other response is a refusal. `is_complete` is for event streams that
+    may stay open: it gets the events since its last call, and returns True if no more are needed.
     """
 
     name: str
@@ -82,11 +79,11 @@ class Operation(Generic[T]):
     is_settled: Callable[[Response], bool] = field(default=is_success, repr=False)
     is_complete: Callable[[Response], bool] | None = field(default=None, repr=False)
     own_connection: bool = False
-    """It travels on a fresh connection that nothing else uses: none that the other side may just be closing."""
+    """Use a new connection for this call alone: the service may be closing one that is reused."""
 
     @property
     def scope(self) -> str | None:
-        """The scope that the key needs (specification: Scopes; gaps: newer endpoints); None where there is no one."""
+        """The scope that the key needs (specification: Scopes); None if the call needs none."""
         resource, *rest = self.path.removeprefix("/").split("/")
         if rest[1:] == ["access-log"]:
             return "audit:read"
@@ -95,7 +92,7 @@ class Operation(Generic[T]):
 
 
 def encode_members(members: Mapping[str, object]) -> bytes:
-    """The members that are not None, as a browser's JSON.stringify writes them. UsageError for half a character."""
+    """Encode the members that are not None, as JSON.stringify does. Raises UsageError for a lone surrogate."""
     present = {name: value for name, value in members.items() if value is not None}
     try:
         return json.dumps(present, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()

@@ -1,8 +1,7 @@
-"""What the service tells about an account: stats, and, where it offers them, capabilities and a share's access log.
+"""What owners read about their account: pages of lists, stats, capabilities and a share's access log.
 
-A service that follows the specification to the letter has neither capabilities nor access log (`gaps.md`, newer
-endpoints). It answers 404 without an `error_code`, or its gateway answers in its place: both mean "not offered here",
-which is None, and no error.
+The specification has neither capabilities nor access log: not every service offers them. A service without them
+responds with 404 without an `error_code`, or its gateway responds instead. Both mean "not offered": the result is None.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ NOT_OFFERED_STATUSES = frozenset({401, 403, 404})
 
 @dataclass(frozen=True, slots=True)
 class Pagination:
-    """Where a page stands (specification: Pagination object); None where the service did not say."""
+    """The position of a page in its list (specification: Pagination object); None if the service did not say."""
 
     page: int | None = None
     limit: int | None = None
@@ -46,7 +45,7 @@ class Page(Generic[T]):
 class ShareInfo:
     """A share's metadata (specification: Share metadata, Share list item).
 
-    `expires_at` is None for a share without an end; where `expiry_known` is False, the service did not say.
+    `expires_at` is None for a share without an expiry, and if the service did not say: then `expiry_known` is False.
     """
 
     short_code: str
@@ -57,7 +56,7 @@ class ShareInfo:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """One attempt to open a share; None where the service did not say."""
+    """One attempt to open a share; members are None if the service did not say."""
 
     accessed_at: datetime | None
     accessed_ip: str | None
@@ -70,7 +69,7 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class AccessLog:
-    """A page of a share's access log. `next_cursor` leads to the next one; None: this is the last.
+    """A page of a share's access log. `next_cursor` leads to the next page; None on the last one.
 
     The log covers `effective_from` to `effective_to`; the plan keeps it for `retention_days`.
     """
@@ -86,10 +85,10 @@ class AccessLog:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What the key and the plan can do, as the service tells it. In `limits`, -1 means no limit.
+    """What the key and the plan allow, as the service says. In `limits`, -1 means no limit.
 
-    `key` has `key_id scopes custody_level organization_id rate_limit_rpm`, `plan` has `code name`, `features` a
-    truth value by name; members that are not there are not in it.
+    `key` has `key_id scopes custody_level organization_id rate_limit_rpm`, `plan` has `code name`, `features` has a
+    boolean by name. Members that the service leaves out are absent here, too.
     """
 
     api_version: str | None
@@ -108,7 +107,7 @@ def get_access_log(
     since: datetime | None = None,
     until: datetime | None = None,
 ) -> Operation[AccessLog | None]:
-    """GET /v1/shares/{shortCode}/access-log: one page (scope `audit:read`); None where it is not offered."""
+    """GET /v1/shares/{shortCode}/access-log: one page (scope `audit:read`); None if it is not offered."""
     given = {
         "limit": None if limit is None else str(limit),
         "cursor": cursor,
@@ -127,7 +126,7 @@ def get_access_log(
 
 
 def get_capabilities() -> Operation[Capabilities | None]:
-    """GET /v1/capabilities (no scope); None where it is not offered."""
+    """GET /v1/capabilities (no scope); None if it is not offered."""
     return Operation(
         "read the capabilities",
         "GET",
@@ -139,7 +138,7 @@ def get_capabilities() -> Operation[Capabilities | None]:
 
 
 def _is_settled(response: Response) -> bool:
-    # With an `error_code` it is the service itself that refuses: 404/1 is a share that is not there, 403/78 a scope.
+    # With an `error_code` the service itself refuses: 404/1 is an unknown share, 403/78 a missing scope.
     return is_success(response) or (response.status in NOT_OFFERED_STATUSES and read_error_code(response) is None)
 
 
@@ -186,7 +185,7 @@ def _decode_capabilities(members: dict[str, Any]) -> Capabilities:
 
 
 class DailyViews(NamedTuple):
-    """How often shares were viewed on one day, by the service's calendar; None where it did not say."""
+    """How often shares were viewed on one day of the service's calendar; None if the service did not say."""
 
     day: date | None
     views: int | None
@@ -194,9 +193,9 @@ class DailyViews(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """Shares that can be opened, that are over, and all views together; None where the service did not say.
+    """Numbers of active shares, expired shares and all views; None if the service did not say.
 
-    `daily_views` are the last 14 days, oldest first, a row for each. Members that we do not know are in `extra`.
+    `daily_views` has a row for each of the last 14 days, oldest first. Unknown members are in `extra`.
     """
 
     active: int | None

@@ -1,4 +1,4 @@
-"""JSON-RPC 2.0 as one HTTP answer carries it: an object, or an event stream that has it somewhere."""
+"""The hosted MCP endpoint: tools as operations, and JSON-RPC 2.0 in an HTTP response (an object or an event stream)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from sealpipe.errors import MissingScopeError, ProtocolError, ServiceError, Tool
 
 
 def read_events(stream: bytes) -> Iterator[bytes]:
-    """The data of each message, in order. Comments, other kinds of events and empty ones are passed by.
+    """Yield the data of each message, in order. Comments, empty events and other kinds of events are skipped.
 
-    An event that the stream ends in the middle of is none, unless a line end closed its last line.
+    An event at the end of the stream counts only if its last line is complete.
     """
     lines = re.split(rb"\r\n|\n|\r", stream.removeprefix(b"\xef\xbb\xbf"))
     kind = b""
@@ -38,7 +38,7 @@ def read_events(stream: bytes) -> Iterator[bytes]:
 
 
 def encode(message: Mapping[str, Any]) -> bytes:
-    """A message as bytes. UsageError for what JSON has no form for."""
+    """Encode a message. Raises UsageError for a value that JSON cannot express."""
     try:
         return json.dumps(message, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
     except (ValueError, TypeError, RecursionError):  # UnicodeEncodeError is a ValueError
@@ -53,13 +53,13 @@ def _is_stream(answer: Response) -> bool:
 
 
 def find_response(answer: Response, number: int) -> dict[str, Any] | None:
-    """The message of an answer that is the response to request `number`. What else a stream has is passed by."""
+    """Return the message that is the response to request `number`, if there is one. Others in a stream are skipped."""
     if not _is_stream(answer):
         return _match_response(responses.parse_object(answer), number)
     if answer.flaw:
         raise ProtocolError(f"the service's answer {answer.flaw}", status=answer.status)
     for data in read_events(answer.body):
-        with suppress(ProtocolError):  # what is no message of ours may be anything
+        with suppress(ProtocolError):  # other messages may be anything
             matched = _match_response(responses.parse_object(Response(answer.status, {}, data)), number)
             if matched is not None:
                 return matched
@@ -70,7 +70,7 @@ def _match_response(message: dict[str, Any], number: int) -> dict[str, Any] | No
     is_response = message.get("jsonrpc") == "2.0" and "method" not in message
     message_id = message.get("id")
     is_match = message_id == number and isinstance(message_id, int) and not isinstance(message_id, bool)
-    # An error that could not tell which request it is about has null, or none.
+    # An error that belongs to no known request has the id null, or none.
     is_unassigned = message_id is None and "error" in message
     return (
         message
@@ -80,12 +80,12 @@ def _match_response(message: dict[str, Any], number: int) -> dict[str, Any] | No
 
 
 def is_streamed(answer: Response, number: int) -> bool:
-    """Whether a stream, as far as it came, has the response to request `number`: nothing after it matters."""
+    """Whether a stream has the response to request `number` already: nothing after it matters."""
     return _is_stream(answer) and find_response(answer, number) is not None
 
 
 def is_error_response(answer: Response, number: int) -> bool:
-    """Whether a status that is no success carries a JSON-RPC error: then that tells more than the status."""
+    """Whether a failure status comes with a JSON-RPC error, which says more than the status."""
     if not 400 <= answer.status < 500 or answer.status in (401, 403, 429):
         return False
     try:
@@ -96,7 +96,7 @@ def is_error_response(answer: Response, number: int) -> bool:
 
 
 def make_response_error(error: object, status: int) -> ServiceError:
-    """The exception for the error of a response."""
+    """Return the exception for the error of a JSON-RPC response."""
     members = error if isinstance(error, dict) else {}
     code, message = members.get("code"), members.get("message")
     if not isinstance(code, int) or isinstance(code, bool) or not isinstance(message, str):
@@ -107,7 +107,7 @@ def make_response_error(error: object, status: int) -> ServiceError:
 T = TypeVar("T")
 
 REVISIONS = ("2025-11-25", "2025-06-18", "2025-03-26")
-"""Revisions of the protocol that we speak, newest first: the first is asked for, any may be answered."""
+"""Supported revisions of the protocol, newest first: we request the first, the service may choose any."""
 
 ACCEPT = "application/json, text/event-stream"
 
@@ -117,14 +117,14 @@ _SCOPE = re.compile(r"\b(?:shares|requests|stats|webhooks|audit):(?:read|write|m
 
 @dataclass(frozen=True, slots=True)
 class McpSession:
-    """What every message after `initialize` carries. `number` is the id of the next request."""
+    """The state that every message after `initialize` has. `number` is the id of the next request."""
 
     revision: str = ""
     session_id: str | None = field(default=None, repr=False)
     number: int = 1
 
     def headers(self) -> dict[str, str]:
-        """The headers of a message."""
+        """Return the headers of a message."""
         headers = {"content-type": "application/json", "accept": ACCEPT}
         if self.revision:
             headers["mcp-protocol-version"] = self.revision
@@ -133,7 +133,7 @@ class McpSession:
         return headers
 
     def advance(self) -> McpSession:
-        """The line after a request: its id is used up."""
+        """Return the session with the next request's id."""
         return replace(self, number=self.number + 1)
 
 
@@ -150,7 +150,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a tool answered. `content` are its blocks as they came (`{"type": "text", "text": ...}` and others)."""
+    """The result of a tool. `content` has its blocks as they came (`{"type": "text", "text": ...}` and others)."""
 
     content: tuple[Mapping[str, Any], ...]
     structured: Mapping[str, Any] | None = None
@@ -158,17 +158,17 @@ class ToolResult:
 
     @property
     def text(self) -> str:
-        """Its text blocks, a line end between them."""
+        """The text blocks, joined by line ends."""
         return "\n".join(block["text"] for block in self.content if is_text(block))
 
 
 def is_text(block: Mapping[str, Any]) -> bool:
-    """Whether a block of a tool's answer is text."""
+    """Whether a block of a tool's result is text."""
     return block.get("type") == "text" and isinstance(block.get("text"), str)
 
 
 def initialize() -> Operation[McpSession]:
-    """The first request. What comes back is the line on which the service speaks: check its revision."""
+    """The first request. Its result is the session: the caller must check its revision."""
     params = {
         "protocolVersion": REVISIONS[0],
         "capabilities": {},
@@ -178,7 +178,7 @@ def initialize() -> Operation[McpSession]:
 
 
 def confirm_initialized(session: McpSession) -> Operation[None]:
-    """The notification that ends the handshake. Nothing comes back."""
+    """The notification that ends the handshake. It has no result."""
     return Operation(
         "reach the tools",
         "POST",
@@ -281,7 +281,7 @@ def _decode_result(members: dict[str, Any], name: str) -> ToolResult:
 
 
 def _make_tool_error(name: str, text: str) -> ServiceError:
-    """A tool's own error. A missing scope is told in its text, with the tool's name (specification: POST /v1/mcp)."""
+    """Return a tool's own error. Its text names a missing scope, with the tool (specification: POST /v1/mcp)."""
     message = f"the tool {escape_text(name, 100)} failed" + (f": {escape_text(text)}" if text else "")
     scope = _SCOPE.search(text)
     if scope is not None and name in text:

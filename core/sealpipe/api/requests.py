@@ -1,4 +1,4 @@
-"""The request endpoints as operations (specification: POST/GET/DELETE /v1/requests; gaps: their bodies)."""
+"""The request endpoints as operations, and their results (specification: POST/GET/DELETE /v1/requests)."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SUBMISSIONS_LIMIT = 64 * 1024 * 1024
-"""Bytes that the answer with all submissions may have."""
+"""Maximum size in bytes of the response with all submissions."""
 MAX_SUBMISSIONS = 200_000
-"""Submissions that it may have: more sealed ones than fit into it. Of empty rows there could be millions."""
+"""Maximum number of submissions in it: more than fit if they are sealed. Of empty rows there could be millions."""
 
 OUTCOMES = ("expired", "deleted")
 
 
 @dataclass(frozen=True, slots=True)
 class CreatedRequest:
-    """A secure request as its creation answered (gaps: `POST /v1/requests` response).
+    """A created request.
 
-    `public_key` is base64url of 65 bytes, the one that was sent; None where the service did not repeat it.
-    `replayed` tells that an earlier sending of the same bytes had created it. Where `expiry_known` is False, the
-    service did not say when it ends.
+    `public_key` is the one that was sent, base64url of 65 bytes; None if the service did not repeat it. With
+    `replayed`, an earlier attempt with the same bytes had created the request. If `expiry_known` is False, the service
+    did not say when it expires.
     """
 
     short_code: str
@@ -47,10 +47,10 @@ class CreatedRequest:
 
 @dataclass(frozen=True, slots=True)
 class RequestInfo:
-    """A secure request's metadata (specification: Secure request metadata).
+    """A request's metadata (specification: Secure request metadata).
 
-    Both `expires_at` and `public_key` (base64url of 65 bytes) are None once it has ended or was removed.
-    `answered_at` is the service's clock when it told (HTTP `Date`), None where it did not say, and in lists.
+    Both `expires_at` and `public_key` (base64url of 65 bytes) are None once the request has expired or was deleted.
+    `answered_at` is the service's time of the response (HTTP `Date`); None if it sent none, and in lists.
     """
 
     short_code: str
@@ -62,9 +62,9 @@ class RequestInfo:
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """What somebody sent to a request. `data` is standard base64 of a sealed box: ciphertext (gaps: sealed submission).
+    """A submission to a request. `data` is the ciphertext, standard base64 of a sealed box.
 
-    None where the service did not say. Nothing in it was checked by anybody, and its sender is not known.
+    Members are None if the service did not say. Nothing was verified, and the sender is not authenticated.
     """
 
     short_code: str | None
@@ -75,13 +75,13 @@ class Submission:
 
     @property
     def identity(self) -> tuple[str | None, str | None]:
-        """What tells one submission from another: its short code and its ciphertext."""
+        """The short code and the ciphertext, which identify the submission."""
         return self.short_code, self.data
 
 
 @dataclass(frozen=True, slots=True)
 class Submissions:
-    """Everything that was sent to a request. `skipped` were not end-to-end encrypted, and are not handed out."""
+    """All submissions to a request. `skipped` counts those that were not end-to-end encrypted and are left out."""
 
     items: tuple[Submission, ...]
     count: int | None
@@ -91,7 +91,7 @@ class Submissions:
 
 @dataclass(frozen=True, slots=True)
 class DeletedRequest:
-    """What a DELETE did to a request: `expired` (it was active) or `deleted` (it was over: gone, submissions too)."""
+    """What a DELETE did to a request: `expired` (it was active) or `deleted` (it had expired: all is gone)."""
 
     short_code: str
     outcome: str
@@ -114,12 +114,12 @@ def build_body(
     ip_whitelist: Sequence[str] | None = None,
     organization_id: str | None = None,
 ) -> bytes:
-    """The create body as bytes. `fields` are pairs of prompt and type. UsageError where there is none.
+    """Build the create body. `fields` are pairs of prompt and type. Raises UsageError if there is none.
 
-    The passcode is part of it, in clear: it gates a form that the service renders (gaps: `POST /v1/requests` body).
+    The body contains the passcode in clear: it protects a form that the service renders.
     """
     if not fields:
-        # The service would take it, and show whoever opens the link an error page.
+        # The service would accept it, and the submitter would see an error page.
         raise UsageError("the request has no prompts", remedy="give it at least one prompt and its type")
     return encode_members(
         {
@@ -143,7 +143,7 @@ def build_body(
 def create(body: bytes, idempotency_key: str, public_key: bytes) -> Operation[CreatedRequest]:
     """POST /v1/requests. Repeatable under the same key with the same bytes; a replay is a success.
 
-    An answer that tells another public key than the one sent is refused: the key in hand could open nothing.
+    A response with another public key than the one sent is refused: our key could not open any submission.
     """
     return Operation(
         name="create the request",
@@ -157,7 +157,7 @@ def create(body: bytes, idempotency_key: str, public_key: bytes) -> Operation[Cr
 
 
 def list_page(page: int = 1, limit: int = 25, status: Literal["expired"] | None = None) -> Operation[Page[RequestInfo]]:
-    """GET /v1/requests: the active ones, newest first; with `status="expired"` what has ended (gaps: both lists)."""
+    """GET /v1/requests: the active requests, newest first; with `status="expired"` the others."""
     query = {"page": str(page), "limit": str(limit)}
     return Operation(
         name="list the requests",
@@ -170,21 +170,21 @@ def list_page(page: int = 1, limit: int = 25, status: Literal["expired"] | None 
 
 
 def get(short_code: str) -> Operation[RequestInfo]:
-    """GET /v1/requests/{shortCode}: changes nothing. One that has ended answers, too, without time and key."""
+    """GET /v1/requests/{shortCode}: changes nothing. Of an expired request the response has no expiry and no key."""
     path = f"/requests/{called(short_code)}"
     return Operation("read the request", "GET", path, Resend.READ, _decode_about(short_code, _decode_info))
 
 
 def list_submissions(short_code: str) -> Operation[Submissions]:
-    """GET /v1/requests/{shortCode}/submissions: all of them in one answer of up to 64 MiB."""
+    """GET /v1/requests/{shortCode}/submissions: all of them in one response of up to 64 MiB."""
     path = f"/requests/{called(short_code)}/submissions"
     return Operation("read the submissions", "GET", path, Resend.READ, _decode_submissions, limit=SUBMISSIONS_LIMIT)
 
 
 def delete(short_code: str) -> Operation[DeletedRequest]:
-    """DELETE /v1/requests/{shortCode}. Sent once, ever: the second one destroys the submissions for good.
+    """DELETE /v1/requests/{shortCode}. Sent only once: a second one destroys the submissions for good.
 
-    On a connection of its own: a kept one could be half closed, and then nobody would know whether it arrived.
+    It has a connection of its own: a reused one could be half closed, and then it is unknown whether the call arrived.
     """
     path = f"/requests/{called(short_code)}"
     decode = _decode_about(short_code, _decode_deleted)
@@ -196,7 +196,7 @@ def _decode_created(response: Response, sent_key: str) -> CreatedRequest:
         raise ProtocolError(f"the service answered a create with {response.status}", status=response.status)
     members = responses.parse_object(response)
     public_key = responses.read_text(members, "public_key")
-    # A missing echo is let pass: a key stands for one body, byte for byte, and so for one public key (105).
+    # The key may be missing here: an idempotency key belongs to one body, byte for byte, so to one public key (105).
     if public_key is not None and public_key != sent_key:
         mismatch = PublicKeyMismatchError(
             "the service shows the request with another public key than the one sent: submissions to that key could "
@@ -228,7 +228,7 @@ def _decode_item(members: Mapping[str, Any], answered_at: datetime | None = None
 def _decode_about(
     short_code: str, read: Callable[[Mapping[str, Any], Mapping[str, str]], T]
 ) -> Callable[[Response], T]:
-    """Decode an answer that must be about the request that was asked for: what follows may depend on it."""
+    """Decode a response that must be about the given request. Raises ProtocolError if it is about another."""
 
     def decode(response: Response) -> T:
         members = responses.parse_object(response)
@@ -244,7 +244,7 @@ def _decode_info(members: Mapping[str, Any], headers: Mapping[str, str]) -> Requ
 
 
 def _read_clock(headers: Mapping[str, str]) -> datetime | None:
-    """The service's time by its `Date` header."""
+    """Return the service's time from its `Date` header."""
     try:
         server_time = parsedate_to_datetime(headers.get("date", ""))
         return server_time.astimezone(UTC) if server_time.tzinfo else server_time.replace(tzinfo=UTC)
@@ -262,7 +262,7 @@ def _decode_submissions(response: Response) -> Submissions:
     count = responses.read_int(members, "count")
     skipped = responses.read_int(members, "skipped_not_end_to_end_encrypted")
     if count is not None and count > len(items) + (skipped or 0):
-        # It is all in one answer; one that is cut must not pass for all there is.
+        # All submissions come in one response: a truncated one must not pass for complete.
         raise ProtocolError(f"the service counts {count} submissions, but returned {len(items)}")
     known = ("submissions", "count", "skipped_not_end_to_end_encrypted")
     return Submissions(items, count, skipped, responses.select_unknown(members, *known))

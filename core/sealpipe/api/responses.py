@@ -1,4 +1,8 @@
-"""@@DOC"""
+"""Read the service's responses: JSON bodies strictly, because they are untrusted, and what a refusal means.
+
+Every `read_*` function raises ProtocolError for a value of another type. Refusals are mapped by status and `error_code`
+(specification: Errors), never by `message`; the exception has the exit code.
+"""
 
 from __future__ import annotations
 
@@ -37,11 +41,11 @@ T = TypeVar("T")
 
 
 def parse_object(response: Response) -> dict[str, Any]:
-    """The body as a JSON object. NaN, duplicate members and endless nesting are refused."""
+    """Parse the body as a JSON object. Raises ProtocolError, also for NaN, duplicate members and too deep nesting."""
     if response.flaw:
         raise ProtocolError(f"the service's answer {response.flaw}", status=response.status)
     try:
-        # As UTF-8 and nothing else: json would read UTF-16, too, where nothing has redacted our credential.
+        # Only as UTF-8: json also reads UTF-16, in which our credential would not have been redacted.
         text = str(response.body, "utf-8-sig")
         value = json.loads(text, parse_constant=_refuse, parse_float=_parse_finite, object_pairs_hook=_build_object)
     except (ValueError, RecursionError):
@@ -52,7 +56,7 @@ def parse_object(response: Response) -> dict[str, Any]:
 
 
 def read_short_code(members: Mapping[str, Any]) -> str:
-    """An opaque short code: never empty, `.` or `..`, and without control characters."""
+    """Return the opaque short code: never empty, `.` or `..`, and without control characters."""
     value = members.get("short_code")
     if not isinstance(value, str) or value in ("", ".", "..") or not value.isprintable():
         raise ProtocolError("the service's answer has no usable short code")
@@ -60,7 +64,7 @@ def read_short_code(members: Mapping[str, Any]) -> str:
 
 
 def read_time(members: Mapping[str, Any], name: str) -> datetime | None:
-    """An RFC 3339 time, or None for null or absent."""
+    """Return an RFC 3339 time, or None for null or absent."""
     value = members.get(name)
     if value is None:
         return None
@@ -71,7 +75,7 @@ def read_time(members: Mapping[str, Any], name: str) -> datetime | None:
 
 
 def read_text(members: Mapping[str, Any], name: str) -> str | None:
-    """A string, or None for null or absent."""
+    """Return a string, or None for null or absent."""
     value = members.get(name)
     if value is not None and not isinstance(value, str):
         raise ProtocolError(f"the service's answer has a {name} that is not text")
@@ -79,7 +83,7 @@ def read_text(members: Mapping[str, Any], name: str) -> str | None:
 
 
 def read_int(members: Mapping[str, Any], name: str) -> int | None:
-    """A whole number, or None for null or absent."""
+    """Return an integer, or None for null or absent."""
     value = members.get(name)
     if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
         raise ProtocolError(f"the service's answer has a {name} that is not an integer")
@@ -87,7 +91,7 @@ def read_int(members: Mapping[str, Any], name: str) -> int | None:
 
 
 def read_bool(members: Mapping[str, Any], name: str) -> bool | None:
-    """True or false, or None for null or absent."""
+    """Return a boolean, or None for null or absent."""
     value = members.get(name)
     if value is not None and not isinstance(value, bool):
         raise ProtocolError(f"the service's answer has a {name} that is neither true nor false")
@@ -95,7 +99,7 @@ def read_bool(members: Mapping[str, Any], name: str) -> bool | None:
 
 
 def read_object(members: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """An object's members; none for null or absent."""
+    """Return an object's members; none for null or absent."""
     value = members.get(name)
     if value is not None and not isinstance(value, dict):
         raise ProtocolError(f"the service's answer has a {name} that is not an object")
@@ -103,7 +107,7 @@ def read_object(members: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def read_rows(members: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    """An array of objects; empty for null or absent."""
+    """Return an array of objects; empty for null or absent."""
     value = members.get(name)
     if value is not None and (not isinstance(value, list) or not all(isinstance(row, dict) for row in value)):
         raise ProtocolError(f"the service's answer has a {name} that is not an array of objects")
@@ -111,7 +115,7 @@ def read_rows(members: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
 
 
 def read_page(members: Mapping[str, Any], name: str, item: Callable[[dict[str, Any]], T]) -> Page[T]:
-    """One page of a list whose rows stand under `name`; the figures of its pagination where there are any."""
+    """Return one page of a list with its rows in the member `name`, and its pagination."""
     from sealpipe.api.account import Page, Pagination  # most commands list nothing
 
     if not isinstance(members.get(name), list):
@@ -159,7 +163,7 @@ BY_CODE: Mapping[tuple[int, int], type[ServiceError]] = {
     (500, 11): OutcomeUnknownError,
     (500, 42): OutcomeUnknownError,
 }
-"""What the specification names."""
+"""The combinations of status and `error_code` that the specification names."""
 
 BY_STATUS: Mapping[int, type[ServiceError]] = {
     400: InvalidRequestError,
@@ -169,18 +173,18 @@ BY_STATUS: Mapping[int, type[ServiceError]] = {
     422: InvalidRequestError,
     429: RateLimitError,
 }
-"""An error envelope with a code that the specification does not know, and what gateways answer on their own."""
+"""For an `error_code` that the specification does not name, and for responses of gateways."""
 
 GATEWAY: Mapping[int, type[ServiceError]] = {401: AuthenticationError, 403: AuthenticationError, 407: ConnectError}
-"""Without an `error_code`: the gateway's `message` (401) and `Message` (403), a proxy that wants a login (407)."""
+"""Without an `error_code`: the gateway's `message` (401) and `Message` (403), a proxy that requires a login (407)."""
 
 NOT_CARRIED_OUT = frozenset({19, 53, 61, 105})
-"""Codes that are answered after the look for a replay: they prove that no earlier sending was carried out
-(`gaps.md`, order of checks; only 2xx answers are stored under a key)."""
+"""Codes that prove that no earlier attempt was carried out: the service checks for a replay before it sends them,
+and stores only 2xx responses under an idempotency key."""
 
 
 def make_service_error(response: Response, scope: str | None = None) -> ServiceError:
-    """The exception for an answer that is not 2xx. `scope` is what the call needs: the service does not name it."""
+    """Return the exception for a response that is not 2xx. `scope` is what the call needs: the service does not say."""
     members = _parse_members(response.body)
     code = _read_code(members)
     kind = _choose_error(response.status, code)
@@ -197,7 +201,7 @@ def make_service_error(response: Response, scope: str | None = None) -> ServiceE
 
 
 def read_error_code(response: Response) -> int | None:
-    """The `error_code` of an error's body; None where it has none: then it is not the service itself that answered."""
+    """Return the `error_code` of a response's body; None if it has none: then the service itself did not send it."""
     return _read_code(_parse_members(response.body))
 
 
@@ -236,7 +240,7 @@ def _describe_refusal(response: Response, members: Mapping[str, Any], code: int 
 
 
 def parse_retry_after(text: str | None, now: datetime | None = None) -> float | None:
-    """Seconds to wait by a Retry-After header: digits or an HTTP date; None for anything else."""
+    """Return the seconds to wait from a Retry-After header: digits or an HTTP date; None for anything else."""
     if text is None:
         return None
     if re.fullmatch(r"[0-9]{1,12}", text, re.ASCII):
@@ -253,15 +257,15 @@ def parse_retry_after(text: str | None, now: datetime | None = None) -> float | 
 
 
 def escape_text(text: str, limit: int = 500) -> str:
-    """Text from outside with its control characters escaped, and cut to `limit` characters."""
+    """Escape the control characters of untrusted text, and cut it to `limit` characters."""
     escaped = "".join(character if character.isprintable() else repr(character)[1:-1] for character in text[:limit])
     return escaped + ("..." if len(text) > limit else "")
 
 
 def _parse_members(body: bytes) -> Mapping[str, Any]:
-    """The members of an error's body; none where it is no JSON object (a gateway's HTML, nothing at all)."""
+    """Return the members of an error's body; none if it is not a JSON object (such as a gateway's HTML, or empty)."""
     try:
-        value = json.loads(str(body, "utf-8-sig"))  # as in `reading`: nothing but UTF-8
+        value = json.loads(str(body, "utf-8-sig"))  # only UTF-8, as in `parse_object`
     except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CreatedShare:
-    """A share as its creation answered (specification: Share create response).
+    """A created share (specification: Share create response).
 
-    `expires_at` is None for a share without an end; where `expiry_known` is False, the service did not say. `custody`
-    is `none`, `stored` or `failed`, None where the service did not say. `replayed` tells that an earlier sending of
-    the same bytes had created it.
+    `expires_at` is None for a share without an expiry, and if the service did not say: then `expiry_known` is False.
+    `custody` is `none`, `stored` or `failed`, or None if the service did not say. With `replayed`, an earlier attempt
+    with the same bytes had created the share.
     """
 
     short_code: str
@@ -50,10 +50,10 @@ def build_body(
     organization_id: str | None = None,
     item_key_wrap: str | None = None,
 ) -> tuple[bytearray, int | None]:
-    """The create body as bytes, and where its wrap begins (None without one).
+    """Build the create body, and return it with the offset of its `item_key_wrap` (None without one).
 
-    `append_data` appends the envelope's base64 text, so that a large one is never copied. The wrap is the last
-    member: `without_wrap` cuts it off, and what was encrypted stays as it is.
+    `append_data` appends the envelope's base64 text, so that a large one is never copied. `item_key_wrap` is the last
+    member, so that `without_wrap` can cut it off without encrypting again.
     """
     members: dict[str, object] = {
         "access_token": access_token,
@@ -78,7 +78,7 @@ def build_body(
 
 
 def without_wrap(body: bytes | bytearray, wrap_at: int) -> bytes:
-    """The same body without its `item_key_wrap`."""
+    """Return the body without its `item_key_wrap`, which begins at `wrap_at`."""
     return bytes(memoryview(body)[:wrap_at]) + b"}"
 
 
@@ -96,9 +96,9 @@ def create(body: bytes | bytearray, idempotency_key: str) -> Operation[CreatedSh
 
 
 def list_page(page: int = 1, limit: int = 25, status: Literal["expired"] | None = None) -> Operation[Page[ShareInfo]]:
-    """GET /v1/shares: the usable shares, newest first; with `status="expired"` what has ended (gaps: both lists).
+    """GET /v1/shares: the active shares, newest first; with `status="expired"` the others.
 
-    The service corrects what is out of range; one without that list may give the usable shares all the same.
+    The service corrects values out of range. A service without `status` may return the active shares all the same.
     """
     query = {"page": str(page), "limit": str(limit)}
     return Operation(
@@ -140,7 +140,7 @@ def _decode_info(response: Response) -> ShareInfo:
 
 
 def _decode_item(members: Mapping[str, object]) -> ShareInfo:
-    from sealpipe.api.account import ShareInfo  # who shares needs none of it
+    from sealpipe.api.account import ShareInfo  # creating a share does not need it
 
     return ShareInfo(
         responses.read_short_code(members),

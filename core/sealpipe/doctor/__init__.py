@@ -1,14 +1,12 @@
 """The checks of `sealpipe doctor`, and the findings that they report.
 
-    settings         global settings and where they come from, values for commands, the credential
-    state_directory  the state directory and the outbox in it
-    plugins          installed plugins, named stores, policies and observers
-    connectivity     host, proxy, certificate, clock; whether links lead anywhere
+    here             installed plugins, named stores, policies and observers
+    machine          global settings and their origin, values for commands, the credential, state directory and outbox
+    connectivity     host, proxy, certificate, clock, the host of links; a test share
     scopes           what the API key may do
-    roundtrip        a test share
     conformance      the wire format's vectors
 
-Nothing here changes anything, except for the test share of `--roundtrip`. No finding holds a secret.
+No check changes anything, except for the test share of `--roundtrip`. No finding contains a secret.
 """
 
 from __future__ import annotations
@@ -36,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was looked at, how it stands, and what to do. `error` is there where it failed: it has the exit code."""
+    """What was checked, its status, and what to do. `error` is set if the check failed: it has the exit code."""
 
     check: str
     status: Literal["ok", "warn", "fail"]
@@ -46,33 +44,33 @@ class Finding:
 
 
 def report_ok(check: str, detail: str) -> Finding:
-    """As it should be, or merely told."""
+    """Report that all is well, or a fact."""
     return Finding(check, "ok", detail)
 
 
 def report_warning(check: str, detail: str, remedy: str = "") -> Finding:
-    """Something may not work."""
+    """Report that something may not work."""
     return Finding(check, "warn", detail, remedy)
 
 
 def report_failure(check: str, error: SealpipeError) -> Finding:
-    """It does not work, for the reason that the error says."""
+    """Report that something does not work, and why."""
     return Finding(check, "fail", error.message, error.remedy, error)
 
 
 def run_check(check: str, findings: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
-    """The findings; an error that ends them is one more, and ends nothing else."""
+    """Yield the findings of a check. An error that ends the check becomes a finding, and other checks go on."""
     try:
         yield from findings()
     except SealpipeError as error:
         yield report_failure(check, error)
 
 
-_MAX_NAME_SHOWN = 40  # a longer name is none, and may be a secret that somebody typed
+_MAX_NAME_SHOWN = 40  # a longer text is not a name, and may be a secret typed by mistake
 
 
 def find_missing_requirements(needs: Sequence[str]) -> list[str]:
-    """Those of some requirements whose distribution is not installed, whatever its version."""
+    """Return the requirements whose distribution is not installed in any version."""
     from importlib.metadata import PackageNotFoundError, version
 
     missing = []
@@ -85,7 +83,7 @@ def find_missing_requirements(needs: Sequence[str]) -> list[str]:
 
 
 def check_plugins(registry: Registry) -> Iterator[Finding]:
-    """How many there are, and every problem. None is made or asked."""
+    """Count the installed plugins, and report every problem. No plugin is started."""
     plugins = registry.list_plugins()
     origins = sorted({each.origin for each in plugins if each.origin})
     for kind in dict.fromkeys(each.kind for each in plugins):
@@ -103,7 +101,7 @@ def check_plugins(registry: Registry) -> Iterator[Finding]:
 
 
 def check_plugin(registry: Registry, name: str) -> Iterator[Finding]:
-    """All that has this name (a plugin's or a store's): what it is, needs, and finds out without reading a secret."""
+    """Check a plugin or store by name: its description, its requirements, and its own check, which reads no secret."""
     store = registry.stores.get(name)
     plugin = name if store is None else store.plugin
     plugins = [plugin_found for plugin_found in registry.list_plugins() if plugin_found.info.name == plugin]
@@ -131,7 +129,7 @@ def _check_instance(registry: Registry, plugin: InstalledPlugin, name: str) -> I
     yield report_ok(check, f"{plugin.info.summary} ({plugin.origin or 'built in'})")
     for need in find_missing_requirements(plugin.info.needs):
         yield report_warning(check, f"{need} is not installed", format_install_command(plugin.info))
-    if isinstance(plugin.info, CIInfo):  # it has nothing to reach and no login: only where it runs can be said
+    if isinstance(plugin.info, CIInfo):  # a CI system has no connection and no login to check
         runs = is_set(registry.environ, plugin.info.sign)
         yield report_ok(
             check, "this job runs on it" if runs else f"this is not one of its jobs: {plugin.info.sign} is not set"
@@ -149,7 +147,7 @@ def _check_instance(registry: Registry, plugin: InstalledPlugin, name: str) -> I
 
 
 def check_stores(registry: Registry) -> Iterator[Finding]:
-    """Each named store, and each plugin for which something is set: its settings as a command would fill them."""
+    """Check the settings of each named store, and of each plugin with settings, as a command would read them."""
     plugins = [each for each in registry.list_plugins() if each.kind != "ci"]
     for name, store in registry.stores.items():
         matching = [each for each in plugins if each.info.name == store.plugin]
@@ -171,7 +169,7 @@ def check_stores(registry: Registry) -> Iterator[Finding]:
 
 
 def check_policies(registry: Registry, load: Callable[[], tuple[PolicyHook, ...]]) -> Iterator[Finding]:
-    """Policies and observers: every command of ours asks them first, so one that is wrong stops all."""
+    """Check policies and observers: every command calls them first, so an invalid one stops all commands."""
     hooks = load()
     for hook in hooks:
         check = f"{hook.name} (this machine's)" if hook.enforced else hook.name
@@ -179,9 +177,9 @@ def check_policies(registry: Registry, load: Callable[[], tuple[PolicyHook, ...]
 
 
 def _check_policy(registry: Registry, hook: PolicyHook, check: str) -> Iterator[Finding]:
-    """Whether it can be asked. Only the built-in policy is: it looks at its rules, and at nothing else."""
+    """Check one hook. Only the built-in policy is called: it reads nothing but its rules."""
     if hook.name == "policy":
-        # Its refusal is no trouble: it has read its rules.
+        # A refusal is fine: then it could read its rules.
         with suppress(PolicyError):
             registry.check_outgoing([hook], OutgoingAction("share", complete=False))
     file = hook.table.get("file")
@@ -213,7 +211,7 @@ def _is_set(environ: Mapping[str, str], backend: str) -> bool:
 def _check_settings(
     registry: Registry, check: str, by_name: Mapping[str, list[InstalledPlugin]], *, named: bool
 ) -> Iterator[Finding]:
-    """One finding: the first error of any kind, or that all is well."""
+    """Report the first error of any kind, or that the settings are valid."""
     kinds = [(each.kind, name) for name, matching in by_name.items() for each in matching]
     is_filled: list[Any] = []
     for kind, name in kinds:
@@ -223,7 +221,7 @@ def _check_settings(
             is_missing = not named and "lacks its setting" in error.message
             yield report_warning(check, error.message, error.remedy) if is_missing else report_failure(check, error)
             return
-        except SealpipeError as error:  # a package that is not there: this machine may not need it
+        except SealpipeError as error:  # a missing package: this machine may not need it
             yield report_warning(check, error.message, error.remedy)
             return
     if any(each is not None for each in is_filled):

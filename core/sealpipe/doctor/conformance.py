@@ -1,7 +1,7 @@
-"""The wire format's vectors, run against this installation: fixed inputs, and the reference's answers to them.
+"""Test this installation against the wire format's vectors: fixed inputs with the reference's results.
 
-`vectors.json` has them: kind, name, what must come of it (`success`, or class and reason of the refusal), inputs and
-results. Nothing here is secret, and nothing of it is used anywhere else. No network, no credential, no file is needed.
+`vectors.json` has for each vector: kind, name, expected outcome (`success`, or class and reason of the refusal), inputs
+and results. Nothing in it is secret or used anywhere else. No network, credential or file is needed.
 Specification: Client-side encryption, "Client checks".
 """
 
@@ -21,13 +21,13 @@ VectorInput = Mapping[str, Any]
 Result = dict[str, Any]
 
 ROUNDS: Final = 8
-"""How often a value is sealed afresh and opened: what this machine's randomness gives must differ each time."""
+"""How often a value is sealed and opened: the random bytes must differ each time."""
 _KEY: Final = bytes(range(32))
 _REMEDY: Final = "do not share with this installation: reinstall sealpipe and cryptography, and report the problem"
 
 
 def check_conformance() -> Iterator[Finding]:
-    """One line for each kind of vector that passes, and one for each vector that does not."""
+    """Yield a finding for each kind of vector that passes, and one for each vector that fails."""
     yield report_ok("cryptography", _describe_library())
     by_kind: dict[str, list[VectorInput]] = {kind: [] for kind in _KINDS}
     for vector in load_vectors():
@@ -39,7 +39,7 @@ def check_conformance() -> Iterator[Finding]:
 
 
 def load_vectors() -> list[VectorInput]:
-    """The vectors, in the order of their file."""
+    """Return the vectors, in the order of their file."""
     text = files("sealpipe.doctor").joinpath("vectors.json").read_text(encoding="utf-8")
     vectors: list[VectorInput] = json.loads(text)["vectors"]
     return vectors
@@ -54,7 +54,7 @@ def _report_outcomes(kind: str, outcomes: list[tuple[str, str]]) -> Iterator[Fin
 
 
 def _find_problem(vector: VectorInput) -> str:
-    """What came of it in place of what must; empty where it is as it must be."""
+    """Return how a vector's outcome differs from the expected one; empty if it does not."""
     verdict, result = _run_case(lambda: _KINDS[vector["kind"]](vector["given"]))
     if verdict != vector["expect"]:
         return f"{verdict}, and must be {vector['expect']}"
@@ -69,12 +69,12 @@ def _run_case(call: Callable[[], Result]) -> tuple[str, Result]:
         return f"{type(error).__name__} {error.reason}", {}
     except UsageError:
         return "UsageError", {}
-    except Exception as error:  # noqa: BLE001 - whatever a broken installation does is what is looked for
+    except Exception as error:  # noqa: BLE001 - a broken installation may raise anything
         return f"raised an unexpected {type(error).__name__}", {}
 
 
 def _run_round_trips() -> list[tuple[str, str]]:
-    """What no fixed vector shows: salt, iv and ephemeral key drawn here, and opened here."""
+    """Seal and open with random salt, iv and ephemeral key, which no fixed vector covers."""
     plaintext = b'[{"key":"Password","value":"correct horse","type":"password"}]'
     cases: Mapping[str, tuple[Callable[[], str], Callable[[str], bytes]]] = {
         "envelope": (lambda: envelope.seal(_KEY, plaintext), lambda data: envelope.open(_KEY, data)),
@@ -109,14 +109,14 @@ def _run_round_trips() -> list[tuple[str, str]]:
 
 
 def _seal_in_chunks(plaintext: bytes) -> str:
-    """Sealed as a large share is: chunks of odd sizes, larger than what is encrypted at a time."""
+    """Seal as a large share is sealed: in chunks of odd sizes, larger than what is encrypted at a time."""
     out = bytearray()
     envelope.seal_chunks(_KEY, (b" " * 100_001, b"", b" " * 7, plaintext), out=out)
     return out.decode()
 
 
 _HEAD_SIZE: Final = 28
-"""Bytes of salt and iv at an envelope's head; of a box, version and the ephemeral key's first coordinate."""
+"""Bytes at the start that are random: an envelope's salt and iv, or most of a box's ephemeral key."""
 
 
 def _describe_library() -> str:
@@ -177,7 +177,7 @@ def _derive_tokens(given: VectorInput) -> Result:
 def _read_fields(given: VectorInput) -> Result:
     loaded = fields.load(given["plaintext"].encode())
     written: str | None = None
-    with suppress(WireError):  # a refusal to write must not pass for one to read
+    with suppress(WireError):  # a refusal to write must not count as one to read
         written = fields.dump(loaded).decode()
     return {"fields": [[each.key, each.value, each.type] for each in loaded], "written again": written}
 

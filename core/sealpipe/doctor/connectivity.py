@@ -39,7 +39,7 @@ EXPIRY_WARNING = timedelta(days=14)
 
 
 def check_route(base_url: str, ca_file: Path | None, environ: Mapping[str, str]) -> Iterator[Finding]:
-    """Host and proxy, and whether the certificates to trust can be read. Nothing is sent."""
+    """Check host and proxy, and whether the trusted certificates can be read. Sends nothing."""
     parts = urlsplit(base_url)
     host = f"{parts.scheme}://{parts.netloc}"
     try:
@@ -71,7 +71,7 @@ def _describe_proxy(host: str, proxy: str) -> str:
 
 
 class ServiceConnection:
-    """The service on the wire: every call once, within one deadline for all. Counts them."""
+    """A connection to the service: sends every call once, within one deadline for all, and counts them."""
 
     def __init__(self, session: Session) -> None:
         self._network = ServiceNetwork(session, lambda: _CertificateWatch(self))
@@ -82,7 +82,7 @@ class ServiceConnection:
         self.tls_version = ""
 
     def send(self, operation: Operation[Any]) -> Response | Failure:
-        """What came back."""
+        """Send one call, and return its result."""
         remaining = min(CALL_TIMEOUT, self._end - time.monotonic())
         if remaining <= 0:
             return Failure(sent=False, detail="the deadline passed before it was sent")
@@ -97,7 +97,7 @@ class ServiceConnection:
 
 
 class _CertificateWatch(SendWatch):
-    """Keeps the certificate of the innermost TLS: with a proxy over TLS there are two."""
+    """Records the certificate of the innermost TLS: with an https:// proxy there are two."""
 
     def __init__(self, line: ServiceConnection) -> None:
         super().__init__()
@@ -113,7 +113,7 @@ class _CertificateWatch(SendWatch):
 
 
 def check_certificate(connection: ServiceConnection) -> Iterator[Finding]:
-    """Who has issued the certificate of the service (or of whatever opens the TLS on the way), and until when."""
+    """Report issuer and expiry of the certificate of the service, or of a gateway that intercepts TLS."""
     certificate = connection.certificate
     if not certificate:
         return
@@ -131,7 +131,7 @@ def check_certificate(connection: ServiceConnection) -> Iterator[Finding]:
 
 
 def check_clock(answer: Response, now: datetime) -> Finding:
-    """Our clock against the service's Date, which has whole seconds."""
+    """Compare our clock with the service's Date header, which has whole seconds."""
     try:
         server_time = parsedate_to_datetime(answer.headers["date"])
         offset = now - (server_time if server_time.tzinfo else server_time.replace(tzinfo=UTC))
@@ -148,14 +148,14 @@ def check_clock(answer: Response, now: datetime) -> Finding:
 
 LINK_ADDRESS_CHECK = "link address"
 CONNECT_TIMEOUT = 10.0
-"""Seconds for the connection."""
+"""Seconds to connect."""
 
 _UNREACHABLE_REMEDY = "check SEALPIPE_LINK_BASE_URL: recipients cannot open links there"
 _UNCERTAIN_REMEDY = "recipients may still reach it: this machine's outbound access may be restricted"
 
 
 def check_link_address(link_base_url: str, ca_file: Path | None, environ: Mapping[str, str]) -> Iterator[Finding]:
-    """Connect, with TLS where the address has it. No request is sent: no code, no fragment, no redirect."""
+    """Connect to the host of links, with TLS for https://. No request is sent, so no short code and no fragment."""
     parts = urlsplit(link_base_url)
     host = f"{parts.scheme}://{parts.netloc}"
     proxy = None
@@ -172,7 +172,7 @@ def check_link_address(link_base_url: str, ca_file: Path | None, environ: Mappin
         yield report_warning(
             LINK_ADDRESS_CHECK, f"{host} did not answer within {CONNECT_TIMEOUT:g} seconds", _UNCERTAIN_REMEDY
         )
-    except (OSError, ValueError) as error:  # ValueError: a name that no host can have
+    except (OSError, ValueError) as error:  # ValueError: an invalid host name
         if proxy is not None and not isinstance(error, ssl.SSLError):
             yield report_warning(
                 LINK_ADDRESS_CHECK,
@@ -190,7 +190,7 @@ def check_link_address(link_base_url: str, ca_file: Path | None, environ: Mappin
 
 
 def _describe_reason(error: OSError | ValueError) -> str:
-    """In words of ours, the system's and TLS's: nobody's from outside."""
+    """Describe an error in our own words, the system's or OpenSSL's, never in text from outside."""
     if isinstance(error, socket.gaierror):
         return "the host name does not exist" if error.errno == socket.EAI_NONAME else "the DNS lookup failed"
     if isinstance(error, ssl.SSLCertVerificationError):
@@ -206,13 +206,13 @@ T = TypeVar("T")
 
 VALUE = "A test of `sealpipe doctor --roundtrip`: made up, not a secret, expired as soon as it is created."
 LIFETIME = timedelta(minutes=5)
-"""How long it lasts at most, should ending it fail."""
+"""Expiry of the test share, in case expiring it fails."""
 
 _EXPIRY_REMEDY = "the test share expires by itself within five minutes"
 
 
 def check_round_trip(session: Session, connection: ServiceConnection) -> Iterator[Finding]:
-    """Seal, create, end: three calls at most, each sent once. Policies are asked, as about any share."""
+    """Create and expire a test share: at most three calls, each sent once. Policies apply as to any share."""
     test = ShareOptions([Field("test", VALUE, type="text")], title="sealpipe doctor: a test", expires_in=LIFETIME)
     sealed = run(seal_share(test, session), lambda operation, _: connection.send(operation))
     findings: list[Finding] = []
@@ -261,7 +261,7 @@ def _run_calls(connection: ServiceConnection, sealed: SealedShare, findings: lis
 
 
 def _call(connection: ServiceConnection, operation: Operation[T]) -> T:
-    """The decoded answer of one sending."""
+    """Send one call, and return its decoded response."""
     result = connection.send(operation)
     if isinstance(result, Failure):
         kind = OutcomeUnknownError if result.sent else ConnectError

@@ -31,9 +31,9 @@ _REQUIRED = {
 
 
 class GivenSetting(NamedTuple):
-    """A setting's value (a UsageError where it is wrong), and where it comes from, for people.
+    """A setting's value (a UsageError if it is invalid), and where it comes from, for people.
 
-    `location` names the variable, or the line of the config file, that gives it; empty for neither.
+    `location` names the variable or the config file's setting that gives it; empty for neither.
     """
 
     value: Any
@@ -41,16 +41,16 @@ class GivenSetting(NamedTuple):
     location: str = ""
 
     def get_usable(self) -> Any:
-        """The value; None where it is wrong."""
+        """Return the value; None if it is invalid."""
         return None if isinstance(self.value, UsageError) else self.value
 
 
 Settings = Mapping[str, GivenSetting]
-"""By name, one for each global setting that is no secret."""
+"""By name, one for each global setting that is not secret."""
 
 
 def check_settings(settings: Settings, config: Config) -> Iterator[Finding]:
-    """Program and settings. What is optional and not set is left out."""
+    """Report the program's version and the global settings. Optional settings that are not set are left out."""
     version = platform.python_version()
     yield report_ok(
         "sealpipe", f"{__version__}, Python {version}, {platform.system()} {platform.machine()}, {sys.prefix}"
@@ -83,9 +83,9 @@ class _Value(NamedTuple):
 
 
 def check_values(config: Config, locations: Collection[str]) -> Iterator[Finding]:
-    """Each that is wrong, with its name and never its value; then how many are right.
+    """Report each invalid value, by name and never by value; then the number of valid ones.
 
-    `locations` are the places of values that the report has told already.
+    `locations` are those of values that are in the report already.
     """
     values = [each for each in _set_values(config.environ, config.usable_user) if each.location not in locations]
     valid = []
@@ -111,7 +111,7 @@ def _set_values(environ: Mapping[str, str], config: Mapping[str, Any]) -> Iterat
 
 
 def _all() -> Iterable[tuple[str, Setting]]:
-    """Command and setting; no command for the global ones. The secrets are the credential's check to tell."""
+    """Yield command and setting, with no command for global ones. `check_credential` reports the secret ones."""
     yield from (("", setting) for setting in GLOBAL if not setting.secret)
     yield from ((command, setting) for command, settings in COMMANDS.items() for setting in settings)
 
@@ -123,7 +123,7 @@ _PARTS = {
 
 
 def check_credential(settings: Settings, config: Config) -> tuple[Credential | None, list[Finding]]:
-    """The credential, where there is one that can be used, and what there is to tell."""
+    """Return the credential, if there is a valid one, and the findings."""
     file = settings["api_key_file"].get_usable()
     try:
         credential = open_credential(config.read_api_key(file), settings["service_tag"].get_usable())
@@ -139,9 +139,9 @@ def _describe_form(credential: Credential) -> str:
 
 
 def _check_extras(file: str | None, environ: Mapping[str, str]) -> Iterator[Finding]:
-    """How the file is kept, and the credential before this one."""
+    """Check the permissions of the credential's file, and the previous credential."""
     if file:
-        with suppress(OSError):  # a file that cannot be read is told already
+        with suppress(OSError):  # a file that cannot be read is reported already
             mode = stat.S_IMODE(Path(file).stat().st_mode)
             if permissions.is_readable_by_others(Path(file), environ):
                 yield report_warning(
@@ -163,7 +163,7 @@ _TEST_CONTENT = bytes(4096)
 def check_state_directory(
     settings: Settings, environ: Mapping[str, str], credential: Credential | None
 ) -> Iterator[Finding]:
-    """Folder and outbox. What is missing is made and written for a try, and taken away: the first share makes it."""
+    """Check state directory and outbox. Missing directories are created on trial and removed again."""
     try:
         folder = find_state_directory(environ, settings["state_dir"].get_usable())
         outbox_path = folder / "outbox"
@@ -188,7 +188,7 @@ def check_state_directory(
 
 
 def _describe_access(box: Path) -> str:
-    """How it stands with writing there, by doing it; StateError where that fails."""
+    """Test whether the outbox can be written, and describe it. Raises StateError if it cannot."""
     if os.path.lexists(box):
         status = box.lstat()
         if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
@@ -200,9 +200,9 @@ def _describe_access(box: Path) -> str:
 
 
 def _try_in_sibling(box: Path) -> None:
-    """Make the missing folders under another name, write there, and take all away.
+    """Create the missing directories under another name, write there, and remove them all.
 
-    Not under their own: a command that starts meanwhile may find the folder, and lose it again.
+    Not under their own name: a command that starts meanwhile could use the directory and lose it again.
     """
     existing = next(parent for parent in box.parents if os.path.lexists(parent))
     trial = existing / f".sealpipe-doctor-{secrets.token_hex(6)}"

@@ -1,7 +1,7 @@
-"""What the key may do: reading is asked for with GETs, writing with creates that cannot create anything.
+"""Check the key's scopes: reading with GETs, writing with creates that cannot create anything.
 
-A POST without an Idempotency-Key is refused after the look at its scope (gaps, order of checks) and stores nothing;
-its body is empty besides. Never by DELETE, which would end something.
+The service checks the scope of a POST before it refuses it for its missing Idempotency-Key, and stores nothing. Its
+body is empty as well. DELETE is never used: it would end something.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from sealpipe.errors import (
 
 
 class Probe(NamedTuple):
-    """A call that tells whether the key has a scope, and what the scope is for."""
+    """A call that shows whether the key has a scope, and what the scope is for."""
 
     scope: str
     method: str
@@ -37,7 +37,7 @@ class Probe(NamedTuple):
     used_by: str
 
     def make_operation(self) -> Operation[Response]:
-        """The call. Whatever it answers, it has changed nothing."""
+        """Return the call. It changes nothing, whatever the response."""
         writes = self.method == "POST"
         return Operation(
             name=f"look for the scope {self.scope}",
@@ -62,21 +62,21 @@ PROBES = (
 
 @dataclass(slots=True)
 class ScopeResults:
-    """What the calls have brought so far."""
+    """The results of the calls so far."""
 
     granted: set[str] = field(default_factory=set)
     missing: set[str] = field(default_factory=set)
     is_stopped: bool = False
-    """Further calls would tell nothing new."""
+    """Whether further calls would show nothing new."""
 
     @property
     def is_accepted(self) -> bool:
-        """The gateway took the credential at least once."""
+        """Whether the gateway accepted the credential at least once."""
         return bool(self.granted or self.missing)
 
 
 def check_scopes(connection: connectivity.ServiceConnection, scope_results: ScopeResults) -> Iterator[Finding]:
-    """One for each scope, and what the first answer tells of the way. Five calls at most."""
+    """Check each scope, and certificate and clock with the first response. Makes at most five calls."""
     for number, probe in enumerate(PROBES):
         before = datetime.now(UTC)
         result = connection.send(probe.make_operation())
@@ -124,7 +124,7 @@ def _evaluate(probe: Probe, result: Response | Failure, scope_results: ScopeResu
 
 
 def _find_error(probe: Probe, answer: Response) -> ServiceError | None:
-    """Why the scope cannot be said to be there; None where it can."""
+    """Return why the key is not known to have the scope; None if it has it."""
     if 200 <= answer.status < 300:
         if probe.method == "POST":
             return ProtocolError("the service accepted a create without an Idempotency-Key", status=answer.status)
@@ -134,7 +134,7 @@ def _find_error(probe: Probe, answer: Response) -> ServiceError | None:
         return ProtocolError("the answer is not the service's: it is not a JSON object", status=answer.status)
     error = make_service_error(answer)
     if probe.method == "POST" and isinstance(error, InvalidRequestError):
-        return None  # 104, or 19: both are looked at after the scope
+        return None  # 104 or 19: the service checks both after the scope
     if isinstance(error, OutcomeUnknownError):
         return RetriesExhaustedError(error.message, status=error.status, error_code=error.error_code)
     return error

@@ -1,15 +1,15 @@
-"""The conformance kit for authors of plugins: a pytest class a kind, to subclass in some fifteen lines.
+"""The contract tests for authors of plugins: a pytest class for each kind, to subclass in about fifteen lines.
 
     from sealpipe.testing import SourceContract
 
     class TestAttic(SourceContract):
         name = "attic"
 
-        def put(self, content): ...        # store it in the backend; the body of a reference to it
-        def missing(self): ...             # the body of a reference to nothing
+        def put(self, content): ...        # store it in the backend; return the body of a reference to it
+        def missing(self): ...             # return the body of a reference to nothing
 
-It needs pytest, and the plugin installed (or `built_in` naming its module). What it holds plugins to is what the core
-and its users lean on: no SDK at import, no value in any repr, error or log, missing and denied and empty told apart.
+They need pytest, and the plugin installed (or `built_in` naming its module). They test what the core and its users rely
+on: no SDK at import, no value in any repr, error or log, and different results for missing, denied and empty.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What every channel is held to."""
+"""The contract of channels."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ class ChannelContract(Contract):
 
     @abstractmethod
     def strangers(self) -> Sequence[str]:
-        """Targets that are not exactly one recipient: two of them, with options smuggled in, with a line break."""
+        """Targets that are not exactly one recipient: two recipients, injected options, a line break."""
 
     @abstractmethod
     def received(self) -> Sequence[str]:
         """The text of every message that arrived there so far."""
 
     def at(self, url: str) -> Mapping[str, str] | None:
-        """The environment in which the channel talks to another address; None where it does not talk HTTP."""
+        """The environment in which the channel uses another address; None if it does not use HTTP."""
         del url
         return None
 
     def message(self, title: str | None = "Staging <b>&amp; database") -> Message:
-        """A share's link, with a title that is nobody's markup."""
+        """A share's link, with a title that looks like markup and is none."""
         text = Secret(f"A secret was shared with you: {title}\n{LINK}\n")
         return Message("share", Secret(LINK), text, "A secret for you", title, "AbC", datetime(2030, 1, 1, tzinfo=UTC))
 

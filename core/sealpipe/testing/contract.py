@@ -1,4 +1,4 @@
-"""What the contracts of all kinds have in common: the base class, the canary value, and a server in trouble."""
+"""The base class of all contracts, the canary value and a faulty server; and the contract of CI systems."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from sealpipe.registry import Registry
 from sealpipe.registry.catalog import BUILT_IN
 
 CANARY = "c4nary-5f1e-\u00e4\u20ac-pass'word\"<&>"
-"""Not ASCII, and with characters that JSON, XML, a shell and a URL each treat as theirs."""
+"""Not ASCII, and with characters that are special in JSON, XML, shells and URLs."""
 
 
 def spellings(secret: str) -> set[str]:
-    """A secret as it is, and as base64 (at three shifts), base64url, hex, JSON and URL text."""
+    """Return a secret as it is, and as base64 (at three shifts), base64url, hex, JSON and URL text."""
     data = secret.encode()
     found = {secret, data.hex(), quote(secret), json.dumps(secret)[1:-1], repr(secret)[1:-1]}
     for shift in range(3):
@@ -39,14 +39,17 @@ def spellings(secret: str) -> set[str]:
 
 
 PATIENCE = 1.0
-"""Seconds that `context.network` waits for a server that is silent, and its deadline for one that drips."""
+"""Seconds that `context.network` waits for a silent server, and its deadline for one that drips."""
 DRIP = 0.1
 """Seconds between two bytes: far below any timeout of a single read."""
 
 
 class FaultyServer:
-    """`how` is a status such as `503`, `closed` (the connection ends without an answer), `silent` (it stays, and
-    nothing comes) or `dripping` (an answer comes, a byte now and then, and never ends). `received` counts."""
+    """A server that fails in one way, and counts requests in `received`.
+
+    `how` is a status such as `503`, `closed` (the connection ends without a response), `silent` (the connection stays
+    open without a response) or `dripping` (a response comes byte by byte and never ends).
+    """
 
     retry_after = 7.0
 
@@ -81,18 +84,18 @@ class FaultyServer:
                         self.wfile.write(b"a")
 
             def log_message(self, *_: object) -> None:
-                """Nothing."""
+                """Log nothing."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
 
     @property
     def url(self) -> str:
-        """Its address, without a path."""
+        """The server's address, without a path."""
         return f"http://127.0.0.1:{self._server.server_port}"
 
     def stop(self) -> None:
-        """End it."""
+        """Stop the server."""
         self._over.set()
         self._server.shutdown()
         self._server.server_close()
@@ -102,25 +105,25 @@ LIGHT: frozenset[str] = frozenset({"sealpipe", "pluggy"})
 
 
 class Contract:
-    """The descriptor, the isolation, and what is never shown. `name` is the plugin's."""
+    """Tests of the descriptor, of imports and of secrets that must not show. `name` is the plugin's."""
 
     kind: ClassVar[str]
     name: ClassVar[str]
     built_in: ClassVar[Sequence[str]] = BUILT_IN
-    """Modules with hooks that the registry begins with; others are found by their entry points."""
+    """Modules with hooks that the registry loads first; others are found by their entry points."""
 
     @pytest.fixture
     def environ(self) -> Mapping[str, str]:
-        """The environment that configures the plugin for its backend. To be overridden where it needs any."""
+        """The environment that configures the plugin for its backend. Override it if the plugin needs one."""
         return {}
 
     @pytest.fixture
     def registry(self, environ: Mapping[str, str]) -> Registry:
-        """A registry as the core makes it, in that environment."""
+        """A registry as the core makes it, in the environment of `environ`."""
         return self.registry_in(environ)
 
     def registry_in(self, environ: Mapping[str, str]) -> Registry:
-        """The same in another environment."""
+        """Return a registry in another environment."""
         return Registry(
             environ=environ,
             network=lambda: PluginNetwork(None),
@@ -130,7 +133,7 @@ class Contract:
         )
 
     def info(self, registry: Registry) -> Info:
-        """The descriptor."""
+        """Return the plugin's descriptor."""
         return registry.catalog.get_info(self.kind, self.name)
 
     def test_the_descriptor_tells_what_users_need(self, registry: Registry) -> None:
@@ -170,7 +173,7 @@ class Contract:
         assert not find_leaks(repr(made.settings), self.secrets())
 
     def secrets(self) -> Sequence[str]:
-        """Secrets of the plugin's own, such as its token, that nothing may show. To be overridden."""
+        """The plugin's own secrets, such as its token, which nothing may show. Override it if there are any."""
         return ()
 
 
@@ -178,23 +181,23 @@ KINDS_NEEDED = ("sealpipe.registry", "sealpipe.plugin")
 
 
 def find_leaks(text: str, secrets: Sequence[str] = ()) -> list[str]:
-    """Which secrets, or the canary, a text shows in any spelling."""
+    """Return the secrets (and the canary) that a text shows in any encoding."""
     return [secret for secret in (CANARY, *secrets) for spelling in spellings(secret) if spelling in text]
 
 
 def error_text(error: PluginError) -> str:
-    """All that an error tells, as the command line and a log would."""
+    """Return everything that the command line and a log would show of an error."""
     causes = [repr(error.__cause__), repr(error.__context__)]
     return "\n".join([str(error), repr(error), error.message, error.remedy, error.locator, *causes])
 
 
 def log_text(caplog: pytest.LogCaptureFixture) -> str:
-    """All that was logged meanwhile, at every level."""
+    """Return everything that was logged, at every level."""
     return "\n".join(f"{record.getMessage()} {record.args!r} {record.exc_text}" for record in caplog.records)
 
 
 def log_everything(caplog: pytest.LogCaptureFixture) -> None:
-    """Log everything from now on."""
+    """Log at every level from now on."""
     caplog.set_level(logging.DEBUG)
 
 
@@ -205,7 +208,7 @@ class CIContract(Contract):
 
     @pytest.fixture
     def environ(self) -> Mapping[str, str]:
-        """The variables that a job has there."""
+        """The variables of a job on the CI system."""
         raise NotImplementedError
 
     def test_it_is_found_by_its_sign_and_not_without(self, environ: Mapping[str, str]) -> None:
@@ -233,7 +236,7 @@ class CIContract(Contract):
         assert lacking.value.remedy
 
     def test_it_says_of_itself_whether_it_can_be_used(self, registry: Registry) -> None:
-        """A CI has no check of its own: being found is all."""
+        """A CI has no check of its own: it only has to be found."""
         assert registry.ci() is not None
 
     def test_its_settings_show_nothing_in_their_repr(self, registry: Registry) -> None:

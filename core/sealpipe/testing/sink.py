@@ -1,4 +1,4 @@
-"""What every sink is held to."""
+"""The contract of sinks."""
 
 from __future__ import annotations
 
@@ -28,34 +28,34 @@ HARD: tuple[str, ...] = (
 
 
 class SinkContract(Contract):
-    """Subclass it with `name`, `target`, `stored`, and `rotate` where the backend has a place for the marker."""
+    """Subclass it with `name`, `target`, `stored`, and `rotate` if the backend keeps the marker."""
 
     kind = "sink"
 
     modes: ClassVar[tuple[Mode, ...]] = ("create", "replace", "merge")
-    """The modes that the backend can keep."""
+    """The modes that the backend supports."""
     keys: ClassVar[tuple[str, str, str]] = ("a", "b", "c")
     """Three keys as the backend spells them."""
     single: ClassVar[bool] = False
-    """A target holds one value. `stored` gives it under the first of `keys`."""
+    """Whether a target holds one value. `stored` returns it under the first of `keys`."""
     apart: ClassVar[bool] = False
-    """Every key is an entry of its own, which has no others beside it: replacing one leaves those."""
+    """Whether every key is an entry of its own: replacing one keeps the others."""
     marks: ClassVar[bool] = True
-    """The backend keeps the marker beside the value."""
+    """Whether the backend keeps the marker beside the value."""
     hard: ClassVar[tuple[str, ...]] = HARD
     canary: ClassVar[str] = CANARY
-    """A value that nothing may show. To be overridden where the backend refuses such hard ones."""
+    """A value that nothing may show. Override it if the backend refuses such characters."""
 
     @abstractmethod
     def target(self) -> str:
-        """What comes after the colon of a reference to a place where nothing is yet; another one at each call."""
+        """Return the body of a reference to a target that does not exist yet; a different one at each call."""
 
     @abstractmethod
     def stored(self, body: str) -> Mapping[str, bytes]:
-        """What is there, read by the backend's own means. Raises, or is empty, where there is nothing."""
+        """Return what is stored there, read with the backend's own tools. Raises, or is empty, if there is nothing."""
 
     def rotate(self, body: str, key: str, value: str) -> None:
-        """Give a key another value by the backend's own means, as whoever rotates a secret does."""
+        """Change a key's value with the backend's own tools, as people rotate a secret."""
         raise NotImplementedError
 
     @pytest.fixture
@@ -64,13 +64,13 @@ class SinkContract(Contract):
         return registry.sink(self.name)
 
     def locator(self, registry: Registry, body: str) -> Locator:
-        """The place that a body names."""
+        """Return the locator of a reference's body."""
         return registry.locate(parse(f"{self.name}:{body}"), "sink")
 
     def put(
         self, registry: Registry, body: str, values: Mapping[str, str], mode: Mode, marker: str = "m1"
     ) -> WriteResult:
-        """Store some values."""
+        """Store values by key."""
         fields = [SinkField(key, Secret(value)) for key, value in values.items()]
         return registry.sink(self.name).put(self.locator(registry, body), fields, mode=mode, marker=marker)
 

@@ -1,4 +1,4 @@
-"""What every source is held to."""
+"""The contract of sources."""
 
 from __future__ import annotations
 
@@ -40,35 +40,35 @@ class SourceContract(Contract):
     odd_keys: ClassVar[tuple[str, ...]] = ODD_KEYS
     """Keys of a map that the backend can hold."""
     largest: ClassVar[int] = LARGE
-    """Bytes of a value, where the backend holds fewer than 64 KiB."""
+    """Bytes of the largest value; lower it if the backend holds fewer than 64 KiB."""
 
     @abstractmethod
     def put(self, content: Content) -> str:
-        """Store a value or a map in the backend; what comes after the colon of a reference to it."""
+        """Store a value or a map in the backend, and return the body of a reference to it."""
 
     @abstractmethod
     def missing(self) -> str:
-        """The same for something that is not there."""
+        """Return the body of a reference to something that does not exist."""
 
     def denied(self) -> str | None:
-        """The same for something that these credentials may not read; None where the backend knows no such thing."""
+        """Return the body of a reference to something that the login may not read; None if the backend has none."""
         return None
 
     def at(self, url: str) -> Mapping[str, str] | None:
-        """The environment in which the source talks to another address; None where it does not talk HTTP.
+        """The environment in which the source uses another address; None if it does not use HTTP.
 
-        Where the source has a timeout of its own, a short one: some address never answers.
+        If the source has a timeout of its own, set a short one: one of the addresses never responds.
         """
         del url
         return None
 
     def get(self, registry: Registry, body: str) -> Document | PluginError:
-        """What the source answers."""
+        """Fetch the document of a reference's body; an error is returned."""
         locator = registry.locate(parse(f"{self.name}:{body}"))
         return registry.fetch({self.name: [locator]})[locator]
 
     def value(self, registry: Registry, content: Content) -> bytes | Mapping[str, bytes]:
-        """What comes back of something that was stored just now, as bytes."""
+        """Store content, fetch it again, and return it as bytes."""
         answer = self.get(registry, self.put(content))
         assert isinstance(answer, Document), answer
         if isinstance(answer.content, Mapping):
@@ -76,7 +76,7 @@ class SourceContract(Contract):
         return _bytes(answer.content)
 
     def need(self, what: str) -> None:
-        """Skip where the backend cannot hold it."""
+        """Skip the test if the backend cannot hold such content."""
         if what not in self.holds:
             pytest.skip(f"{self.name} holds no {what}")
 
@@ -148,7 +148,7 @@ class SourceContract(Contract):
 
     @pytest.fixture
     def trouble(self) -> Iterator[Callable[[str], FaultyServer]]:
-        """Starts a server that answers everything in one wrong way."""
+        """Starts a server that fails in one way."""
         started: list[FaultyServer] = []
 
         def start(how: str) -> FaultyServer:
