@@ -103,7 +103,7 @@ def request(
         from sealpipe.flows.passcode import resolve_passcode  # most requests have none
 
         passcode = yield from resolve_passcode(options.code, session.registry, cache)
-    session.check_clear(None if passcode is None else passcode.reveal(), *map(str, recipients))
+    session.check_clear(None if passcode is None else passcode.reveal(), *(each.address for each in recipients))
     key = yield from choose_key(options, session)
     action: OutgoingAction = yield Do(partial(outgoing.describe_request, session, options, recipients))
     prepared = _PreparedRequest(

@@ -69,7 +69,7 @@ def share(session: Session, options: ShareOptions, outbox: Outbox | None = None,
     if session.policy_hooks:
         yield from policy.check_policies(session, (yield Do(partial(outgoing.describe_share, session, options))))
     sealed = yield from seal_share(options, session)
-    session.check_clear(*map(str, sealed.recipients))
+    session.check_clear(*(each.address for each in sealed.recipients))
     action: OutgoingAction = yield Do(partial(outgoing.describe_share, session, options, sealed))
     meta = _make_entry_meta(sealed, options, session, {"overseen": outgoing.to_entry_note(action), **notes})
     created = yield from policy.run_under_policy(
