@@ -128,15 +128,15 @@ def _call_hook(
     return method
 
 
-async def _iterate_rows(client: AsyncClient, walk: PageIterator[T]) -> AsyncIterator[T]:
-    while not walk.is_done:
-        for row in await _fetch_page(client, walk):
+async def _iterate_rows(client: AsyncClient, pages: PageIterator[T]) -> AsyncIterator[T]:
+    while not pages.is_done:
+        for row in await _fetch_page(client, pages):
             yield row
 
 
-async def _fetch_page(client: AsyncClient, walk: PageIterator[T]) -> list[T]:
+async def _fetch_page(client: AsyncClient, pages: PageIterator[T]) -> list[T]:
     try:
-        return await client.run(walk.fetch_next())
+        return await client.run(pages.fetch_next())
     except Exception as error:  # noqa: BLE001 - as `strips_frames` does it
         failure = error
     raise strip_frames(failure)

@@ -22,9 +22,9 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def _iterate_rows(client: Client, walk: PageIterator[T]) -> Iterator[T]:
-    next_page = strips_frames(lambda: client.run(walk.fetch_next()))
-    while not walk.is_done:
+def _iterate_rows(client: Client, pages: PageIterator[T]) -> Iterator[T]:
+    next_page = strips_frames(lambda: client.run(pages.fetch_next()))
+    while not pages.is_done:
         yield from next_page()
 
 

@@ -38,13 +38,13 @@ T = TypeVar("T")
 
 def checks_arguments(function: Callable[P, T]) -> Callable[P, T]:
     """Check a function's arguments before each call. UsageError names the wrong one."""
-    own = int(function.__code__.co_varnames[:1] == ("self",))
+    skipped = int(function.__code__.co_varnames[:1] == ("self",))
 
     @wraps(function)
     def wrapper(*args: P.args, **options: P.kwargs) -> T:
         from sealpipe.calls import check_arguments  # the command line needs none of the calls
 
-        check_arguments(function, args[own:], options, skip=own)
+        check_arguments(function, args[skipped:], options, skip=skipped)
         return function(*args, **options)
 
     return wrapper

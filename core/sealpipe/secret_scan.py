@@ -64,9 +64,9 @@ class _View:
         """Return the span of the original bytes that a span of the view comes from."""
         if self._parent is None:
             return start, end
-        return self._parent.origin(self._place(start)[0], self._place(end - 1)[1])
+        return self._parent.origin(self._to_line_and_offset(start)[0], self._to_line_and_offset(end - 1)[1])
 
-    def _place(self, index: int) -> tuple[int, int]:
+    def _to_line_and_offset(self, index: int) -> tuple[int, int]:
         number = bisect_right(self._tokens, index, key=itemgetter(0)) - 1
         if number < 0:
             return index, index + 1
@@ -114,12 +114,12 @@ class SecretFinder:
         found: list[tuple[int, int]] = []
         for view in views:
             for needle in needles:
-                found += (view.origin(at, at + len(needle)) for at in _places(view.data, needle))
+                found += (view.origin(at, at + len(needle)) for at in _find_positions(view.data, needle))
             found += (view.origin(*span) for needle in self._begun for span in self._cut_short(view.data, needle))
         return _merged(found)
 
     def _cut_short(self, data: bytes | bytearray, needle: bytes) -> Iterator[tuple[int, int]]:
-        for at in _places(data, needle):
+        for at in _find_positions(data, needle):
             known = at + len(needle)
             end = _run_end(data, known, parts=2 if needle.endswith(b".") else 1)
             if end > known:
@@ -239,7 +239,7 @@ def _meant(match: re.Match[bytes]) -> bytes:
     return bytes([code]) if code < 256 else b""
 
 
-def _places(data: bytes | bytearray, needle: bytes) -> Iterator[int]:
+def _find_positions(data: bytes | bytearray, needle: bytes) -> Iterator[int]:
     at = data.find(needle)
     while at >= 0:
         yield at

@@ -108,7 +108,7 @@ def get_access_log(
     until: datetime | None = None,
 ) -> Operation[AccessLog | None]:
     """GET /v1/shares/{shortCode}/access-log: one page (scope `audit:read`); None if it is not offered."""
-    given = {
+    filters = {
         "limit": None if limit is None else str(limit),
         "cursor": cursor,
         "from": None if since is None else format_time(since),
@@ -120,7 +120,7 @@ def get_access_log(
         path=f"/shares/{called(short_code)}/access-log",
         resend=Resend.READ,
         decode=_decode_if_offered(_decode_log),
-        query={name: value for name, value in given.items() if value is not None},
+        query={name: value for name, value in filters.items() if value is not None},
         is_settled=_is_settled,
     )
 

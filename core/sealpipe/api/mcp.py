@@ -48,19 +48,19 @@ def encode(message: Mapping[str, Any]) -> bytes:
     )
 
 
-def _is_stream(answer: Response) -> bool:
-    return answer.headers.get("content-type", "").partition(";")[0].strip().lower() == "text/event-stream"
+def _is_stream(http_response: Response) -> bool:
+    return http_response.headers.get("content-type", "").partition(";")[0].strip().lower() == "text/event-stream"
 
 
-def find_response(answer: Response, number: int) -> dict[str, Any] | None:
+def find_response(http_response: Response, number: int) -> dict[str, Any] | None:
     """Return the message that is the response to request `number`, if there is one. Others in a stream are skipped."""
-    if not _is_stream(answer):
-        return _match_response(responses.parse_object(answer), number)
-    if answer.flaw:
-        raise ProtocolError(f"the service's answer {answer.flaw}", status=answer.status)
-    for data in read_events(answer.body):
+    if not _is_stream(http_response):
+        return _match_response(responses.parse_object(http_response), number)
+    if http_response.flaw:
+        raise ProtocolError(f"the service's answer {http_response.flaw}", status=http_response.status)
+    for data in read_events(http_response.body):
         with suppress(ProtocolError):  # other messages may be anything
-            matched = _match_response(responses.parse_object(Response(answer.status, {}, data)), number)
+            matched = _match_response(responses.parse_object(Response(http_response.status, {}, data)), number)
             if matched is not None:
                 return matched
     return None
@@ -79,17 +79,17 @@ def _match_response(message: dict[str, Any], number: int) -> dict[str, Any] | No
     )
 
 
-def is_streamed(answer: Response, number: int) -> bool:
+def is_streamed(http_response: Response, number: int) -> bool:
     """Whether a stream has the response to request `number` already: nothing after it matters."""
-    return _is_stream(answer) and find_response(answer, number) is not None
+    return _is_stream(http_response) and find_response(http_response, number) is not None
 
 
-def is_error_response(answer: Response, number: int) -> bool:
+def is_error_response(http_response: Response, number: int) -> bool:
     """Whether a failure status comes with a JSON-RPC error, which says more than the status."""
-    if not 400 <= answer.status < 500 or answer.status in (401, 403, 429):
+    if not 400 <= http_response.status < 500 or http_response.status in (401, 403, 429):
         return False
     try:
-        matched = find_response(answer, number)
+        matched = find_response(http_response, number)
     except ProtocolError:
         return False
     return matched is not None and "error" in matched
@@ -216,13 +216,13 @@ def _make_operation(
     resend: Resend,
     read: Callable[[dict[str, Any], Response], T],
 ) -> Operation[T]:
-    def decode(answer: Response) -> T:
-        response = find_response(answer, session.number)
+    def decode(http_response: Response) -> T:
+        response = find_response(http_response, session.number)
         if response is None:
-            raise ProtocolError("the service's answer has no response to our request", status=answer.status)
+            raise ProtocolError("the service's answer has no response to our request", status=http_response.status)
         if "error" in response:
-            raise make_response_error(response["error"], answer.status)
-        return read(responses.read_object(response, "result"), answer)
+            raise make_response_error(response["error"], http_response.status)
+        return read(responses.read_object(response, "result"), http_response)
 
     return Operation(
         _OPERATION_NAMES[method],
@@ -232,16 +232,16 @@ def _make_operation(
         decode,
         body=encode({"jsonrpc": "2.0", "id": session.number, "method": method, "params": dict(params)}),
         headers=session.headers(),
-        is_settled=lambda answer: is_success(answer) or is_error_response(answer, session.number),
-        is_complete=lambda answer: is_streamed(answer, session.number),
+        is_settled=lambda http_response: is_success(http_response) or is_error_response(http_response, session.number),
+        is_complete=lambda http_response: is_streamed(http_response, session.number),
     )
 
 
-def _decode_session(members: dict[str, Any], answer: Response) -> McpSession:
+def _decode_session(members: dict[str, Any], http_response: Response) -> McpSession:
     revision = responses.read_text(members, "protocolVersion")
     if revision is None:
         raise ProtocolError("the service's answer names no revision of the Model Context Protocol")
-    session_id = answer.headers.get("mcp-session-id")
+    session_id = http_response.headers.get("mcp-session-id")
     if session_id is not None and not _SESSION_ID.fullmatch(session_id):
         raise ProtocolError("the service's answer has an invalid session id")
     return McpSession(revision, session_id, number=2)

@@ -47,23 +47,25 @@ def collect(requests: Sequence[str], **values: Any) -> None:
         dry_run=values["dry_run"],
     )
     progress = ProgressReport()
-    given = call_arguments("collect", CollectEachOptions, values)
-    given["requests"] = [_parse_request(word) for word in requests]
+    arguments = call_arguments("collect", CollectEachOptions, values)
+    arguments["requests"] = [_parse_request(word) for word in requests]
     # If the values go to stdout, the requests are expired afterwards.
-    given["after"] = values["after"] if is_stored else "keep"
-    given["state"] = find_state_folder(values, "requests")
-    asked = CollectEachOptions(**given, on_progress=progress)
+    arguments["after"] = values["after"] if is_stored else "keep"
+    arguments["state"] = find_state_folder(values, "requests")
+    collect_options = CollectEachOptions(**arguments, on_progress=progress)
     with open_client(values) as client:
-        asked = _resolve_codes(client, asked, requests, values)
+        collect_options = _resolve_codes(client, collect_options, requests, values)
         try:
-            results = client.run(poll.collect(client.session, asked, dry_run=values["dry_run"], tick=progress.tick))
+            results = client.run(
+                poll.collect(client.session, collect_options, dry_run=values["dry_run"], tick=progress.tick)
+            )
         finally:
             progress.clear()
         problems: list[SealpipeError] = []
         for result in results:
             print_warnings(result)
         try:
-            print_results(client.session, results, asked, values, gate)
+            print_results(client.session, results, collect_options, values, gate)
         except DeliveryError as error:
             error.remedy = (
                 "stored values stay stored: run the command again for the report"
@@ -82,16 +84,16 @@ def collect(requests: Sequence[str], **values: Any) -> None:
 
 
 def _resolve_codes(
-    client: Client, asked: CollectEachOptions, words: Sequence[str], values: dict[str, Any]
+    client: Client, options: CollectEachOptions, words: Sequence[str], values: dict[str, Any]
 ) -> CollectEachOptions:
     """Decode percent-encoded codes in the options. UsageError if a code is ambiguous or repeated."""
-    found = list(asked.requests)
-    for number, (each, word) in enumerate(zip(asked.requests, words, strict=True)):
+    found = list(options.requests)
+    for number, (each, word) in enumerate(zip(options.requests, words, strict=True)):
         if each == word:  # no receipt, and no `code:` prefix
             found[number] = resolve_request_code(client, word, find_state_folder(values, "requests"))
     if len({each if isinstance(each, str) else each.short_code for each in found}) < len(found):
         raise UsageError("the same request is given twice, as is and percent-encoded", remedy="give each request once")
-    return asked if found == asked.requests else replace(asked, requests=found)
+    return options if found == options.requests else replace(options, requests=found)
 
 
 def _expire_requests(client: Client, results: Sequence[CollectResult], values: dict[str, Any]) -> list[SealpipeError]:

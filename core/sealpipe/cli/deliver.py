@@ -249,9 +249,9 @@ def _has_content(path: Path, content: bytes) -> bool:
 
 
 def _format_receipt(share: Made) -> str:
-    own = getattr(share, "receipt", None)
-    if own is not None:
-        return str(own.dump())
+    receipt = getattr(share, "receipt", None)
+    if receipt is not None:
+        return str(receipt.dump())
     members = {"schema": render.SCHEMA, "kind": "share", **describe_share(share, {"link_file": "elsewhere"})}
     del members["link"], members["delivered"], members["outcome"]
     return json.dumps(members) + "\n"

@@ -49,14 +49,14 @@ def request(**values: Any) -> None:
     from sealpipe.flows.request import create as requesting
 
     to = deliver.check_targets(None, values["receipt"])
-    asked = RequestOptions(**call_arguments("request", RequestOptions, values))
+    request_options = RequestOptions(**call_arguments("request", RequestOptions, values))
     _check_seed(values)
-    _warn_of_typos(asked.form)
+    _warn_of_typos(request_options.form)
     session = make_session(values)
     with Client.from_session(session) as client:
         outbox = open_outbox(values, session.credential)
-        made = client.run(requesting.request(session, asked, outbox, deliver=to))
-        deliver.finish(client, made, to, disclosure.NO_DISCLOSURE, as_json=values["output"] == "json")
+        created = client.run(requesting.request(session, request_options, outbox, deliver=to))
+        deliver.finish(client, created, to, disclosure.NO_DISCLOSURE, as_json=values["output"] == "json")
 
 
 def _warn_of_typos(prompts: Sequence[Prompt]) -> None:

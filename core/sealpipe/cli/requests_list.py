@@ -84,18 +84,18 @@ def _name_key(row: RequestInfo, known: Mapping[str, str]) -> str | None:
     return known.get(row.public_key, "other") if row.public_key and known else None
 
 
-def _list_active(client: Client, asked: dict[str, Any], sealed_to: str | None) -> Page[RequestInfo]:
+def _list_active(client: Client, filters: dict[str, Any], sealed_to: str | None) -> Page[RequestInfo]:
     return fetch_page(
-        asked,
+        filters,
         lambda page, limit: client.list_requests(page=page, limit=limit),
         lambda limit: _select_sealed(client, sealed_to, client.iter_requests(limit=limit)),
     )
 
 
-def _list_expired(client: Client, asked: dict[str, Any], sealed_to: str | None) -> Page[RequestInfo]:
+def _list_expired(client: Client, filters: dict[str, Any], sealed_to: str | None) -> Page[RequestInfo]:
     expired = _Expired(client)
     found = fetch_page(
-        asked,
+        filters,
         lambda page, limit: expired.filter_page(client.list_requests(page=page, limit=limit, status="expired")),
         lambda limit: _select_sealed(
             client, sealed_to, expired.filter(client.iter_requests(limit=limit, status="expired"))

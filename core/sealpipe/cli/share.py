@@ -68,8 +68,8 @@ def share(ctx: click.Context, /, **values: Any) -> None:
             )
             return
         outbox = open_outbox(values, session.credential)
-        made = driver.run(sharing.share(session, share_options, outbox, deliver=to))
-        deliver.finish(driver, made, to, gate, as_json=as_json)
+        created = driver.run(sharing.share(session, share_options, outbox, deliver=to))
+        deliver.finish(driver, created, to, gate, as_json=as_json)
 
 
 def _choose_expiry(ctx: click.Context, values: dict[str, Any]) -> dict[str, Any]:

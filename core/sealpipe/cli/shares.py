@@ -76,13 +76,13 @@ def log(code: str, **values: Any) -> None:
     entries: list[Access] = []
     with open_client(values) as client:
         code = resolve_share_code(client, code)
-        walk = iter_share_log(client.session, code)
-        while not walk.is_done:
-            entries += client.run(walk.fetch_next())
-    if walk.first is None:
+        pages = iter_share_log(client.session, code)
+        while not pages.is_done:
+            entries += client.run(pages.fetch_next())
+    if pages.first is None:
         render.print_note("this service has no access log")
     if values["output"] == "json":
-        render.print_json(_describe_log(code, walk.first, entries))
+        render.print_json(_describe_log(code, pages.first, entries))
     else:
         render.print_lines(map(_format_access, entries))
 

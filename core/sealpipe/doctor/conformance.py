@@ -93,16 +93,16 @@ def _run_round_trips() -> list[tuple[str, str]]:
     }
 
     def find_problem(make: Callable[[], str], open_: Callable[[str], bytes]) -> str:
-        made: list[str] = []
+        sealed: list[str] = []
 
         def call() -> Result:
-            made.extend(make() for _ in range(ROUNDS))
-            return {"same": [open_(each) for each in made] == [plaintext] * ROUNDS}
+            sealed.extend(make() for _ in range(ROUNDS))
+            return {"same": [open_(each) for each in sealed] == [plaintext] * ROUNDS}
 
         verdict, result = _run_case(call)
         if verdict != "success" or not result["same"]:
             return verdict if verdict != "success" else "the opened value differs from the sealed one"
-        heads = {encoding.decode_base64(each)[:_HEAD_SIZE] for each in made}
+        heads = {encoding.decode_base64(each)[:_HEAD_SIZE] for each in sealed}
         return "" if len(heads) == ROUNDS else "the same random bytes were drawn twice"
 
     return [(name, find_problem(*case)) for name, case in cases.items()]
@@ -126,12 +126,12 @@ def _describe_library() -> str:
     return f"{__version__}, {backend.openssl_version_text()}"
 
 
-def _decode_fragment(given: VectorInput) -> Result:
-    return {"content key": link.decode_fragment(given["fragment"]).hex()}
+def _decode_fragment(vector: VectorInput) -> Result:
+    return {"content key": link.decode_fragment(vector["fragment"]).hex()}
 
 
-def _make_links(given: VectorInput) -> Result:
-    base, code, key = given["base"], given["short code"], bytes.fromhex(given["key"])
+def _make_links(vector: VectorInput) -> Result:
+    base, code, key = vector["base"], vector["short code"], bytes.fromhex(vector["key"])
     return {
         "share link": link.share_link(base, code, key),
         "collect link": link.collect_link(base, code),
@@ -139,43 +139,43 @@ def _make_links(given: VectorInput) -> Result:
     }
 
 
-def _seal_envelope(given: VectorInput) -> Result:
-    salt, iv = bytes.fromhex(given["salt"]), bytes.fromhex(given["iv"])
-    key, plaintext = bytes.fromhex(given["content key"]), given["plaintext"].encode()
-    return {"data": envelope.seal(key, plaintext, given.get("passcode"), salt=salt, iv=iv)}
+def _seal_envelope(vector: VectorInput) -> Result:
+    salt, iv = bytes.fromhex(vector["salt"]), bytes.fromhex(vector["iv"])
+    key, plaintext = bytes.fromhex(vector["content key"]), vector["plaintext"].encode()
+    return {"data": envelope.seal(key, plaintext, vector.get("passcode"), salt=salt, iv=iv)}
 
 
-def _open_envelope(given: VectorInput) -> Result:
-    key = bytes.fromhex(given["content key"])
-    return {"plaintext": envelope.open(key, given["data"], given.get("passcode")).decode()}
+def _open_envelope(vector: VectorInput) -> Result:
+    key = bytes.fromhex(vector["content key"])
+    return {"plaintext": envelope.open(key, vector["data"], vector.get("passcode")).decode()}
 
 
-def _derive_keys(given: VectorInput) -> Result:
-    if "seed" in given:
-        pair = keys.from_seed(bytes.fromhex(given["seed"]), tag=given["tag"])
+def _derive_keys(vector: VectorInput) -> Result:
+    if "seed" in vector:
+        pair = keys.from_seed(bytes.fromhex(vector["seed"]), tag=vector["tag"])
     else:
-        pair = keys.from_custody_secret(given["custody secret"], tag=given["tag"])
+        pair = keys.from_custody_secret(vector["custody secret"], tag=vector["tag"])
     return {"scalar": pair.scalar.hex(), "public key": pair.public_key.hex()}
 
 
-def _seal_box(given: VectorInput) -> Result:
-    randomness = {name: bytes.fromhex(given[name]) for name in ("ephemeral", "salt", "iv")}
-    public_key, payload = bytes.fromhex(given["public key"]), bytes.fromhex(given["payload"])
-    return {"data": sealed_box.seal(public_key, payload, tag=given["tag"], **randomness)}
+def _seal_box(vector: VectorInput) -> Result:
+    randomness = {name: bytes.fromhex(vector[name]) for name in ("ephemeral", "salt", "iv")}
+    public_key, payload = bytes.fromhex(vector["public key"]), bytes.fromhex(vector["payload"])
+    return {"data": sealed_box.seal(public_key, payload, tag=vector["tag"], **randomness)}
 
 
-def _open_box(given: VectorInput) -> Result:
-    pair = keys.from_seed(bytes.fromhex(given["seed"]), tag=given["tag"])
-    return {"payload": sealed_box.open(pair, given["data"], tag=given["tag"]).hex()}
+def _open_box(vector: VectorInput) -> Result:
+    pair = keys.from_seed(bytes.fromhex(vector["seed"]), tag=vector["tag"])
+    return {"payload": sealed_box.open(pair, vector["data"], tag=vector["tag"]).hex()}
 
 
-def _derive_tokens(given: VectorInput) -> Result:
-    derived = {"access token": tokens.access_token(bytes.fromhex(given["content key"]))}
-    return derived | ({"verifier": tokens.passcode_verifier(given["passcode"])} if "passcode" in given else {})
+def _derive_tokens(vector: VectorInput) -> Result:
+    derived = {"access token": tokens.access_token(bytes.fromhex(vector["content key"]))}
+    return derived | ({"verifier": tokens.passcode_verifier(vector["passcode"])} if "passcode" in vector else {})
 
 
-def _read_fields(given: VectorInput) -> Result:
-    loaded = fields.load(given["plaintext"].encode())
+def _read_fields(vector: VectorInput) -> Result:
+    loaded = fields.load(vector["plaintext"].encode())
     written: str | None = None
     with suppress(WireError):  # a refusal to write must not count as one to read
         written = fields.dump(loaded).decode()
@@ -183,8 +183,8 @@ def _read_fields(given: VectorInput) -> Result:
 
 
 _KINDS: Final[Mapping[str, Callable[[VectorInput], Result]]] = {
-    "base64": lambda given: {"bytes": encoding.decode_base64(given["text"]).hex()},
-    "base64url": lambda given: {"bytes": encoding.decode_base64url(given["text"]).hex()},
+    "base64": lambda vector: {"bytes": encoding.decode_base64(vector["text"]).hex()},
+    "base64url": lambda vector: {"bytes": encoding.decode_base64url(vector["text"]).hex()},
     "fields": _read_fields,
     "fragment": _decode_fragment,
     "links": _make_links,

@@ -130,10 +130,10 @@ def check_certificate(connection: ServiceConnection) -> Iterator[Finding]:
         yield report_ok("certificate", description)
 
 
-def check_clock(answer: Response, now: datetime) -> Finding:
+def check_clock(response: Response, now: datetime) -> Finding:
     """Compare our clock with the service's Date header, which has whole seconds."""
     try:
-        server_time = parsedate_to_datetime(answer.headers["date"])
+        server_time = parsedate_to_datetime(response.headers["date"])
         offset = now - (server_time if server_time.tzinfo else server_time.replace(tzinfo=UTC))
     except (KeyError, TypeError, ValueError, IndexError, OverflowError):
         return report_ok("clock", "not compared: the service sends no Date header")

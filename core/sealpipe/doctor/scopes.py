@@ -44,7 +44,7 @@ class Probe(NamedTuple):
             method=self.method,
             path=self.path,
             resend=Resend.NEVER,
-            decode=lambda answer: answer,
+            decode=lambda response: response,
             body=b"{}" if writes else None,
             headers={"content-type": "application/json"} if writes else {},
             query={} if writes or self.path == "/stats" else {"limit": "1"},
@@ -123,16 +123,16 @@ def _evaluate(probe: Probe, result: Response | Failure, scope_results: ScopeResu
     return report_failure("service" if scope_results.is_stopped else check, error)
 
 
-def _find_error(probe: Probe, answer: Response) -> ServiceError | None:
+def _find_error(probe: Probe, response: Response) -> ServiceError | None:
     """Return why the key is not known to have the scope; None if it has it."""
-    if 200 <= answer.status < 300:
+    if 200 <= response.status < 300:
         if probe.method == "POST":
-            return ProtocolError("the service accepted a create without an Idempotency-Key", status=answer.status)
+            return ProtocolError("the service accepted a create without an Idempotency-Key", status=response.status)
         with suppress(ProtocolError):
-            parse_object(answer)
+            parse_object(response)
             return None
-        return ProtocolError("the answer is not the service's: it is not a JSON object", status=answer.status)
-    error = make_service_error(answer)
+        return ProtocolError("the answer is not the service's: it is not a JSON object", status=response.status)
+    error = make_service_error(response)
     if probe.method == "POST" and isinstance(error, InvalidRequestError):
         return None  # 104 or 19: the service checks both after the scope
     if isinstance(error, OutcomeUnknownError):

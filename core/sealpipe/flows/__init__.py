@@ -129,7 +129,7 @@ def call(operation: Operation[T], budget: Budget, *, unclear: bool = False, max_
             value: T = outcome.value
             return value
         unclear = unclear or outcome.is_unclear
-        if not _is_answered(last) or _is_answered(outcome.error):
+        if not _has_response(last) or _has_response(outcome.error):
             last = outcome.error  # a response says more than a lost connection after it
         wait = _choose_wait(outcome.error, budget, tries)
         if not outcome.may_retry or tries == max_tries or wait >= budget.get_remaining():
@@ -138,7 +138,7 @@ def call(operation: Operation[T], budget: Budget, *, unclear: bool = False, max_
     raise _make_final_error(operation, last, unclear=unclear)
 
 
-def _is_answered(error: ServiceError) -> bool:
+def _has_response(error: ServiceError) -> bool:
     return error.status is not None or isinstance(error, ProtocolError)
 
 

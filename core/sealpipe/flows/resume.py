@@ -48,8 +48,8 @@ def resume(session: Session, entry: Entry, *, resend: bool = False) -> Flow[Shar
         return unseen
     with keep_entry_on_error(entry):
         leaving: OutgoingAction = yield Do(partial(outgoing.describe_entry, session, entry.meta))
-        made: Share | SecureRequest = yield from policy.run_under_policy(session, leaving, work, _describe_outcome)
-        return made
+        created: Share | SecureRequest = yield from policy.run_under_policy(session, leaving, work, _describe_outcome)
+        return created
 
 
 def _describe_outcome(result: Share | SecureRequest) -> Mapping[str, object]:
@@ -95,16 +95,16 @@ _FINISH: Mapping[str, Callable[[Session, Entry, bool], Flow[Share] | Flow[Secure
 
 
 def _rebuild_share(entry: Entry) -> Share:
-    answer, meta = entry.response or {}, entry.meta
+    response, meta = entry.response or {}, entry.meta
     return Share(
-        build_link(meta, answer["short_code"]),
-        answer["short_code"],
-        None if answer["expires_at"] is None else parse_time(answer["expires_at"]),
-        answer["custody"],
-        "replayed" if answer["replayed"] else "created",
+        build_link(meta, response["short_code"]),
+        response["short_code"],
+        None if response["expires_at"] is None else parse_time(response["expires_at"]),
+        response["custody"],
+        "replayed" if response["replayed"] else "created",
         meta["title"],
-        warn_of_custody(answer["custody"], answer["short_code"]),
+        warn_of_custody(response["custody"], response["short_code"]),
         entry=entry,
         deliveries=outgoing.load_deliveries(meta, entry),
-        expiry_known=answer.get("expiry_known", True),
+        expiry_known=response.get("expiry_known", True),
     )

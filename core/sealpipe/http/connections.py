@@ -191,9 +191,9 @@ class _DeadlineStream(httpcore.NetworkStream):
             left = self._deadline.cut_timeout(timeout, httpcore.ConnectTimeout)
             ssl_context.sslsocket_class = _DeadlineTlsSocket
             secure = self._stream.start_tls(ssl_context, server_hostname, left)
-            made = secure.get_extra_info("socket")
-            if isinstance(made, _DeadlineTlsSocket):
-                made.deadline = self._deadline
+            tls_socket = secure.get_extra_info("socket")
+            if isinstance(tls_socket, _DeadlineTlsSocket):
+                tls_socket.deadline = self._deadline
             return _DeadlineStream(secure, self._deadline)
         except BaseException:
             self._stream.close()  # the caller keeps no reference to the plain stream
@@ -211,13 +211,13 @@ class _DeadlineTlsSocket(ssl.SSLSocket):
 
     deadline: Deadline | None = None
 
-    def recv(self, *given: Any) -> bytes:
+    def recv(self, *args: Any) -> bytes:
         self._apply_deadline()
-        return super().recv(*given)
+        return super().recv(*args)
 
-    def send(self, *given: Any) -> int:
+    def send(self, *args: Any) -> int:
         self._apply_deadline()
-        return super().send(*given)
+        return super().send(*args)
 
     def _apply_deadline(self) -> None:
         if self.deadline is not None:

@@ -178,19 +178,19 @@ class Sink(ABC):
 
 
 def merge_fields(
-    there: Mapping[str, bytes] | None, wanted: Mapping[str, bytes], *, mode: Mode, marked: bool
+    existing: Mapping[str, bytes] | None, wanted: Mapping[str, bytes], *, mode: Mode, marked: bool
 ) -> dict[str, bytes] | None:
     """Return what a target must hold from now on; None if nothing has to be written. Raises WriteConflictError.
 
-    `there` is what it holds (None if it does not exist), `marked` whether it carries this submission's marker: then
+    `existing` is what it holds (None if it does not exist), `marked` whether it carries this submission's marker: then
     the keys are ours, and their values may have been rotated since.
     """
-    if there is None:
+    if existing is None:
         return dict(wanted)
-    if marked and wanted.keys() <= there.keys():
+    if marked and wanted.keys() <= existing.keys():
         return None
-    after = {**there, **wanted} if mode == "merge" else dict(wanted)
-    if after == there:
+    after = {**existing, **wanted} if mode == "merge" else dict(wanted)
+    if after == existing:
         return None
     if mode == "create":
         raise WriteConflictError(

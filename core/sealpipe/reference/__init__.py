@@ -176,8 +176,8 @@ class FieldSpec:
     def __str__(self) -> str:
         if self.label is None:
             return str(self.ref)
-        bare = not {"=", '"'} & set(self.label) and not looks_like_reference(self.label)
-        return f"{self.label if bare else quote(self.label)}={self.ref}"
+        is_plain = not {"=", '"'} & set(self.label) and not looks_like_reference(self.label)
+        return f"{self.label if is_plain else quote(self.label)}={self.ref}"
 
 
 class Target(NamedTuple):

@@ -171,11 +171,11 @@ class Registry:
         """List every plugin, by kind and name. Loads all entry points."""
         return self.catalog.list_plugins()
 
-    def list_commands(self, group: Callable[[], Any], taken: Callable[[str], bool]) -> dict[str, Any]:
+    def list_commands(self, group: Callable[[], Any], is_taken: Callable[[str], bool]) -> dict[str, Any]:
         """List the commands that plugins add, each a `registry.hooks.PluginCommand`. Loads all entry points."""
         from sealpipe.registry.hooks import collect_commands
 
-        return collect_commands(self.catalog, group, taken)
+        return collect_commands(self.catalog, group, is_taken)
 
     def check(self, kind: str, name: str) -> Health:
         """Run a plugin's own check. Blocks. Raises ReferenceSyntaxError, and PluginError if it fails."""

@@ -247,7 +247,7 @@ class _StoreReader:
             results: FetchResults = {locator: _check_result(locator, fetched) for locator in locators}
         except PluginError as error:
             results = _repeat_failure(error, locators)
-        outages = (answer for answer in results.values() if isinstance(answer, UnavailableError))
+        outages = (result for result in results.values() if isinstance(result, UnavailableError))
         self._outage = next(outages, self._outage)
         return results
 
@@ -269,10 +269,10 @@ def _repeat_failure(error: PluginError, locators: Sequence[Locator]) -> FetchRes
 
 
 def _copy_error(error: PluginError, locator: str) -> PluginError:
-    own = type(error).__new__(type(error), *error.args)  # without its __init__, which may take other arguments
-    vars(own).update(vars(error))
-    own.locator = locator
-    return own
+    copy = type(error).__new__(type(error), *error.args)  # without its __init__, which may take other arguments
+    vars(copy).update(vars(error))
+    copy.locator = locator
+    return copy
 
 
 def _located(error: PluginError, locator: Locator) -> PluginError:

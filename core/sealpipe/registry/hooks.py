@@ -95,14 +95,14 @@ def collect_commands(
     """
     commands: dict[str, PluginCommand] = {}
     for plugin, (origin, version) in catalog.list_third_parties().items():
-        own = group()
+        plugin_group = group()
         module = catalog.get_module(plugin)
         try:
-            call_plugin(plugin, partial(catalog.isolate_hook(module, HOOK), group=own), _make_commands_error)
+            call_plugin(plugin, partial(catalog.isolate_hook(module, HOOK), group=plugin_group), _make_commands_error)
         except (PluginError, PayloadTooLargeError) as error:
             catalog.problems[plugin] = error.message
             continue
-        for name, command in own.commands.items():
+        for name, command in plugin_group.commands.items():
             if is_taken(name) or name in commands:
                 catalog.problems[plugin] = f"has a command named {name}, which already exists"
             else:

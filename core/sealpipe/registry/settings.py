@@ -91,9 +91,9 @@ def _make_error(store: Store, first: Mapping[str, Any], model: type[PluginSettin
         near = get_close_matches(name, model.model_fields, n=1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(model.model_fields))}"
         return SettingError(f"the store {store.name} has no setting {name[:40]}", remedy=hint)
-    own = model.own_variables.get(name)
+    variable = model.own_variables.get(name)
     where = store.get_variable(name)
-    remedy = f"set {where}" + (f" or {own}" if own and store.is_default else "")
+    remedy = f"set {where}" + (f" or {variable}" if variable and store.is_default else "")
     if first["type"] == "missing":
         return SettingError(f"the store {store.name} lacks its setting {name}", remedy=remedy)
     return SettingError(f"the store {store.name} has an invalid value for {name} ({first['type']})", remedy=remedy)

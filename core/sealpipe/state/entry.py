@@ -60,10 +60,10 @@ class Entry:
     deliveries: dict[int, Any] = field(default_factory=dict)
     """The state of each message, by its number; none for one that has not been tried."""
 
-    def note_response(self, answer: Mapping[str, Any]) -> None:
+    def note_response(self, response: Mapping[str, Any]) -> None:
         """Record the service's response: short code, expiry, custody, outcome."""
-        self._note({"answered": answer})
-        self.response = answer
+        self._note({"answered": response})
+        self.response = response
 
     def note_new_key(self, idempotency_key: str) -> None:
         """Record the one re-creation: from now on the body is sent without its wrap, under this key."""

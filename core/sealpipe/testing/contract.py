@@ -158,8 +158,8 @@ class Contract:
             "print(json.dumps(sorted({name.partition('.')[0] for name in set(sys.modules) - before})))"
         )
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-        own = hooks.partition(".")[0]
-        loaded = set(json.loads(done.stdout)) - LIGHT - {own} - set(sys.stdlib_module_names)
+        package = hooks.partition(".")[0]
+        loaded = set(json.loads(done.stdout)) - LIGHT - {package} - set(sys.stdlib_module_names)
         assert not loaded, f"importing the hooks imports {', '.join(sorted(loaded))}"
 
     def test_it_says_of_itself_whether_it_can_be_used(self, registry: Registry) -> None:

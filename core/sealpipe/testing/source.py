@@ -69,11 +69,11 @@ class SourceContract(Contract):
 
     def value(self, registry: Registry, content: Content) -> bytes | Mapping[str, bytes]:
         """Store content, fetch it again, and return it as bytes."""
-        answer = self.get(registry, self.put(content))
-        assert isinstance(answer, Document), answer
-        if isinstance(answer.content, Mapping):
-            return {key: _bytes(value) for key, value in answer.content.items()}
-        return _bytes(answer.content)
+        document = self.get(registry, self.put(content))
+        assert isinstance(document, Document), document
+        if isinstance(document.content, Mapping):
+            return {key: _bytes(value) for key, value in document.content.items()}
+        return _bytes(document.content)
 
     def need(self, what: str) -> None:
         """Skip the test if the backend cannot hold such content."""

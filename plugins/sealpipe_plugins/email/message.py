@@ -153,15 +153,15 @@ def _find_difference(
         return "it has a line that is too long"
     if list(message_from_string(content, policy=compat32).raw_items()) != list(encoded):
         return "its headers differ"
-    mail = message_from_string(content, policy=default)
-    if [name for name, _ in mail.items()] != [name for name, _ in encoded]:
+    message = message_from_string(content, policy=default)
+    if [name for name, _ in message.items()] != [name for name, _ in encoded]:
         return "its headers differ"
     for name, value in expected:
-        if not _matches(mail[name], value):
+        if not _matches(message[name], value):
             return f"its {name} differs"
-    if mail.get_content_type() != "multipart/alternative" or mail.defects or mail.preamble or mail.epilogue:
+    if message.get_content_type() != "multipart/alternative" or message.defects or message.preamble or message.epilogue:
         return "its body differs"
-    parts = list(mail.iter_parts())
+    parts = list(message.iter_parts())
     if [_read_part(part) for part in parts] != [(kind, text) for kind, text in zip(_KINDS, bodies, strict=True)]:
         return "its body differs"
     return ""

@@ -63,7 +63,7 @@ class Kv1Target:
             return self._write(before, after)
         except UnavailableError as error:
             lost_error = error
-        state = self._read_after_lost_answer(before)
+        state = self._read_after_lost_response(before)
         if state is None:
             raise UnknownOutcomeError(
                 f"{self.vault_path.reference}: Vault did not answer the write, nor whether it was done",
@@ -102,7 +102,7 @@ class Kv1Target:
         self._send(path, before, lambda adapter: adapter.post(f"/v1/{quote(path)}", json=dict(after)))
         return 0
 
-    def _read_after_lost_answer(self, before: KeyState) -> KeyState | None:
+    def _read_after_lost_response(self, before: KeyState) -> KeyState | None:
         """Return the state after a write without a response; None if it cannot be read."""
         for delay in READ_DELAYS:
             time.sleep(delay)

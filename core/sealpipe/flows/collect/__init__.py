@@ -101,7 +101,7 @@ class CollectResult:
 
     def problems(self) -> list[SealpipeError]:
         """Return all problems."""
-        found = [self.error, *self.failures, self._make_unreadable_error(), self._make_unanswered_error()]
+        found = [self.error, *self.failures, self._make_unreadable_error(), self._make_no_submission_error()]
         return [error for error in found if error is not None]
 
     def _make_unreadable_error(self) -> UnreadableSubmissionError | None:
@@ -113,19 +113,19 @@ class CollectResult:
             short_code=self.short_code,
         )
 
-    def _make_unanswered_error(self) -> SealpipeError | None:
+    def _make_no_submission_error(self) -> SealpipeError | None:
         were = "submission was" if self.skipped == 1 else "submissions were"
         skipped = f"; {self.skipped} {were} not end-to-end encrypted" if self.skipped else ""
-        nobody = "there is no submission"
+        problem = "there is no submission"
         if self.count > len(self.unreadable):  # there are submissions, but not the one that was named
-            nobody = describe_no_match(self.count, self.pick)
+            problem = describe_no_match(self.count, self.pick)
         elif self.unreadable:
-            nobody = "there is no usable submission"
+            problem = "there is no usable submission"
         if self.status == "pending":
-            return PendingError(f"{self.short_code}: {nobody} yet{skipped}", short_code=self.short_code)
+            return PendingError(f"{self.short_code}: {problem} yet{skipped}", short_code=self.short_code)
         if self.status == "expired" and not self.unreadable:
             return NoSubmissionError(
-                f"{self.short_code} has expired, and {nobody}{skipped}", short_code=self.short_code
+                f"{self.short_code} has expired, and {problem}{skipped}", short_code=self.short_code
             )
         return None
 

@@ -111,7 +111,7 @@ class RequestCollector:
             self.fail(self.last_failure)
             return
         try:
-            self.result = yield from self._finish_unanswered("pending")
+            self.result = yield from self._finish_without_submission("pending")
         except SealpipeError as error:
             self.fail(error)
 
@@ -129,40 +129,40 @@ class RequestCollector:
             chosen = pick(self._submissions.usable, self._options.pick, self.short_code)
         except TooManySubmissionsError:
             # Nothing is stored in sinks; ciphertext of unusable submissions is kept all the same.
-            self._kept_in = (yield from self._finish_unanswered("failed")).kept_in
+            self._kept_in = (yield from self._finish_without_submission("failed")).kept_in
             raise
-        made = self._make_result("collected")
-        made.submissions = tuple(chosen)
+        result = self._make_result("collected")
+        result.submissions = tuple(chosen)
         wanted = [write for each in chosen for write in plan_writes(self._job, each, self._options.folder_path)]
         words = yield from describe_writes(self._session, wanted)
         if self._dry_run:
-            made.planned = tuple(
+            result.planned = tuple(
                 PlannedWrite(write.marker, str(write.ref), write.keys, description)
                 for write, description in zip(wanted, words, strict=True)
             )
-            return made
-        if not wanted and not made.unreadable and self._options.after == "keep":
-            return made  # no ledger is needed
+            return result
+        if not wanted and not result.unreadable and self._options.after == "keep":
+            return result  # no ledger is needed
         record = yield from self._open_record()
         try:
-            yield from self._keep_ciphertext(record, made, self._submissions.select_unusable())
-            yield from self._store(record, wanted, made)
-            if self._options.after == "expire" and not made.failures:
-                yield from self._expire_request(record, made)
+            yield from self._keep_ciphertext(record, result, self._submissions.select_unusable())
+            yield from self._store(record, wanted, result)
+            if self._options.after == "expire" and not result.failures:
+                yield from self._expire_request(record, result)
         finally:
             record.close()
-        return made
+        return result
 
-    def _keep_ciphertext(self, record: Ledger, made: CollectResult, items: Sequence[Submission]) -> Flow[None]:
+    def _keep_ciphertext(self, record: Ledger, result: CollectResult, items: Sequence[Submission]) -> Flow[None]:
         """Store the ciphertext of submissions that cannot be used or could not be stored."""
         try:
             yield Do(partial(record.keep, items))
-            made.kept_in = record.path if items else made.kept_in
+            result.kept_in = record.path if items else result.kept_in
         except StateError as error:  # the service has them, too: no reason not to store the others
-            made.warnings += (error.message,)
+            result.warnings += (error.message,)
 
-    def _store(self, record: Ledger, wanted: Iterable[SinkWrite], made: CollectResult) -> Flow[None]:
-        stored, failures, left = list(made.stored), list(made.failures), set()
+    def _store(self, record: Ledger, wanted: Iterable[SinkWrite], result: CollectResult) -> Flow[None]:
+        stored, failures, left = list(result.stored), list(result.failures), set()
         for write in wanted:
             try:
                 receipt = yield from write_to_sink(self._session, write, record)
@@ -174,33 +174,33 @@ class RequestCollector:
                 stored.append(StoredValues(write.marker, str(write.ref), write.keys, receipt.already, receipt.known))
                 word: Event = "already" if receipt.already else "stored"
                 yield from self._report(Progress(word, self.short_code, detail=str(write.ref)))
-        made.stored, made.failures = tuple(stored), tuple(failures)
+        result.stored, result.failures = tuple(stored), tuple(failures)
         if left:
-            yield from self._keep_ciphertext(record, made, self._submissions.select_unusable(left))
+            yield from self._keep_ciphertext(record, result, self._submissions.select_unusable(left))
 
-    def _expire_request(self, record: Ledger, made: CollectResult) -> Flow[None]:
+    def _expire_request(self, record: Ledger, result: CollectResult) -> Flow[None]:
         from sealpipe.flows.request.expire import RequestExpiry
 
         try:
             plan = outgoing.describe_ending(self._session, "expire", "request", self.short_code)
             work = RequestExpiry(self._session, self.short_code, record).run()
-            made.ended = yield from policy.run_under_policy(
+            result.ended = yield from policy.run_under_policy(
                 self._session, plan, work, lambda ended: {"outcome": ended.outcome}
             )
         except SealpipeError as error:
-            made.error = error  # everything is stored all the same
+            result.error = error  # everything is stored all the same
             return
-        yield from self._report(Progress("ended", self.short_code, detail=made.ended.outcome))
+        yield from self._report(Progress("ended", self.short_code, detail=result.ended.outcome))
         known = self._submissions.known
-        late = {item.identity: item for item in made.ended.submissions if item.identity not in known}
-        made.late, made.kept_in = len(late), record.path if late else made.kept_in
+        late = {item.identity: item for item in result.ended.submissions if item.identity not in known}
+        result.late, result.kept_in = len(late), record.path if late else result.kept_in
         if late and self._options.pick == "each":
             yield Do(partial(self._submissions.add, late.values()))
             new = self._submissions.select(late)
             wanted = [write for each in new for write in plan_writes(self._job, each, self._options.folder_path)]
-            yield from self._store(record, wanted, made)
-            made.submissions = (*made.submissions, *new)
-            made.unreadable, made.count, made.seen = (
+            yield from self._store(record, wanted, result)
+            result.submissions = (*result.submissions, *new)
+            result.unreadable, result.count, result.seen = (
                 self._submissions.unreadable,
                 len(self._submissions),
                 self._submissions.known,
@@ -211,19 +211,19 @@ class RequestCollector:
         usable, named = self._submissions.usable, self._options.pick
         # A named submission that cannot be used is reported as such.
         if usable and not any(named == each.short_code for each in self._submissions.unreadable):
-            self._kept_in = (yield from self._finish_unanswered("failed")).kept_in
+            self._kept_in = (yield from self._finish_without_submission("failed")).kept_in
             raise make_no_match_error(usable, named, self.short_code)
-        return (yield from self._finish_unanswered("expired"))
+        return (yield from self._finish_without_submission("expired"))
 
-    def _finish_unanswered(self, status: Status) -> Flow[CollectResult]:
-        made = self._make_result(status)
-        if made.unreadable and not self._dry_run:
+    def _finish_without_submission(self, status: Status) -> Flow[CollectResult]:
+        result = self._make_result(status)
+        if result.unreadable and not self._dry_run:
             record = yield from self._open_record()
             try:
-                yield from self._keep_ciphertext(record, made, self._submissions.select_unusable())
+                yield from self._keep_ciphertext(record, result, self._submissions.select_unusable())
             finally:
                 record.close()
-        return made
+        return result
 
     def _open_record(self) -> Flow[Ledger]:
         from sealpipe.flows.request.expire import lock_record

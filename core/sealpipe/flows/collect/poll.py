@@ -124,7 +124,7 @@ def _poll(
         """Wait until the budget allows so many polls, and return the seconds that are left."""
         remaining = options.seconds - (clock() - started)
         if remaining > 0:
-            yield from _wait(min(remaining, allowance.take(polls)), remaining, count, report, tick)
+            yield from _wait(min(remaining, allowance.spend(polls)), remaining, count, report, tick)
         return options.seconds - (clock() - started)
 
     while True:
@@ -210,16 +210,16 @@ class RequestBudget:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._left, self._at = BURST, clock()
+        self._tokens, self._at = BURST, clock()
 
     def predict_allowance(self, delay: float, polls: int, remaining: float) -> float:
         """Return how many polls may be sent at once after `remaining` seconds, if `polls` are sent after `delay`."""
-        now = min(BURST, self._left + (self._clock() - self._at) * RATE)
+        now = min(BURST, self._tokens + (self._clock() - self._at) * RATE)
         return min(BURST, min(BURST, now + delay * RATE) - polls + (remaining - delay) * RATE)
 
-    def take(self, requests: int) -> float:
+    def spend(self, requests: int) -> float:
         """Take so many polls out of the bucket, and return the seconds until they may be sent."""
         now = self._clock()
-        self._left = min(BURST, self._left + (now - self._at) * RATE) - requests
+        self._tokens = min(BURST, self._tokens + (now - self._at) * RATE) - requests
         self._at = now
-        return max(0.0, -self._left / RATE)
+        return max(0.0, -self._tokens / RATE)

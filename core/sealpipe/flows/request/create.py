@@ -178,7 +178,7 @@ def post(
             created = yield from _find_created(session, meta, error)
         if entry is not None:
             yield Do(partial(_note_response, entry, created))
-    return build_request(meta, _describe_answer(created), entry)
+    return build_request(meta, _to_response(created), entry)
 
 
 def resume(session: Session, entry: Entry) -> Flow[SecureRequest]:
@@ -195,11 +195,11 @@ def _find_created(session: Session, meta: Mapping[str, Any], error: ServiceError
     rows: list[RequestInfo] = []
     budget = session.start_budget()
     with suppress(ServiceError):
-        walk: PageWalk[RequestInfo] = PageWalk(
+        pages: PageWalk[RequestInfo] = PageWalk(
             lambda page: call(api.list_page(page, 100), budget), lambda row: row.short_code
         )
-        while not walk.is_done:
-            rows += [row for row in (yield from walk.fetch_next()) if row.public_key == meta["public_key"]]
+        while not pages.is_done:
+            rows += [row for row in (yield from pages.fetch_next()) if row.public_key == meta["public_key"]]
     if meta["key"] == "new" and len(rows) == 1:
         return CreatedRequest(rows[0].short_code, rows[0].expires_at, rows[0].public_key, replayed=True)
     if rows and isinstance(error, OutcomeUnknownError):
@@ -249,7 +249,7 @@ def _make_entry_meta(prepared: _PreparedRequest, chosen: ChosenKey, session: Ses
     }
 
 
-def _describe_answer(created: CreatedRequest) -> dict[str, Any]:
+def _to_response(created: CreatedRequest) -> dict[str, Any]:
     expires_at = None if created.expires_at is None else format_time(created.expires_at)
     return {
         "short_code": created.short_code,
@@ -261,12 +261,12 @@ def _describe_answer(created: CreatedRequest) -> dict[str, Any]:
 
 def _note_response(entry: Entry, created: CreatedRequest) -> None:
     with suppress(StateError):  # without the note, `resume` replays the create: no harm
-        entry.note_response(_describe_answer(created))
+        entry.note_response(_to_response(created))
 
 
-def build_request(meta: Mapping[str, Any], answer: Mapping[str, Any], entry: Entry | None) -> SecureRequest:
+def build_request(meta: Mapping[str, Any], response: Mapping[str, Any], entry: Entry | None) -> SecureRequest:
     """Build the request from an entry's notes and a recorded response."""
-    code, ends = answer["short_code"], answer["expires_at"]
+    code, ends = response["short_code"], response["expires_at"]
     return SecureRequest(
         link.collect_link(meta["link_base_url"], code),
         code,
@@ -274,13 +274,13 @@ def build_request(meta: Mapping[str, Any], answer: Mapping[str, Any], entry: Ent
         meta["public_key"],
         meta["key"],
         tuple(Prompt(*row) for row in meta["prompts"]),
-        "replayed" if answer["replayed"] else "created",
+        "replayed" if response["replayed"] else "created",
         meta["title"],
         meta["seed"],
         remarks=_describe_remarks(meta),
         entry=entry,
         deliveries=load_deliveries(meta, entry),
-        expiry_known=answer.get("expiry_known", True),
+        expiry_known=response.get("expiry_known", True),
     )
 
 

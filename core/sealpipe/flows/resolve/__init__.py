@@ -47,7 +47,7 @@ def resolve(
 def resolve_value(ref: Reference, registry: Callable[[], Registry], cache: Cache | None = None) -> Flow[Secret | None]:
     """Resolve a reference to one value, such as a passcode; None if it is optional and missing."""
     resolver = yield from _fetch([ref], registry, cache)
-    return (yield from _one(resolver, ref))
+    return (yield from _resolve_one(resolver, ref))
 
 
 def resolve_secret(
@@ -61,10 +61,10 @@ def resolve_secret(
     document = resolver.cache[resolver.locators[0][0]]
     if isinstance(document, Document) and not document.secret:
         raise passcode.make_text_error(what)
-    return (yield from _one(resolver, ref))
+    return (yield from _resolve_one(resolver, ref))
 
 
-def _one(resolver: _Resolver, ref: Reference) -> Flow[Secret | None]:
+def _resolve_one(resolver: _Resolver, ref: Reference) -> Flow[Secret | None]:
     fields: list[Field] = yield Do(partial(resolver.select_fields, [FieldSpec(None, ref)]))
     if len(fields) > 1:
         raise ReferenceValueError(
