@@ -184,7 +184,7 @@ def test_the_list_tells_what_is_left_and_without_the_credential_only_that_there_
     entry = kept(user, share(user, "--send", receiver.target + "?for={who}", *words, WHO="kim-77"))
     done = user.sealpipe("resume", "--list")
     assert done.out.startswith(f"{entry}\t")
-    assert done.out.rstrip("\n").endswith(f"left: link to {receiver.target}?for={{who}} (sending)")
+    assert done.out.rstrip("\n").endswith(f"left: link to {receiver.target}?*** (sending)")
     assert "kim-77" not in done.out
     assert user.sealpipe("resume", "--list", SEALPIPE_API_KEY=None).out.count("\t") == 2
 
