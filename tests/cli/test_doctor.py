@@ -169,7 +169,12 @@ def test_what_is_left_in_the_outbox_is_told(user: Terminal, proxied: Callable[..
     assert "mode 0700, writable" in rows(done)["state directory"][1]
     assert len(user.outbox()) == 1
     elsewhere = rows(
-        user.sealpipe("doctor", GITHUB_RUN_ID="7", SEALPIPE_API_KEY="svc_sk_live_" + "A" * 16 + "." + "A" * 43)
+        user.sealpipe(
+            "doctor",
+            GITHUB_ACTIONS="true",
+            GITHUB_RUN_ID="7",
+            SEALPIPE_API_KEY="svc_sk_live_" + "A" * 16 + "." + "A" * 43,
+        )
     )
     assert "1 from other CI runs, 1 created with another API key" in elsewhere["outbox"][1]
 
