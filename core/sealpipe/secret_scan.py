@@ -87,7 +87,7 @@ class SecretFinder:
         rest = [secret.reveal_bytes() for secret in others]
         self._usual = tuple(dict.fromkeys(form for secret in secrets for form in _usual(secret)))
         more = [form for secret in rest for form in _usual(secret)]
-        more += [form for secret in secrets + rest for form in _unusual(secret)]
+        more += [form for secret in secrets + rest for form in _list_decoded_forms(secret)]
         self._all = tuple(dict.fromkeys([*self._usual, *more]))
         named = tuple(names)
         self._begun = (
@@ -172,7 +172,7 @@ def _usual(secret: bytes) -> list[bytes]:
     ]
 
 
-def _unusual(secret: bytes) -> list[bytes]:
+def _list_decoded_forms(secret: bytes) -> list[bytes]:
     """Return the forms of the bytes that the secret's base64url text encodes."""
     raw = decode_base64url(secret.decode())
     forms = _base64(raw)

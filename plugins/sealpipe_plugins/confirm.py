@@ -29,7 +29,7 @@ class Outcome(NamedTuple):
 
     snapshot: Snapshot
     version: str
-    wrote: bool
+    is_written: bool
 
 
 Read = Callable[[], Snapshot]
@@ -51,7 +51,7 @@ def store_and_confirm(
         snapshot = _read_again(read, outcome_error)
         after = merge_fields(snapshot.values, wanted, mode=mode, marked=has_marker(snapshot.markers, marker))
         if after is None:
-            return Outcome(snapshot, snapshot.version, wrote=outcome_error is not None)
+            return Outcome(snapshot, snapshot.version, is_written=outcome_error is not None)
         if outcome_error is not None:
             raise UnavailableError(f"{target} was not written: the store failed", remedy="run it again")
         try:
@@ -60,7 +60,7 @@ def store_and_confirm(
             outcome_error = error
             continue
         if version is not None:
-            return Outcome(snapshot, version, wrote=True)
+            return Outcome(snapshot, version, is_written=True)
     raise UnavailableError(f"{target} cannot be written now: others keep writing there", remedy="run it again later")
 
 

@@ -155,7 +155,7 @@ def _lock(descriptor: int, end: float) -> None:
 
 def _is_same_file(file: Path, status: os.stat_result) -> bool:
     try:
-        now = os.lstat(file)
+        current = os.lstat(file)
     except FileNotFoundError:
         return False
-    return (now.st_dev, now.st_ino) == (status.st_dev, status.st_ino)
+    return (current.st_dev, current.st_ino) == (status.st_dev, status.st_ino)

@@ -88,12 +88,12 @@ class _Parameter:
         """Write the value, unless it is stored already."""
         outcome = store_and_confirm(self._read, self._write, self._wanted, self._locator, self._mode, self._marker)
         if not self._is_new and not has_marker(outcome.snapshot.markers, self._marker):
-            markers = self._read_markers() if outcome.wrote else outcome.snapshot.markers
+            markers = self._read_markers() if outcome.is_written else outcome.snapshot.markers
             subject, tags = f"{self._locator} holds the value; its tag", tags_with(markers, self._marker)
             self._call(
                 "add_tags_to_resource", subject, MARK, ResourceType="Parameter", ResourceId=self._name, Tags=tags
             )
-        return WriteResult(self._locator, outcome.version, already=not outcome.wrote)
+        return WriteResult(self._locator, outcome.version, already=not outcome.is_written)
 
     def _read(self) -> Snapshot:
         response = self._call("get_parameter", self._locator, expected=_MISSING, Name=self._name, WithDecryption=True)

@@ -67,7 +67,7 @@ class AwsSmSink(AwsPlugin, Sink):
         outcome = store_and_confirm(secret.read, secret.write, wanted, locator, mode, marker)
         if not secret.is_new:
             self._add_marker(locator, marker)
-        return WriteResult(locator, outcome.version, already=not outcome.wrote)
+        return WriteResult(locator, outcome.version, already=not outcome.is_written)
 
     def call(
         self, operation: str, locator: Locator, verb: Verb = READ, subject: str = "", **more: Any

@@ -96,12 +96,12 @@ def store_variable(variables: Variables, job: VariableWrite, existing: Variable 
 
     what = f"{job.key} of {variables.owner.what}"
     outcome = store_and_confirm(read, write, {job.key: job.value.encode()}, what, job.mode, job.marker)
-    if not outcome.wrote:
+    if not outcome.is_written:
         to_write, _ = members_to_write(variables, job, outcome.snapshot.raw)  # the marker, where it has none yet
         if not to_write:
             return outcome.snapshot.raw, True
         _add_marker(variables, job, to_write)
-    return _read_back(variables, job, variables.read(job.key), to_write), not outcome.wrote
+    return _read_back(variables, job, variables.read(job.key), to_write), not outcome.is_written
 
 
 def _add_marker(variables: Variables, job: VariableWrite, to_write: Mapping[str, Any]) -> None:

@@ -73,9 +73,9 @@ class K8sSink(Sink):
         wanted = _wanted_values(locator, fields)
         secret = _K8sSecretUpdate(self._cluster, locator, namespace or self._cluster.namespace, name, marker)
         outcome = store_and_confirm(secret.read, secret.write, wanted, locator, mode, marker)
-        if not outcome.wrote:
+        if not outcome.is_written:
             secret.ensure_marker(outcome.snapshot)
-        return WriteResult(locator, already=not outcome.wrote)
+        return WriteResult(locator, already=not outcome.is_written)
 
     def check(self) -> Health:
         """Check whether this login may store Secrets in the namespace. Changes nothing."""

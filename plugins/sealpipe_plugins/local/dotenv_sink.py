@@ -43,8 +43,8 @@ class DotenvSink(Sink):
             return _new_content(locator, existing, values, mode)
 
         already = files.write_when_needed(self.context, locator, path, mode, decide)
-        assignments = files.read_state(locator, path)
-        if assignments is None or not values.items() <= _read_back(locator, assignments.content, values).items():
+        written_file = files.read_state(locator, path)
+        if written_file is None or not values.items() <= _read_back(locator, written_file.content, values).items():
             raise WriteConflictError(
                 f"{locator} was changed by another while it was written", remedy="check what else writes to it"
             )

@@ -51,12 +51,12 @@ class _Reader(io.BufferedReader):
     head: bytearray | None = None
 
     def readline(self, size: int | None = -1, /) -> bytes:
-        sock = super().readline(size)
+        line = super().readline(size)
         if self.head is not None:
-            self.head += sock
+            self.head += line
             if len(self.head) > HEAD_LIMIT:
                 raise HTTPException("the answer's head is too long")
-        return sock
+        return line
 
 
 class _Response(HTTPResponse):

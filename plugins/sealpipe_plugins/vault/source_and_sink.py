@@ -93,9 +93,9 @@ class VaultSink(Sink):
             return None if version is None else _format_version(version)
 
         outcome = store_and_confirm(read, write, wanted, locator, mode, marker)
-        state = target.confirm(int(outcome.version or 0), content) if outcome.wrote else outcome.snapshot.raw
+        state = target.confirm(int(outcome.version or 0), content) if outcome.is_written else outcome.snapshot.raw
         self._add_mark(target, state, marker)
-        return WriteResult(locator, outcome.version, already=not outcome.wrote)
+        return WriteResult(locator, outcome.version, already=not outcome.is_written)
 
     def check(self) -> Health:
         """Check that Vault answers and accepts our token."""

@@ -120,12 +120,12 @@ def call_service(port: int, call: Callable[[str], Any]) -> Any:
     try:
         return call(_origin(port))
     except RehearsalError as error:
-        raise _refused(error, port) from None
+        raise _make_error(error, port) from None
     except (AttributeError, KeyError, TypeError):
         raise UsageError(f"port {port} is not a rehearsal service", remedy="set its port with --port") from None
 
 
-def _refused(error: RehearsalError, port: int) -> SealpipeError:
+def _make_error(error: RehearsalError, port: int) -> SealpipeError:
     message = render.escape(str(error))  # any program at that port may have sent it
     if error.error_code in _PLANS:
         return _PLANS[error.error_code](message, status=error.status, error_code=error.error_code)

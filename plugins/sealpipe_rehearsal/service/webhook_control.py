@@ -64,7 +64,7 @@ def _endpoint_json(service: Service, endpoint: webhooks.Endpoint) -> dict[str, o
         "url": endpoint.url,
         "created_at": endpoint.created_at,
         "rotated_at": endpoint.rotated_at,
-        "both_secrets_until": rfc3339_at(endpoint.both_until(service.clock.timestamp())),
+        "both_secrets_until": rfc3339_at(endpoint.previous_secret_until(service.clock.timestamp())),
     }
 
 

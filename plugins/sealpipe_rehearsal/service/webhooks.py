@@ -44,7 +44,7 @@ class Endpoint:
     previous_secret: str | None = field(default=None, repr=False)
     rotated_at: float | None = None
 
-    def both_until(self, now: float) -> float | None:
+    def previous_secret_until(self, now: float) -> float | None:
         """The time until which two secrets sign; None if only one does."""
         if self.previous_secret is None or self.rotated_at is None:
             return None
@@ -54,7 +54,7 @@ class Endpoint:
     def signature(self, body: bytes, now: float) -> str:
         """The value of the signature header for a body sent at this moment: `t=<unix>,v1=<hex>[,v1=<hex>]`."""
         stamp = str(int(now))
-        secrets = [self.secret, *([self.previous_secret or ""] if self.both_until(now) else [])]
+        secrets = [self.secret, *([self.previous_secret or ""] if self.previous_secret_until(now) else [])]
         signed = stamp.encode("ascii") + b"." + body
         digests = [hmac.new(secret.encode("ascii"), signed, "sha256").hexdigest() for secret in secrets]
         return ",".join([f"t={stamp}", *(f"v1={digest}" for digest in digests)])

@@ -81,15 +81,15 @@ def load_keys(session: Session, key: KeyChoice, receipt: Receipt | None = None) 
 
 
 def check_key(
-    short_code: str, public_key: str | None, receipt: Receipt | None, keys_in_hand: Sequence[OpeningKey]
+    short_code: str, public_key: str | None, receipt: Receipt | None, available_keys: Sequence[OpeningKey]
 ) -> None:
-    """Check that a request's public key, from the service and from its receipt, is one of `keys_in_hand`.
+    """Check that a request's public key, from the service and from its receipt, is one of `available_keys`.
 
     `public_key` is None if the service does not give it, as for an ended request. Raises PublicKeyMismatchError,
     WrongKeyError.
     """
-    is_ours = [each.public_key for each in keys_in_hand]
-    if receipt is not None and receipt.public_key not in is_ours:
+    our_public_keys = [each.public_key for each in available_keys]
+    if receipt is not None and receipt.public_key not in our_public_keys:
         raise WrongKeyError(
             "wrong-key",
             f"the receipt of {short_code} names a key that is not available",
@@ -105,7 +105,7 @@ def check_key(
         )
         mismatch.short_code = short_code
         raise mismatch
-    if public_key not in is_ours:
+    if public_key not in our_public_keys:
         raise WrongKeyError(
             "wrong-key",
             f"submissions to {short_code} are encrypted to a key that is not available",

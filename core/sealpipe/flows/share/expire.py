@@ -66,7 +66,7 @@ def _expire_share(session: Session, short_code: str, keep: Path | None) -> Flow[
     except NotFoundError as missing:
         if (missing.status, missing.error_code) != (404, 1):
             raise
-        if not (yield from _was_ours(session, short_code, keep, budget)):
+        if not (yield from _has_proof_of_share(session, short_code, keep, budget)):
             missing.remedy = f"{missing.remedy}; a share that was expired from another machine looks the same"
             raise
         return EndedShare(short_code, "already-expired")
@@ -76,7 +76,7 @@ def _expire_share(session: Session, short_code: str, keep: Path | None) -> Flow[
     return EndedShare(short_code, "expired")
 
 
-def _was_ours(session: Session, short_code: str, keep: Path | None, budget: Budget) -> Flow[bool]:
+def _has_proof_of_share(session: Session, short_code: str, keep: Path | None, budget: Budget) -> Flow[bool]:
     """Return whether anything proves that this account had such a share. A failed call proves nothing."""
     if keep is not None and (yield Do(partial(was_expired, keep, session.base_url, short_code))):
         return True

@@ -46,7 +46,9 @@ def seal(
     """
     code, kind = read_short_code.encode(), _choose_kind(bind)
     salt, iv = salt or os.urandom(tokens.SALT_SIZE), iv or os.urandom(tokens.IV_SIZE)
-    sealed = AESGCM(_derive_key(credential, salt)).encrypt(iv, link.reveal().encode(), _bind_data(kind, code, bind))
+    sealed = AESGCM(_derive_key(credential, salt)).encrypt(
+        iv, link.reveal().encode(), _make_associated_data(kind, code, bind)
+    )
     return f"{PREFIX}.{encode_base64url(code)}.{encode_base64url(kind + salt + iv + sealed)}"
 
 
@@ -78,7 +80,7 @@ def unseal(text: str, *credentials: Credential, bind: str | None = None) -> Secr
     for credential in credentials:
         key = _derive_key(credential, data[1:_SALT])
         try:
-            return Secret(AESGCM(key).decrypt(data[_SALT:_HEAD], data[_HEAD:], _bind_data(kind, code, bind)))
+            return Secret(AESGCM(key).decrypt(data[_SALT:_HEAD], data[_HEAD:], _make_associated_data(kind, code, bind)))
         except InvalidTag:
             continue
     or_bound = ", it is bound to another text," if kind == _BOUND else ""
@@ -121,7 +123,7 @@ def _choose_kind(bind: str | None) -> bytes:
     return _UNBOUND if bind is None else _BOUND
 
 
-def _bind_data(kind: bytes, code: bytes, bind: str | None) -> bytes:
+def _make_associated_data(kind: bytes, code: bytes, bind: str | None) -> bytes:
     return kind + len(code).to_bytes(4) + code + (bind or "").encode()
 
 
