@@ -14,7 +14,7 @@ import pytest
 HERE = Path(__file__).parent
 NAMES = [
     *("version", "help"),
-    *("share", "share-cpu", "share-one-root", "share-plugins"),
+    *("share", "share-cpu", "share-wall", "share-one-root", "share-plugins"),
     *("share-custody-off", "share-wrap", "share-wrap-both", "share-sdk"),
     *("library-cpu", "library-wall", "library-memory"),
     *("large-cpu", "large-wall", "large-memory", "large-whole-cpu", "large-whole-wall", "large-service-wall"),

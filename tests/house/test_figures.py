@@ -1,4 +1,8 @@
-"""The figures of the house stay where they are, or get better: who makes one worse changes the table, and says why."""
+"""The figures of the house stay where they are, or get better: who makes one worse changes the table, and says why.
+
+The goals are 115 files of 120 to 180 lines and 60 modules of a share. Core has more lines than 115 such files hold; its
+modules are rather somewhat longer than split into more files.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ from house.figures import measure
 
 AT_MOST = {
     "files": 126,
+    "median_lines": 200,
     "longest": 300,
     "modules": 62,
     "frames": 11,
