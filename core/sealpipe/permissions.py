@@ -3,10 +3,13 @@
 Files that a CI system, Kubernetes or Docker creates for a job are trusted as they are: there are no other users.
 Files in `/proc` (`environ`, `mem`, `cmdline` ...) are refused: they expose this process's own credential. The check is
 on the opened descriptor, so that symbolic links, `/dev/fd/3` and other mounts of /proc are refused as well.
+
+Files whose size or kind others choose are compared here, too: no more is read of them than is needed.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterator, Mapping
@@ -170,6 +173,36 @@ def _is_outside_namespace(user: int) -> bool:
     except (OSError, ValueError):
         return False
     return user == overflow_uid and mapping != ["0", "0", "4294967295"]
+
+
+_REPLACED: Final = frozenset({errno.ELOOP, errno.ENXIO})
+"""The errors of opening a plain file that has become a link, or a socket, since it was checked."""
+
+
+def has_content(path: str | Path, expected: bytes, *, folder: int | None = None) -> bool:
+    """Return whether a plain file contains exactly `expected`; False if there is none, or a link, a pipe or a device.
+
+    Never waits, and does not read a larger file to its end. A relative path starts at `folder`, an open
+    directory, if given. Raises OSError if the file cannot be read.
+    """
+    try:
+        # Checked before it is opened: opening a device may have effects.
+        if not stat.S_ISREG(os.stat(path, dir_fd=folder, follow_symlinks=False).st_mode):
+            return False
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        if error.errno not in _REPLACED:
+            raise
+        return False
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return False
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return file.read(len(expected) + 1) == expected
+    finally:
+        os.close(descriptor)
 
 
 _PROC: Final = 0x9FA0

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sealpipe.cli import disclosure, render
 from sealpipe.errors import DeliveryError, StateError, UsageError
+from sealpipe.permissions import has_content
 from sealpipe.state import create_file
 from sealpipe.state.entry import keep_entry_on_error
 from sealpipe.values import format_time
@@ -227,8 +229,10 @@ def write_file(path: str | Path, text: str) -> None:
     try:
         create_file(Path(path), lambda: [content])
     except FileExistsError:
-        if not _has_content(Path(path), content):
-            raise
+        with suppress(OSError):
+            if has_content(path, content):
+                return
+        raise
 
 
 def _write(path: Path, content: str, share: Made) -> None:
@@ -239,13 +243,6 @@ def _write(path: Path, content: str, share: Made) -> None:
             f"{path} cannot be written: {error.strerror}",
             outbox_id=share.entry.id if share.entry else None,
         ) from None
-
-
-def _has_content(path: Path, content: bytes) -> bool:
-    try:
-        return not path.is_symlink() and path.read_bytes() == content
-    except OSError:
-        return False
 
 
 def _format_receipt(share: Made) -> str:

@@ -45,7 +45,7 @@ from sealpipe.errors import (
     UnsupportedError,
     WriteConflictError,
 )
-from sealpipe.permissions import find_file_flaw, open_file, refuse_process_file
+from sealpipe.permissions import find_file_flaw, has_content, open_file, refuse_process_file
 from sealpipe.plugin.backends import (
     Channel,
     Delivery,
@@ -113,6 +113,7 @@ __all__ = [
     "WriteResult",
     "detect_ci_system",
     "find_file_flaw",
+    "has_content",
     "hookimpl",
     "is_cleartext",
     "is_loopback",

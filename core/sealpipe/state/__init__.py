@@ -68,8 +68,6 @@ _NO_HARD_LINKS = frozenset({errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP})
 _UNSUPPORTED = _NO_HARD_LINKS | {errno.EISDIR, errno.EINVAL}
 _DESCRIPTOR_FOLDER = Path("/proc/self/fd")
 _NO_LOCKS = frozenset({errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP})
-_REPLACED = frozenset({errno.ELOOP, errno.ENXIO})
-"""The errors of opening a plain file that has become a link, or a socket, since it was checked."""
 _NEW_FILE_FLAGS = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
@@ -145,7 +143,7 @@ def replace_file(path: Path, content: bytes, expected: bytes | None = None) -> b
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         _lock(folder)
-        if not _has_content(path.name, folder, expected):
+        if not _may_replace(path.name, folder, expected):
             return False
         temporary = make_temporary_path(path)
         temporary.unlink(missing_ok=True)
@@ -201,27 +199,14 @@ def _lock(folder: int) -> None:
             raise OSError(errno.ENOLCK, "its file system does not support locks") from None
 
 
-def _has_content(name: str, folder: int, expected: bytes | None) -> bool:
+def _may_replace(name: str, folder: int, expected: bytes | None) -> bool:
     """Return whether a plain file of the folder contains `expected` (None: any content, or no file)."""
+    if expected is not None:
+        return permissions.has_content(name, expected, folder=folder)
     try:
-        # Checked before it is opened: opening a device may have effects.
-        is_plain_file = stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
-        if expected is None or not is_plain_file:
-            return is_plain_file
-        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+        return stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
     except FileNotFoundError:
-        return expected is None
-    except OSError as error:
-        if error.errno not in _REPLACED:
-            raise
-        return False
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return False
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            return file.read(len(expected) + 1) == expected
-    finally:
-        os.close(descriptor)
+        return True
 
 
 def open_locked_file(path: Path) -> int:

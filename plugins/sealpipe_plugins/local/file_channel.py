@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from sealpipe.plugin import (
@@ -13,6 +14,7 @@ from sealpipe.plugin import (
     PluginError,
     ReferenceValueError,
     WriteConflictError,
+    has_content,
 )
 
 
@@ -51,15 +53,9 @@ class FileChannel(Channel):
             reason = error.strerror or type(error).__name__
         if reason:
             raise PluginError(f"it cannot be written: {reason}", remedy="check its disk")
-        if not _has_content(path, content):
-            raise WriteConflictError(
-                "the path exists with other content", remedy="remove it: existing files are never overwritten"
-            )
-        return Delivery(str(path), confirmed=True)
-
-
-def _has_content(path: Path, content: bytes) -> bool:
-    try:
-        return not path.is_symlink() and path.read_bytes() == content
-    except OSError:
-        return False
+        with suppress(OSError):
+            if has_content(path, content):
+                return Delivery(str(path), confirmed=True)
+        raise WriteConflictError(
+            "the path exists with other content", remedy="remove it: existing files are never overwritten"
+        )

@@ -20,6 +20,7 @@ from sealpipe.api import shares
 from sealpipe.errors import NotFoundError, OutcomeUnknownError, ServiceError, StateError
 from sealpipe.flows import Budget, Do, Flow, call, outgoing, policy
 from sealpipe.flows.session import Session
+from sealpipe.permissions import has_content
 from sealpipe.state import create_file, make_private_directory
 from sealpipe.wire.encoding import encoded
 from sealpipe.wire.link import called
@@ -108,7 +109,7 @@ def was_expired(folder: Path, base_url: str, short_code: str) -> bool:
     """Return whether the expiry is recorded. A file with any other content does not count."""
     path, content = _locate_expired_note(folder, base_url, short_code)
     try:
-        return path.is_file() and not path.is_symlink() and path.read_bytes() == content
+        return has_content(path, content)
     except OSError:
         return False
 
