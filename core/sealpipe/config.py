@@ -32,6 +32,7 @@ PREFIXES = ("SEALPIPE_PLUGIN_", "SEALPIPE_STORE__")
 """Prefixes of variables that plugins and named stores check themselves."""
 
 _CREDENTIAL_LIMIT: Final = 4096
+"""Maximum size in bytes of a credential file."""
 
 
 class Config:
@@ -161,13 +162,18 @@ def _read_credential(path: Path, environ: Mapping[str, str]) -> Secret:
         )
     try:
         with path.open("rb") as file:
-            content = file.read(_CREDENTIAL_LIMIT)
+            content = file.read(_CREDENTIAL_LIMIT + 1)
             found = os.fstat(file.fileno())
     except OSError as error:
         raise CredentialError(f"the credential file {path} cannot be read: {error.strerror}") from None
     flaw = permissions.find_file_flaw(path, found, "the credential file", environ, "600")
     if flaw is not None:
         raise CredentialError(flaw[0], remedy=flaw[1])
+    if len(content) > _CREDENTIAL_LIMIT:
+        raise CredentialError(
+            f"the credential file {path} is larger than {_CREDENTIAL_LIMIT} bytes",
+            remedy="set SEALPIPE_API_KEY_FILE to a file that contains only the credential",
+        )
     try:
         return Secret(content.decode("ascii").removesuffix("\n").removesuffix("\r"))
     except UnicodeDecodeError:

@@ -4,7 +4,7 @@ Files that a CI system, Kubernetes or Docker creates for a job are trusted as th
 Files in `/proc` (`environ`, `mem`, `cmdline` ...) are refused: they expose this process's own credential. The check is
 on the opened descriptor, so that symbolic links, `/dev/fd/3` and other mounts of /proc are refused as well.
 
-Files whose size or kind others choose are compared here, too: no more is read of them than is needed.
+Files whose size or kind others choose are read and compared here, too, within a limit.
 """
 
 from __future__ import annotations
@@ -173,6 +173,15 @@ def _is_outside_namespace(user: int) -> bool:
     except (OSError, ValueError):
         return False
     return user == overflow_uid and mapping != ["0", "0", "4294967295"]
+
+
+def read_file(path: str | Path, limit: int) -> bytes:
+    """Return a file's content. Raises OSError if it cannot be read, or is larger than `limit` bytes (errno EFBIG)."""
+    with Path(path).open("rb") as file:
+        content = file.read(limit + 1)
+    if len(content) > limit:
+        raise OSError(errno.EFBIG, f"it is larger than {limit} bytes", str(path))
+    return content
 
 
 _REPLACED: Final = frozenset({errno.ELOOP, errno.ENXIO})

@@ -282,6 +282,12 @@ def test_a_credential_file_that_others_may_write_is_refused(user: Terminal, serv
     assert "chmod 600" in refused(user, service, bad)
 
 
+def test_a_credential_file_that_is_too_large_is_refused(user: Terminal, service: RunningService) -> None:
+    user.file("key", f"{user.environ['SEALPIPE_API_KEY']}\n".ljust(4097, "\n"))
+    bad = Bad(FIELD, "", "", {"SEALPIPE_API_KEY": None, "SEALPIPE_API_KEY_FILE": "key"})
+    assert "the credential file key is larger than 4096 bytes" in refused(user, service, bad)
+
+
 EARLIER = f"{AUTH[:-1][::-1]}A"
 PREVIOUS = f"{GOOD}.{EARLIER}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -99,13 +100,19 @@ def test_a_file_that_everybody_may_write_is_refused(tmp_path: Path) -> None:
         Config({}).read_api_key(str(file))
 
 
-def test_a_long_file_is_not_read_to_its_end(tmp_path: Path) -> None:
+def test_a_credential_file_of_more_than_4096_bytes_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "key"
-    file.write_text(GOOD * 1000)
+    file.write_text("x" * 4096)
     file.chmod(0o600)
     found = Config({}).read_api_key(str(file))
     assert found is not None
-    assert len(found.reveal()) <= 4096
+    assert len(found.reveal()) == 4096
+    for size in (4097, 1 << 40):  # a file of the second size does not fit into memory
+        os.truncate(file, size)
+        with pytest.raises(CredentialError) as caught:
+            Config({}).read_api_key(str(file))
+        assert caught.value.message == f"the credential file {file} is larger than 4096 bytes"
+        assert "only the credential" in caught.value.remedy
 
 
 def test_unknown_names_come_with_the_nearest_known_one() -> None:

@@ -45,7 +45,7 @@ from sealpipe.errors import (
     UnsupportedError,
     WriteConflictError,
 )
-from sealpipe.permissions import find_file_flaw, has_content, open_file, refuse_process_file
+from sealpipe.permissions import find_file_flaw, has_content, open_file, read_file, refuse_process_file
 from sealpipe.plugin.backends import (
     Channel,
     Delivery,
@@ -121,6 +121,7 @@ __all__ = [
     "merge_fields",
     "open_file",
     "parse_retry_after",
+    "read_file",
     "refuse_process_file",
     "select_maskable_lines",
     "write_stderr",

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from pydantic import PositiveFloat
 
-from sealpipe.plugin import Context, NotConfiguredError, Secret, is_cleartext
+from sealpipe.plugin import Context, NotConfiguredError, Secret, is_cleartext, read_file
 from sealpipe.plugin.settings import PluginSettings
+
+_FILE_LIMIT: Final = 4 * 1024 * 1024
+"""Maximum size in bytes of a kubeconfig, and of every other file for the access to a cluster."""
 
 
 class K8sSettings(PluginSettings):
@@ -67,9 +70,9 @@ def resolve_access(settings: K8sSettings, context: Context) -> Access:
 
 
 def read_text(path: Path, what: str) -> Secret:
-    """Read a text file. Raises NotConfiguredError."""
+    """Read a text file of at most 4 MiB. Raises NotConfiguredError."""
     try:
-        return Secret(path.expanduser().read_text(encoding="utf-8"))
+        return Secret(read_file(path.expanduser(), _FILE_LIMIT).decode("utf-8"))
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it is not text"
     raise NotConfiguredError(f"{what} {path} cannot be read: {reason}", remedy="check the path and its permissions")

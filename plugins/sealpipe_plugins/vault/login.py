@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
 from hvac.api.auth_methods import JWT, AppRole, Kubernetes, Userpass
 
-from sealpipe.plugin import Context, NotConfiguredError, Secret
+from sealpipe.plugin import Context, NotConfiguredError, Secret, read_file
 from sealpipe_plugins.vault.adapter import VaultAdapter, as_number, get_member
 from sealpipe_plugins.vault.settings import VaultSettings
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
+
+_FILE_LIMIT: Final = 64 * 1024
+"""Maximum size in bytes of a file with a token or a password."""
 
 
 class Login(NamedTuple):
@@ -142,13 +144,13 @@ def _read_file(file: Path | None, setting: str, context: Context) -> Secret | No
     if file is None:
         return None
     try:
-        text = Secret(file.expanduser().read_bytes().strip())
+        text = Secret(read_file(file.expanduser(), _FILE_LIMIT).strip())
         text.reveal()
         if text:
             return text
         reason = "is empty"
     except OSError as error:
-        reason = f"cannot be read: {os.strerror(error.errno or 0).lower()}"
+        reason = f"cannot be read: {(error.strerror or type(error).__name__).lower()}"
     except (UnicodeDecodeError, RuntimeError):
         reason = "is not text, or its home folder does not exist"
     raise NotConfiguredError(f"the {setting} of {context.store} {reason}", remedy=f"check the setting {setting}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import socket
 from pathlib import Path
 
@@ -273,6 +274,20 @@ class TestWhichCluster:
     )
     def test_wrong_settings_are_named(self, more: dict[str, str], words: str) -> None:
         refused({STORE + name: value for name, value in more.items()} | NAMED, "other:a/b", NotConfiguredError, words)
+
+
+@pytest.mark.parametrize("size", [4 * 1024 * 1024 + 1, 1 << 40])
+@pytest.mark.parametrize("setting", ["KUBECONFIG", "CA_FILE", "TOKEN_FILE"])
+def test_a_file_that_is_too_large_is_not_read_whole(tmp_path: Path, setting: str, size: int) -> None:
+    file = tmp_path / "file"
+    file.write_text("x")
+    os.truncate(file, size)
+    server = {} if setting == "KUBECONFIG" else {"SERVER": "https://k8s.example", "TOKEN": TOKEN}
+    if setting == "TOKEN_FILE":
+        del server["TOKEN"]
+    words = f"{file} cannot be read: it is larger than 4194304 bytes"
+    environ = {STORE + name: value for name, value in {**server, setting: str(file)}.items()}
+    refused(environ | NAMED, "other:a/b", NotConfiguredError, words)
 
 
 def coded(data: bytes) -> str:

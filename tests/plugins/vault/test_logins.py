@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -173,6 +174,16 @@ def test_what_a_login_lacks_is_named(registry_of: Registries, reason: str) -> No
     found = error(registry_of({"HOME": "/nonexistent", **MISSING[reason]}), "vault:secret/app/db")
     assert isinstance(found, NotConfiguredError)
     assert reason in found.message
+
+
+@pytest.mark.parametrize("size", [64 * 1024 + 1, 1 << 40])
+def test_a_token_file_that_is_too_large_is_not_read_whole(registry_of: Registries, tmp_path: Path, size: int) -> None:
+    file = tmp_path / "token"
+    file.write_text("x")
+    os.truncate(file, size)
+    found = error(registry_of({"HOME": "/nonexistent", f"{P}TOKEN_FILE": str(file)}), "vault:secret/app/db")
+    assert isinstance(found, NotConfiguredError)
+    assert found.message == "the token_file of vault cannot be read: it is larger than 65536 bytes"
 
 
 def test_a_setting_that_is_none_is_an_error(registry_of: Registries) -> None:
