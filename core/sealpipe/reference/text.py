@@ -28,22 +28,26 @@ def looks_like_reference(text: str) -> bool:
     return match is not None and text[match.end() : match.end() + 1] == ":"
 
 
-_USER = re.compile(r"(://)[^/?#]*@")
-_AFTER_PATH = re.compile(r"(://[^?#]*[?#]).+", re.DOTALL)
-_TOKEN = re.compile(r"(?<=/)(?=[^/?#]*[0-9])[A-Za-z0-9_~.-]{16,}(?=[/?#]|$)")
-"""A segment of a path that may be a credential: long, and with a digit."""
+_ADDRESS = re.compile(r"://|(?<=:)https?:", re.IGNORECASE)
+"""Where an address begins, also one with a slash too few."""
+_PARTS = re.compile(r"([/\\]*)([^/\\?#]*)([^?#]*)([?#]?)(.*)", re.DOTALL)
+_TOKEN = re.compile(r"(?<=[/\\])(?=[^/\\]*[0-9A-Z])[^/\\]{16,}")
+"""A segment of a path that may be a credential: long, and with a digit or a capital letter."""
 
 
 def redact_address(target: str) -> str:
-    """A target as messages, lists and the audit log show it: an address (`://`) without what may be a credential.
+    """A target as messages, lists and the audit log show it: an address without what may be a credential.
 
-    That is a user, a query, a fragment and long segments of the path that have a digit.
+    That is a user, a query, a fragment and long segments of the path that have a digit or a capital letter.
     """
-    if "://" not in target:
+    start = _ADDRESS.search(target)
+    parts = None if start is None else _PARTS.fullmatch(target, start.end())
+    if start is None or parts is None:
         return target
-    scheme, _, rest = _AFTER_PATH.sub(r"\1***", _USER.sub(r"\1***@", target)).partition("://")
-    host, slash, path = rest.partition("/")
-    return f"{scheme}://{host}{_TOKEN.sub('***', slash + path)}"
+    slashes, host, path, mark, rest = parts.groups()
+    user, at, host_name = host.rpartition("@")
+    shown = f"***@{host_name}" if at and user else host
+    return f"{target[: start.end()]}{slashes}{shown}{_TOKEN.sub('***', path)}{mark}{'***' if rest else ''}"
 
 
 def refuse(what: str, remedy: str = "") -> NoReturn:
