@@ -136,6 +136,12 @@ CALLS: dict[str, Call] = {
         title="t", public_key=POINT, fields=[("P", "text")], idempotency_key=s
     ),
     "share: title": lambda c, s: c.share([Field("a", "b")], title=s),
+    "share: label": lambda c, s: c.share([Field(f"a {s}", "b")]),
+    "share: file name": lambda c, s: c.share([Field("a", "b", "markdown", filename=s)]),
+    "share: unknown member": lambda c, s: c.share([Field("a", "b", extra={"more": [s]})]),
+    "share: message": lambda c, s: c.share(
+        [Field("a", "b")], send=["webhook:http://127.0.0.1:1"], message_template=f"{s} {{link}}"
+    ),
     "share: organization": lambda c, s: c.share([Field("a", "b")], organization_id=s),
     "request: prompt": lambda c, s: c.request([f"id={s}"]),
     "request: passcode": lambda c, s: c.request(["Password"], passcode=s),
@@ -239,6 +245,11 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "requests expire": ("requests", "expire", CUSTODY),
     "requests purge": ("requests", "purge", CUSTODY, "--confirm", CUSTODY),
     "collect": ("collect", CUSTODY, "--to", "dotenv:out.env"),
+    "share --field": ("share", "-f", f"{CUSTODY}=text:x"),
+    "share --field of a document": ("share", "-f", "env:J?format=json#*"),
+    "share --dry-run --title": ("share", "-f", "text:x", "--title", CUSTODY, "--dry-run"),
+    "share --dry-run --field": ("share", "-f", f"{CUSTODY}=text:x", "--dry-run"),
+    "share --dry-run --send": ("share", "-f", "text:x", "--send", f"webhook:http://127.0.0.1:1/{CUSTODY}", "--dry-run"),
     "share --send": ("share", "-f", "text:x", "--send", "webhook:http://127.0.0.1:1/{p}", "--param", "p=env:P"),
 }
 
@@ -253,6 +264,7 @@ def test_no_command_sends_it(bare: Terminal, mcp: FakeMcp, faulty: Faulty, comma
         "SEALPIPE_LINK_BASE_URL": "http://127.0.0.1/s",
         "SEALPIPE_PLUGIN_WEBHOOK__UNSIGNED": "1",
         "P": CUSTODY,
+        "J": json.dumps({CUSTODY: "x"}),
     }
     done = bare.sealpipe(*words, "--output", output)
     assert done.code == 2, done

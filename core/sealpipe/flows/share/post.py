@@ -65,11 +65,10 @@ class Share(JournaledLink):
 
 def share(session: Session, options: ShareOptions, outbox: Outbox | None = None, **notes: object) -> Flow[Share]:
     """Create a share. With an outbox, the entry is open until `delivered()`; `notes` are added to it."""
-    session.check_clear(options.title, options.description)
+    session.check_clear(options.title, options.description, options.message_template)
     if session.policy_hooks:
         yield from policy.check_policies(session, (yield Do(partial(outgoing.describe_share, session, options))))
     sealed = yield from seal_share(options, session)
-    session.check_clear(*(each.address for each in sealed.recipients))
     action: OutgoingAction = yield Do(partial(outgoing.describe_share, session, options, sealed))
     meta = _make_entry_meta(sealed, options, session, {"overseen": outgoing.to_entry_note(action), **notes})
     created = yield from policy.run_under_policy(
@@ -81,6 +80,7 @@ def share(session: Session, options: ShareOptions, outbox: Outbox | None = None,
 
 def plan_dry_run(session: Session, options: ShareOptions) -> Flow[SealedShare]:
     """Do everything but store and send, policies included, for `share --dry-run`."""
+    session.check_clear(options.title, options.description, options.message_template)
     if session.policy_hooks:
         yield from policy.check_policies(session, (yield Do(partial(outgoing.describe_share, session, options))))
     sealed = yield from seal_share(options, session)

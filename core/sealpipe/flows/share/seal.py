@@ -66,6 +66,7 @@ def seal_share(options: ShareOptions, session: Session) -> Flow[SealedShare]:
 
         # Before all else: a wrong recipient must not cost a secret that is created by reading it.
         recipients = yield from resolve_recipients(options.delivery, session.registry, cache)
+        session.check_clear(*(each.address for each in recipients))
     writes: tuple[SinkWrite, ...] = ()
     write_notes: tuple[str, ...] = ()
     if options.targets:
@@ -81,6 +82,7 @@ def seal_share(options: ShareOptions, session: Session) -> Flow[SealedShare]:
         from sealpipe.flows.passcode import resolve_passcode  # most shares have none
 
         passcode = yield from resolve_passcode(options.code, session.registry, cache)
+    session.check_clear(*(str(member) for each in fields for member in _list_members_in_clear(each)))
     session.check_own(*(each.value for each in fields), "" if passcode is None else passcode)
     expires_at, expiry_notes = bound_expiry(options.expires_at, cache)
     sealed: SealedShare = yield Do(partial(_seal, options, expires_at, fields, passcode, session))
@@ -92,6 +94,11 @@ def seal_share(options: ShareOptions, session: Session) -> Flow[SealedShare]:
         writes=writes,
         planned_writes=write_notes,
     )
+
+
+def _list_members_in_clear(field: fields.Field) -> list[object]:
+    """List what a field has beside its value. Recipients read all of it, policies and the audit its label."""
+    return [member for name, member in field.members().items() if name != "value"]
 
 
 def _seal(
