@@ -2,6 +2,7 @@
 
 import pytest
 
+from sealpipe.flows.deliver import Recipient, plan_delivery
 from sealpipe.reference import parse_target
 
 SHOWN = {
@@ -30,3 +31,13 @@ SHOWN = {
 @pytest.mark.parametrize("target", SHOWN)
 def test_an_address_is_shown_without_what_may_be_a_credential(target: str) -> None:
     assert str(parse_target(target)) == SHOWN[target]
+
+
+def test_neither_does_a_repr_show_it() -> None:
+    """A bug's report, a log and a debugger print what their variables' reprs say."""
+    target = parse_target("webhook:https://host.example/a?token=t0ken")
+    recipient = Recipient("link", target.name, target.to, str(target))
+    assert repr(target) == "Target(webhook:https://host.example/a?***)"
+    assert repr(recipient) == "Recipient(link to webhook:https://host.example/a?***)"
+    plan = plan_delivery([target], [], {}, None, with_passcode=False)
+    assert "t0ken" not in repr(plan)

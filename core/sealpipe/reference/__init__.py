@@ -181,13 +181,16 @@ class FieldSpec:
 
 
 class Target(NamedTuple):
-    """A channel, and all text after its colon, unchanged: `slack:#ops`. As text it is redacted."""
+    """A channel, and all text after its colon, unchanged: `slack:#ops`. As text and in its repr it is redacted."""
 
     name: str
     to: str
 
     def __str__(self) -> str:
         return redact_address(f"{self.name}:{self.to}")
+
+    def __repr__(self) -> str:
+        return f"Target({self})"
 
 
 _REMEDY = (

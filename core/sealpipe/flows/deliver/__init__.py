@@ -26,7 +26,7 @@ _SEGMENT = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._~-]+", re.ASCII)
 class Recipient(NamedTuple):
     """One recipient of the link or the passcode. `shown` is the target as given, its placeholders not filled.
 
-    Only policies get its `address`: as text, and in `shown`, it is redacted.
+    Only policies get its `address`: as text, in `shown` and in its repr, it is redacted.
     """
 
     content: Content
@@ -42,6 +42,9 @@ class Recipient(NamedTuple):
     def __str__(self) -> str:
         return redact_address(self.address)
 
+    def __repr__(self) -> str:
+        return f"Recipient({self.content} to {self})"
+
 
 class ChannelTarget(NamedTuple):
     """A target as given, and its text with placeholders."""
@@ -49,6 +52,9 @@ class ChannelTarget(NamedTuple):
     content: Content
     target: Target
     pattern: Template
+
+    def __repr__(self) -> str:
+        return f"ChannelTarget({self.content} to {self.target})"
 
 
 class DeliveryPlan(NamedTuple):
