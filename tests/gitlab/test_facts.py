@@ -86,6 +86,27 @@ def test_a_report_never_grows_beyond_what_gitlab_takes(tmp_path: Path) -> None:
     assert len(read_dotenv(report)) == 20
 
 
+def test_lines_of_others_stay_in_the_report_byte_for_byte(job: Terminal) -> None:
+    """A branch's name, say, which anyone may choose: it must not keep the link of a share that exists."""
+    others = "BRANCH=für\x0b\x1c".encode() + b"\xff\n"
+    (job.here / "sealpipe.env").write_bytes(others)
+    made = job.sealpipe("share", "-f", "text:a", "--link-file", "link")
+    assert (made.code, (job.here / "link").exists()) == (0, True), made
+    report = (job.here / "sealpipe.env").read_bytes()
+    assert report.startswith(others)
+    assert [line.partition(b"=")[0] for line in report.splitlines()[-2:]] == [b"SHARE_SHORT_CODE", b"SHARE_EXPIRES_AT"]
+
+
+@pytest.mark.parametrize("command", [["share", "-f", "text:a", "--link-file", "x"], ["request", "-a", "P"], ["resume"]])
+def test_a_wrong_setting_of_the_ci_plugin_is_told_before_anything_is_sent(
+    job: Terminal, service: RunningService, command: list[str]
+) -> None:
+    refused = job.sealpipe(*command, SEALPIPE_PLUGIN_GITLAB__NO_SUCH="1")
+    assert (refused.code, refused.out) == (2, ""), refused
+    assert "no setting no_such" in refused.err
+    assert service.seen() == []
+
+
 @pytest.mark.parametrize("value", ['"quoted"', "it's", "two\nlines", "cut\r", "$PATH", "a b", "#", "é", "`x`", "\\"])
 def test_a_value_that_would_need_quotes_is_no_value_of_a_report(tmp_path: Path, value: str) -> None:
     report = tmp_path / "sealpipe.env"

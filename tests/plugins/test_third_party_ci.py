@@ -135,3 +135,34 @@ def test_a_third_party_in_the_config_never_sees_what_is_masked(
     assert "remove `from` from [plugins.github]" in done.err
     assert "third party" not in done.err
     assert service.seen() == []
+
+
+BROKEN = """
+from sealpipe.plugin import *
+
+class It(CI):
+    def run(self):
+        return Run(self.context.store, "77")
+    def mask(self, values):
+        raise ValueError(*(value.reveal() for value in values))
+    def set_output(self, name, value):
+        raise KeyError(name)
+    def annotate(self, level, message):
+        raise TypeError
+    def summary(self, markdown): ...
+    def oidc_token(self, audience=None): ...
+"""
+
+
+def test_one_that_fails_costs_no_link_and_shows_none(user: Terminal, service: RunningService, site: Site) -> None:
+    site.install("buildfarm", HOOKS.format(name="buildfarm", sign="JENKINS_URL"), BROKEN)
+    around = {"PYTHONPATH": site.path, **JENKINS}
+    done = user.sealpipe("share", "-f", "text:a", "--link-file", "link", **around)
+    assert (done.code, (user.here / "link").exists(), user.outbox()) == (0, True, []), done
+    assert "could not set the output short-code (KeyError)" in done.err
+    printed = user.sealpipe("share", "-f", "text:a", "--print", **around)
+    assert (printed.code, printed.out) == (11, ""), printed
+    assert "could not be masked: its CI's plugin failed" in printed.err
+    assert "Traceback" not in printed.err
+    (entry,) = user.outbox()
+    assert user.sealpipe("resume", entry.stem, "--print").out.startswith(service.link_base_url)

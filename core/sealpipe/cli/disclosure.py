@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sealpipe.ci_systems import CISystem, detect_ci_system, is_stderr_readable
@@ -37,10 +38,11 @@ class Disclosure(NamedTuple):
             raise DeliveryError("no secret may go to stdout here", remedy="add --print if you capture stdout")
         can_mask = self.system is not None and self.system.mask is not None
         is_read = can_mask and is_stderr_readable()
-        masked = mask(registry, hidden) and is_read
-        if can_mask and self.is_print_given and not masked:
-            raise DeliveryError("the value for stdout could not be masked: stderr has been closed")
-        if masked:
+        is_written = mask(registry, hidden)
+        if self.is_print_given and not (is_written and (is_read or not can_mask)):
+            reason = "its CI's plugin failed" if is_read or not can_mask else "stderr has been closed"
+            raise DeliveryError(f"the value for stdout could not be masked: {reason}")
+        if is_written and is_read:
             import time
 
             time.sleep(MASK_DELAY)
@@ -84,15 +86,21 @@ def plan_disclosure(
     return Disclosure(system, is_allowed=True, is_print_given=printing)
 
 
+def check_ci(registry: Callable[[], Registry]) -> None:
+    """Raise SettingError or PluginError if the CI system's plugin cannot be used: before anything is sent."""
+    _get_ci(registry)
+
+
 def mask(registry: Callable[[], Registry], values: Iterable[Secret]) -> bool:
     """Have the CI system mask values before they are written. Return False if that failed."""
+    from sealpipe.registry.calls import call_plugin  # only where a secret is printed
+
     ci = _get_ci(registry)
     if ci is not None:
         try:
-            ci.mask(values)
-        except (PluginError, OSError) as error:
-            reason = error.message if isinstance(error, PluginError) else "stderr cannot be written"
-            render.print_note(f"sealpipe: {reason}")
+            call_plugin("the CI", lambda: _mask(ci, values))
+        except PluginError as error:
+            render.print_note(f"sealpipe: {error.message}")
             return False
     return True
 
@@ -113,19 +121,17 @@ def set_step_outputs(registry: Callable[[], Registry], outputs: Mapping[str, str
             ci.set_output(name, value)
         except UnsupportedError:
             return
-        except (PluginError, OSError) as error:
+        except Exception as error:  # noqa: BLE001 - whatever a plugin raises: the link is not delivered yet
             render.print_note(f"sealpipe: could not set the output {name} ({type(error).__name__})")
 
 
 def annotate_error(registry: Callable[[], Registry], error: SealpipeError) -> None:
     """Annotate the job with an error, if the CI system can. Failures are ignored: stderr has the error, too."""
-    try:
+    with suppress(Exception):  # whatever a plugin raises
         ci = _get_ci(registry)
         if ci is not None:
             text = f"{error.message} ({error.remedy})" if error.remedy else error.message
             ci.annotate("error", render.escape(render.redact(text)))
-    except (SealpipeError, OSError):
-        pass
 
 
 def _check(system: CISystem, what: str, alternatives: str, *, allowed: bool, printing: bool) -> None:
@@ -147,6 +153,15 @@ def _all_loopback(addresses: Sequence[str]) -> bool:
     from sealpipe.values import is_loopback
 
     return bool(addresses) and all(is_loopback(urlsplit(each).hostname or "") for each in addresses)
+
+
+def _mask(ci: CI, values: Iterable[Secret]) -> None:
+    try:
+        ci.mask(values)
+        return
+    except OSError:
+        failure = PluginError("stderr cannot be written")
+    raise failure
 
 
 def _get_ci(registry: Callable[[], Registry]) -> CI | None:

@@ -41,9 +41,11 @@ def resume(entry_id: str | None, **values: Any) -> None:
 
 
 def _finish_all(entry_id: str | None, values: dict[str, Any]) -> None:
+    from sealpipe.cli import disclosure
     from sealpipe.client import Client
 
     session = make_session(values)
+    disclosure.check_ci(session.registry)
     outbox = open_outbox(values, session.credential)
     names = [entry_id] if entry_id else [entries.id for entries in outbox.list(every_run=values["all"])]
     errors: list[SealpipeError] = []

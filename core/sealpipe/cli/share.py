@@ -60,6 +60,7 @@ def share(ctx: click.Context, /, **values: Any) -> None:
         addresses=[session.base_url, session.link_base_url],
     )
     deliver.check_seal(session, to)
+    disclosure.check_ci(session.registry)
     as_json = values["output"] == "json"
     with Driver(session) as driver:
         if values["dry_run"]:

@@ -218,8 +218,10 @@ def _map_steps(work: Flow[T], change: Callable[[Step], Step]) -> Flow[T]:
 
 
 def _describe_run(registry: Registry) -> dict[str, Any]:
+    from sealpipe.registry.calls import call_plugin  # only where there is an observer
+
     ci = registry.ci()
-    run = None if ci is None else ci.run()
+    run = None if ci is None else call_plugin("the CI", ci.run)
     return {
         "schema": 1,
         "time": format_time(datetime.now(UTC)),

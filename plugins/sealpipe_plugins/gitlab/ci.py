@@ -56,15 +56,16 @@ class GitLabCI(CI):
         if not _NAME.fullmatch(key) or not _VALUE.fullmatch(value):
             raise PluginError(f"{key} cannot be written to a dotenv report", remedy="take it from --receipt")
         try:
-            lines = self.settings.dotenv.read_text(encoding="ascii").splitlines()
+            # Bytes, because the job's other lines may hold anything, such as the name of a branch.
+            lines = self.settings.dotenv.read_bytes().split(b"\n")
         except FileNotFoundError:
             lines = []
-        lines = [line for line in lines if line and not line.startswith(f"{key}=")]
-        lines += [f"{key}={value}"] if value else []
-        text = "".join(f"{line}\n" for line in lines)
-        if len(lines) > MAX_VARIABLES or len(text) > MAX_BYTES:
+        lines = [line for line in lines if line and not line.startswith(f"{key}=".encode())]
+        lines += [f"{key}={value}".encode()] if value else []
+        content = b"".join(line + b"\n" for line in lines)
+        if len(lines) > MAX_VARIABLES or len(content) > MAX_BYTES:
             raise PluginError(f"the dotenv report has no room for {key}", remedy="give each job a report of its own")
-        self.settings.dotenv.write_text(text, encoding="ascii")
+        self.settings.dotenv.write_bytes(content)
 
     def summary(self, markdown: str) -> None:
         """Do nothing: GitLab has no summary of a run."""
