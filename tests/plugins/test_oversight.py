@@ -176,6 +176,8 @@ def sealpipe_check_outgoing(plan, config):
         raise RuntimeError("{CANARY}")
     if plan.title in config.get("titles", []):
         raise VetoError(f"the title {{plan.title}} is not for the outside")
+    for recipient in plan.recipients if config.get("local") else ():
+        raise VetoError(f"{{recipient.partition(':')[2]}} is not ours")
 
 @hookimpl
 def sealpipe_event(event, config):
@@ -230,6 +232,14 @@ def test_what_it_refuses_or_cannot_say_is_not_sent(
     assert (done.code, done.out, sent(service)) == (code, "", 0)
     assert told in done.err
     assert CANARY not in done.err
+
+
+def test_a_webhooks_token_that_it_quotes_is_not_shown(overseen: Callable[..., Done], user: Terminal) -> None:
+    user.environ["SEALPIPE_PLUGIN_WEBHOOK__UNSIGNED"] = "1"
+    done = overseen("local = true", "--send", "webhook:http://127.0.0.1:9/in?token=t0ken")
+    assert (done.code, done.out) == (2, "")
+    assert "http://127.0.0.1:9/in?*** is not ours" in done.err
+    assert "t0ken" not in done.err + (user.here / "told.jsonl").read_text()
 
 
 def test_what_it_was_not_told_of_the_end_is_a_warning(overseen: Callable[..., Done], service: RunningService) -> None:

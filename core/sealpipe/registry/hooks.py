@@ -123,8 +123,9 @@ def ask_policies(catalog: Catalog, hooks: Sequence[PolicyHook], plan: OutgoingAc
             named_policy = "the policy" if hook.name == "policy" else f"the policy {hook.name}"
             subject = "this machine's policy" if hook.enforced else named_policy
             reason = str(refused)
-            for recipient in plan.recipients:
-                reason = reason.replace(recipient, redact_address(recipient))
+            for target in (text for each in plan.recipients for text in (each, each.partition(":")[2])):
+                if (shown := redact_address(target)) != target:
+                    reason = reason.replace(target, shown)
             raise PolicyError(f"{subject} does not allow this: {reason}") from None
 
 
