@@ -166,15 +166,15 @@ class Endpoint:
 
     def _no_response_error(self, error: Exception, *, writes: bool) -> PluginError:
         if isinstance(error, _BodyTooLongError) and not writes:
-            return ResponseTooLongError(f"{self.name} at {self.host} answered with more than {self._limit} bytes")
+            return ResponseTooLongError(f"{self.name} at {self.host} responded with more than {self._limit} bytes")
         in_time = " in time" if isinstance(error, httpx.TimeoutException) else ""
         if writes:
             return UnknownOutcomeError(
-                f"{self.name} at {self.host} was sent the message and did not answer{in_time}",
+                f"{self.name} at {self.host} was sent the message and did not respond{in_time}",
                 remedy=self._unknown_outcome_remedy,
             )
         return UnavailableError(
-            f"{self.name} at {self.host} did not answer{in_time}", remedy="check the address and the network"
+            f"{self.name} at {self.host} did not respond{in_time}", remedy="check the address and the network"
         )
 
 
@@ -184,7 +184,7 @@ def read_body(response: httpx.Response, limit: int) -> bytes:
     for chunk in response.iter_raw():
         body += chunk
         if len(body) > limit:
-            raise _BodyTooLongError("the answer is too long")
+            raise _BodyTooLongError("the response is too long")
     return bytes(body)
 
 

@@ -69,7 +69,7 @@ def require_success(reply: Reply, refusals: Refusals | None = None) -> Reply:
         raise UnavailableError(f"{system} failed ({status})", remedy=_RUN_AGAIN, retry_after=reply.retry_after)
     if 300 <= status < 400:
         raise NotConfiguredError(
-            f"{system} answered with a redirect ({status}), which is never followed",
+            f"{system} responded with a redirect ({status}), which is never followed",
             remedy="set its current address",
         )
     kind, reason, remedy = _DEFAULTS.get(status, (PluginError, "refused the message", ""))

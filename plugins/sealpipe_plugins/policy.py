@@ -38,7 +38,7 @@ REQUIRED_LISTS = ("sources", "sinks", "recipients", "tools")
 # The durations of policies are parsed here: the contract that plugins import has no function for them.
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _SLACK = timedelta(seconds=60)
-"""Time between the plan and this check."""
+"""Maximum time between the plan and this check."""
 
 Rule = Callable[[OutgoingAction, Any], None]
 

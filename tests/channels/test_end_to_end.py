@@ -102,7 +102,7 @@ def test_a_mailbox_that_is_not_there_keeps_the_link_for_resume(
     mailbox.answers.rcpt = "550 5.1.1 unknown"
     done = share(mailing, "ann@example.com")
     assert done.code == 11, done
-    assert "knows no mailbox ann@example.com (550)" in done.err
+    assert "has no mailbox ann@example.com (550)" in done.err
     mailbox.answers.rcpt = ""
     finished = mailing.sealpipe("resume")
     assert finished.code == 0, finished

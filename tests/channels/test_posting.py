@@ -99,7 +99,7 @@ def test_a_timeout_after_the_request_was_sent_is_unclear(fault: object, monkeypa
     with FakeSlack() as slack:
         slack.instead.append(fault)  # type: ignore[arg-type]
         error = Using("slack", {"SLACK_WEBHOOK_URL": slack.webhook_url}).fails(UnknownOutcomeError, "")
-    assert "was sent the message and did not answer" in error.message
+    assert "was sent the message and did not respond" in error.message
 
 
 def test_a_hidden_address_arrives_whole_though_only_its_host_is_logged(caplog: pytest.LogCaptureFixture) -> None:

@@ -247,7 +247,7 @@ def test_a_key_service_without_login_is_told_from_one_that_is_silent(environ: di
             locator = registry.locate(parse_field(f"sops:{tmp_path}/kms.yaml#a").ref)
             error = registry.fetch({"sops": [locator]})[locator]
             assert isinstance(error, UnavailableError)
-            assert "key service that did not answer" in error.message
+            assert "key service that did not respond" in error.message
 
 
 def recorder(folder: Path, then: str) -> Path:

@@ -261,7 +261,7 @@ def test_the_deadline_of_a_command_is_that_of_whatever_it_talks_to(
         own = {name: value.format(peer.port) for name, value in environ.items()}
         done = user.sealpipe("share", *given, "--deadline", "5s", **own)
         assert (done.code, done.out) == (code, ""), done
-        assert "did not answer in time" in done.err
+        assert "did not respond in time" in done.err
         while len(peer.held) < peer.connections:
             time.sleep(0.01)
     assert peer.connections == 1

@@ -1,4 +1,4 @@
-"""Reading many secrets of AWS in one call, and one by one what such a call does not answer."""
+"""Read many AWS secrets in one call, and singly those that the call does not return."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ _SINGLE_SECRET_ERRORS: Final = (
 def run_batch(
     ask: Callable[[], Results], locators: Sequence[Locator], action: str
 ) -> tuple[Results, type[PluginError] | None]:
-    """Return the answers of a batch, and the kind of its error where the whole batch failed.
+    """Return the batch's results, and the kind of error if all failed. `action` is the permission.
 
-    What may be the fault of a single secret has no answer: it is asked for singly. `action` is the permission.
+    A secret whose own fault may be the cause has no result: it is fetched singly.
     """
     try:
         return ask(), None

@@ -102,7 +102,7 @@ class Aws:
             return
         except TimeoutError:
             failure = UnavailableError(
-                f"{self._context.store}: the provider of AWS credentials did not answer in time",
+                f"{self._context.store}: the provider of AWS credentials did not respond in time",
                 remedy="check the profile's credential_process, or the metadata service of this machine or container",
             )
         raise failure

@@ -166,7 +166,7 @@ SDK: Final[tuple[tuple[type[Exception], Meaning], ...]] = (
     ),
     (
         boto.ReadTimeoutError,
-        Meaning(UnavailableError, "cannot be {done} now: AWS did not answer in time", _CHECK_NETWORK),
+        Meaning(UnavailableError, "cannot be {done} now: AWS did not respond in time", _CHECK_NETWORK),
     ),
     (
         boto.ConnectionClosedError,

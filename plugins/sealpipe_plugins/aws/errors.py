@@ -42,7 +42,7 @@ def map_error(error: Exception, subject: object, action: str, verb: Verb = READ)
 
 
 def error_code(error: Exception) -> str:
-    """Return AWS's error code; empty if AWS did not answer."""
+    """Return AWS's error code; empty if AWS did not respond."""
     return str(error.response.get("Error", {}).get("Code", "")) if isinstance(error, boto.ClientError) else ""
 
 
@@ -86,7 +86,7 @@ def _make_error(
     if meaning is None:
         safe_code = code if _CODE.fullmatch(code) else "an unknown code"
         return PluginError(
-            f"{subject} cannot be {verb.word}: AWS answered {safe_code}", remedy="see AWS's list of errors"
+            f"{subject} cannot be {verb.word}: AWS responded with {safe_code}", remedy="see AWS's list of errors"
         )
     read = verb.word == READ.word
     words = {

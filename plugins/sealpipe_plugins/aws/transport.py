@@ -1,7 +1,7 @@
 """Sends requests of AWS's SDK over the shared network: its own client keeps neither our deadline nor our limits.
 
-The SDK asks its `before-send` handlers for the answer to a finished request before it sends it itself. Its logins
-(STS, SSO) ask them, too; the metadata of an instance or a container is read by a way of its own.
+The SDK asks its `before-send` handlers for a response before it sends a request itself. Its logins (STS, SSO) ask them,
+too; the metadata of an instance or a container is read in another way.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sealpipe.plugin import Context
 from sealpipe_plugins.http_api import read_body
 
 LIMIT: Final = 8 * 1024 * 1024
-"""Bytes of an answer: a secret is 64 KiB at most, and a page of parameters less than one of these."""
+"""Maximum bytes of a response: a secret is 64 KiB at most, and a page of parameters less than one of these."""
 
 
 def send_through(session: Session, context: Context, timeout: float) -> None:

@@ -44,7 +44,7 @@ class EmailChannel(Channel):
             Header("Subject", subject_line(message)),
             Header("Date", Token(format_datetime(datetime.now(UTC)))),
             Header("Message-ID", Token(message_id)),
-            Header("Auto-Submitted", Token("auto-generated")),  # no out-of-office note answers it (RFC 3834)
+            Header("Auto-Submitted", Token("auto-generated")),  # no out-of-office note replies to it (RFC 3834)
         ]
         content = write_mail(headers, as_plain(message), as_html(message))
         self._server.send(sender, recipient, content, utf8=not content.isascii())

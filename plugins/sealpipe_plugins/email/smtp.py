@@ -95,9 +95,9 @@ class MailServer:
             smtp.close()
         if is_complete:
             raise UnknownOutcomeError(
-                f"{self._server_name} was sent the message and did not answer{timed_out}", remedy=CHECK_FIRST
+                f"{self._server_name} was sent the message and did not respond{timed_out}", remedy=CHECK_FIRST
             )
-        problem = f"did not answer{timed_out}" if timed_out else "closed the connection"
+        problem = f"did not respond{timed_out}" if timed_out else "closed the connection"
         raise UnavailableError(f"{self._server_name} {problem} before it had the message")
 
     def check(self) -> str:
@@ -125,7 +125,7 @@ class MailServer:
             failure = _refusal_error((error.smtp_code, b""), self._server_name, "refuses the connection")
         except smtplib.SMTPException as error:
             timed_out = any(isinstance(each, TimeoutError) for each in iter_causes(error))
-            problem = "did not answer in time" if timed_out else "closed the connection, or does not speak SMTP"
+            problem = "did not respond in time" if timed_out else "closed the connection, or does not speak SMTP"
             failure = UnavailableError(f"{self._server_name} {problem}", remedy="check host, port and security")
         except OSError as error:
             failure = connect_error(error, "the mail server", f"{self._settings.host}:{self._port}")
@@ -209,7 +209,7 @@ def _send_envelope(smtp: smtplib.SMTP, server_name: str, sender: str, to: str, s
     response = smtp.rcpt(to)
     code, reason = response[0], re.match(rb"5\.(\d{1,3})\.", response[1])
     if 500 <= code < 600 and (reason[1] == b"1" if reason else code in _NO_MAILBOX):
-        raise ReferenceValueError(f"{server_name} knows no mailbox {to} ({code})", remedy="check the address")
+        raise ReferenceValueError(f"{server_name} has no mailbox {to} ({code})", remedy="check the address")
     _expect(response, (250, 251), server_name, f"does not accept mail for {to}")
 
 

@@ -55,7 +55,7 @@ class GitHub:
 
 
 def _require_success(reply: Reply, refusals: Refusals | None) -> Reply:
-    # Both of GitHub's rate limits may answer 403, which means AccessDeniedError otherwise.
+    # Both of GitHub's rate limits may respond with 403, which means AccessDeniedError otherwise.
     if reply.status in (403, 429):
         is_exhausted = reply.headers.get("x-ratelimit-remaining") == "0"
         if is_exhausted or "retry-after" in reply.headers:

@@ -82,8 +82,8 @@ class GitHubCI(CI):
 
 def _read_token(reply: Reply) -> Secret:
     if 400 <= reply.status < 500 and reply.status != 429:
-        raise BackendAuthError(f"{_ENDPOINT} answered {reply.status}", remedy=_PERMISSION)
+        raise BackendAuthError(f"{_ENDPOINT} responded with {reply.status}", remedy=_PERMISSION)
     value = require_success(reply).member("value")
     if not isinstance(value, str) or not value:
-        raise PluginError(f"{_ENDPOINT} answered without a token")
+        raise PluginError(f"{_ENDPOINT} responded without a token")
     return Secret(value)

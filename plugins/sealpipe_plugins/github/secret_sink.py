@@ -29,7 +29,7 @@ from sealpipe_plugins.github.secrets_api import ActionsSecrets, SecretOwner
 from sealpipe_plugins.sink_values import variable_values
 
 LIMIT: Final = 48 * 1024
-"""Bytes of a value that GitHub stores."""
+"""Maximum bytes of a value."""
 
 _OWNER: Final = r"[A-Za-z0-9][A-Za-z0-9_-]{0,38}"
 _REPO: Final = r"(?!\.{1,2}(?:/|$))[A-Za-z0-9._-]{1,100}"
@@ -99,7 +99,7 @@ class GitHubSecretSink(Sink):
             raise UnknownOutcomeError(f"GitHub did not say whether it stored {name} of {what}", remedy=_CHECK_THERE)
         if once and not is_new:
             raise UnknownOutcomeError(
-                f"another writer stored {name} of {what} at the same moment; it now has this value",
+                f"another writer stored {name} of {what} at the same moment; this value has replaced theirs",
                 remedy=_CHECK_THERE,
             )
 

@@ -50,7 +50,8 @@ class GitLabCI(CI):
         """Write to the job's dotenv report, if set: in clear, for every later job. An empty value removes the line."""
         if self.settings.dotenv is None:
             raise UnsupportedError(
-                "GitLab passes values on only in a dotenv report", remedy="set dotenv to the file of one"
+                "GitLab passes values on only in a dotenv report",
+                remedy="set dotenv to the file of a dotenv report (artifacts:reports:dotenv)",
             )
         key = self.settings.dotenv_prefix + name.upper().replace("-", "_")
         if not _NAME.fullmatch(key) or not _VALUE.fullmatch(value):

@@ -19,7 +19,7 @@ from sealpipe_plugins.confirm import Snapshot, store_and_confirm
 from sealpipe_plugins.gitlab.variables import Variable, Variables, add_mark
 
 LIMIT: Final = 128 * 1024
-"""Bytes of NAME=VALUE and the end that Linux starts a program with: a longer one would stop every job."""
+"""Maximum bytes of NAME=VALUE with its final NUL in a Linux environment; a longer one fails every job."""
 
 _MASKABLE: Final = re.compile(r"[^ \t\r\n\f\v]{8,}")
 """What GitLab masks where nothing in it is expanded: one line without spaces, 8 characters or more."""

@@ -79,7 +79,7 @@ class KeyringClient:
             return run_with_timeout(self._deadline, work)
         except TimeoutError:
             failure = timeout_error(
-                "the keyring did not answer in time", remedy="check the D-Bus session, and restart it"
+                "the keyring did not respond in time", remedy="check the D-Bus session, and restart it"
             )
         raise failure
 

@@ -86,6 +86,6 @@ def _with_collection(entry: SecretServiceEntry, work: Callable[[Any], T]) -> T:
         failure = AccessDeniedError("the keyring is locked", remedy=UNLOCK)
     except exceptions.SecretStorageException:
         failure = UnavailableError(
-            "the Secret Service did not answer", remedy="check the D-Bus session, and restart the keyring"
+            "the Secret Service did not respond", remedy="check the D-Bus session, and restart the keyring"
         )
     raise failure

@@ -202,7 +202,9 @@ class _K8sSecretUpdate:
             )
         if status == 413:
             return UnsupportedError(f"{where}: it is too large for Kubernetes (413)", remedy="store it elsewhere")
-        return PluginError(f"{where} cannot be stored: Kubernetes answered {status}", remedy="see the cluster's log")
+        return PluginError(
+            f"{where} cannot be stored: Kubernetes responded with {status}", remedy="see the cluster's log"
+        )
 
 
 def _wanted_values(locator: Locator, fields: Sequence[SinkField]) -> dict[str, bytes]:

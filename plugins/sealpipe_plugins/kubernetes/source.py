@@ -49,7 +49,7 @@ class K8sSource(Source):
                 f"{locator} may not be read: Kubernetes denies `get` to this login (403)",
                 remedy=permission_remedy("get", f"secrets/{name}", namespace),
             )
-        raise PluginError(f"{locator} cannot be read: Kubernetes answered {reply.status}")
+        raise PluginError(f"{locator} cannot be read: Kubernetes responded with {reply.status}")
 
     def check(self) -> Health:
         """Check whether this login may read Secrets in the namespace. Reads none."""

@@ -43,7 +43,7 @@ class EnvSource(Source):
         if name.startswith("SEALPIPE_API_KEY"):
             raise ReferenceValueError(
                 f"{locator} is sealpipe's own credential, and is never shared",
-                remedy="name another variable; put a key for somebody else in a variable of its own",
+                remedy="name another variable; to share an API key with someone, store it in a separate variable",
             )
         value = self.context.environ.get(name)
         if value:

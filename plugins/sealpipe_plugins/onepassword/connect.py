@@ -126,7 +126,7 @@ class Connect:
             return require_success(self._endpoint.get(path, params), _REFUSALS)
         except ResponseTooLongError:
             pass
-        raise PayloadTooLargeError(f"{_NAME} answered with more than {PLAINTEXT_LIMIT // 1024 // 1024} MiB")
+        raise PayloadTooLargeError(f"{_NAME} responded with more than {PLAINTEXT_LIMIT // 1024 // 1024} MiB")
 
 
 def _require_one(ids: list[str], what: str, name: str) -> str:

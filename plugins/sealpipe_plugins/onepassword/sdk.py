@@ -105,7 +105,9 @@ class SdkClient:
         try:
             return map_responses(asyncio.run(asyncio.wait_for(self._resolve(references), self._timeout)), references)
         except TimeoutError:
-            failure = UnavailableError(f"1Password did not answer within {self._timeout:g} s", remedy="try again later")
+            failure = UnavailableError(
+                f"1Password did not respond within {self._timeout:g} s", remedy="try again later"
+            )
         except Exception as error:  # noqa: BLE001 - whatever it is, its text stays here
             failure = map_exception(error)
         raise failure
@@ -120,7 +122,7 @@ class SdkClient:
 
 
 def map_responses(response: Any, references: Sequence[str]) -> dict[str, str | PluginError]:
-    """The SDK's answers as values and errors of ours. Pure."""
+    """Map the SDK's responses to values and our errors. Pure."""
     responses = {} if response is None else response.individual_responses
     results: dict[str, str | PluginError] = {}
     for reference in references:

@@ -87,7 +87,7 @@ class ConnectSource(Source):
         return Document(self._connect.get_file(item, part.file) if part.file else part.value)
 
     def check(self) -> Health:
-        """Whether the server answers and takes the token. Reads no item."""
+        """Whether the server responds and accepts the token. Reads no item."""
         return Health(ok=True, detail=self._connect.check())
 
 

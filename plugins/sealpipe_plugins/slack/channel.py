@@ -135,7 +135,7 @@ def _make_body(message: Message) -> dict[str, Any]:
 
 
 def _require_ok(reply: Reply) -> dict[str, Any]:
-    """Return an ok response. Slack also answers 200 to most errors."""
+    """Return an ok response. Slack also responds 200 to most errors."""
     response = reply.json
     error = response.get("error") if isinstance(response, dict) else None
     if isinstance(error, str) and response.get("ok") is False and reply.status < 500:

@@ -117,7 +117,7 @@ _KEY_ERRORS: Final[tuple[tuple[str, type[PluginError], str, str], ...]] = (
     (
         r"connection refused|no such host|i/o timeout|deadline exceeded|of attempts|send failed|Throttl|Code: (429|5)",
         UnavailableError,
-        "is encrypted with a key service that did not answer",
+        "is encrypted with a key service that did not respond",
         "check that it can be reached from here",
     ),
     (

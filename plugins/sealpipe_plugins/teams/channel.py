@@ -53,7 +53,7 @@ class TeamsChannel(Channel):
         if len(json.dumps(body)) > MAX_MESSAGE:
             raise UnsupportedError("Teams rejects messages of more than 28 KB", remedy="shorten it")
         reply = require_success(endpoint.post("", body))
-        # A connector also answers 200 to a failure, with a text.
+        # A connector also responds 200 to a failure, with a text.
         if reply.status == 200 and b"HTTP error 429" in reply.body:
             raise UnavailableError("Teams asks to try again later (429)", retry_after=reply.retry_after)
         if reply.status == 200 and b"failed" in reply.body:

@@ -55,7 +55,7 @@ def decode_response(response: Response, method: str, url: str) -> Any:
         if response.body and not isinstance(text, dict):
             raise NotConfiguredError(
                 "the server at Vault's address is not Vault: its response is not JSON",
-                remedy="check the setting addr, and whether a proxy answers instead",
+                remedy="check the setting addr, and whether a proxy responds instead",
             )
         return text or {}
     error_list = text.get("errors") if isinstance(text, dict) else None

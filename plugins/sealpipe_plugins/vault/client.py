@@ -99,9 +99,10 @@ class Vault:
         capability: str = "read",
         passed_statuses: Collection[int] = (404,),
     ) -> T:
-        """What a call answers; its refusal as an error of the contract, but for the statuses that go `passed_statuses`.
+        """Return the response to a call.
 
-        404 is what finds nothing. `capability` is the capability that the call needs.
+        A refusal becomes an error of the contract, except for the `passed_statuses`, which raise VaultError: 404 means
+        that nothing is there. `capability` is the one that the call needs.
         """
         adapter = self.session.adapter(target.namespace)
         try:

@@ -34,7 +34,7 @@ _HEAD: Final = re.compile(
     rb"(?:HTTP/1\.[01] [1-9][0-9]{2}(?: [^\r\n\0]*)?\r?\n"  # the status
     rb"(?:[^\r\n\0]+\r?\n)*\r?\n)+"  # headers; and again, behind a 100 Continue
 )
-"""An answer's head as it came. http.client takes HTTP/1.9 too, and a CR alone for the end of a line."""
+"""A response head, as received. http.client takes HTTP/1.9 too, and a CR alone for the end of a line."""
 
 
 class Response(NamedTuple):
@@ -55,7 +55,7 @@ class _Reader(io.BufferedReader):
         if self.head is not None:
             self.head += line
             if len(self.head) > HEAD_LIMIT:
-                raise HTTPException("the answer's head is too long")
+                raise HTTPException("the response head is too long")
         return line
 
 
@@ -101,7 +101,7 @@ class Connection(HTTPConnection):
         self._unsent += data
 
     def exchange(self, method: str, target: str, headers: Mapping[str, str], body: bytes | None) -> Response:
-        """Send a request and read its whole answer. Raises OSError and HTTPException; then the connection is closed.
+        """Send a request and read its whole response. Raises OSError and HTTPException; then the connection is closed.
 
         Raises ValueError for a header that would break out of its line; then nothing is sent.
         """
@@ -187,7 +187,7 @@ class ConnectionPool:
         host_name = f"Vault at {self._host}"
         if isinstance(error, TimeoutError):
             return UnavailableError(
-                f"{host_name} did not answer in time", remedy="check the address; the setting timeout"
+                f"{host_name} did not respond in time", remedy="check the address; the setting timeout"
             )
         if isinstance(error, HTTPException | ConnectionResetError | BrokenPipeError):
             return UnavailableError(
@@ -216,11 +216,11 @@ def _check_framing(response: HTTPResponse) -> None:
     """Refuse an ambiguous length: the next response on the connection could be mixed up with this one."""
     lengths, codings = (response.headers.get_all(name, []) for name in ("content-length", "transfer-encoding"))
     if response.status < 200 or response.headers.defects or len(lengths) + len(codings) > 1:
-        raise HTTPException("an answer in a form that was not asked for")
+        raise HTTPException("a response with invalid framing")
     if (codings and not response.chunked) or not all(each.isascii() and each.isdigit() for each in lengths):
-        raise HTTPException("an answer whose length cannot be told")
+        raise HTTPException("a response of unknown length")
     if response.length is not None and response.length > BODY_LIMIT:
-        raise HTTPException("the answer is too long")
+        raise HTTPException("the response is too long")
 
 
 def _read_body(response: HTTPResponse) -> bytes:
@@ -228,7 +228,7 @@ def _read_body(response: HTTPResponse) -> bytes:
     while chunk := response.read1(65536):
         body += chunk
         if len(body) > BODY_LIMIT:
-            raise HTTPException("the answer is too long")
+            raise HTTPException("the response is too long")
     if response.length:
         raise IncompleteRead(b"")
     return bytes(body)

@@ -58,7 +58,11 @@ _BY_WRITE: Final[Mapping[int, _Meaning]] = {
 _RENEW_LOGIN: Final = "check both, or create a new secret_id: it may have expired or be used up"
 _LOGINS: Final = (
     ("expired", "the credential for the login has expired", "use a new one"),
-    ("audience", "the token is not for the audience that the role requires", "set audience to one of the role's"),
+    (
+        "audience",
+        "the token is not for the audience that the role requires",
+        "set audience to one of the role's bound_audiences",
+    ),
     ("could not be found", "there is no such role", "check the setting role"),
     ("invalid role name", "there is no such role", "check the setting role"),
     ("missing role", "no role is named, and the method has no default", "set the setting role"),
@@ -152,7 +156,7 @@ def _find_meaning(status: int, body: bytes, error: VaultError) -> tuple[type[Plu
     if 300 <= status < 400:
         return (
             NotConfiguredError,
-            "Vault answered with a redirect, which is never followed",
+            "Vault responded with a redirect, which is never followed",
             "set addr to the active Vault",
         )
     if status == 400 and b"HTTPS server" in body:

@@ -50,7 +50,7 @@ class VaultSource(Source):
         return Document(content, expires_at=lease.ends_at, remark=lease.remark)
 
     def check(self) -> Health:
-        """Check that Vault answers and accepts our token."""
+        """Check that Vault responds and accepts our token."""
         return Health(ok=True, detail=self._vault.describe_state())
 
     def close(self) -> None:
@@ -98,7 +98,7 @@ class VaultSink(Sink):
         return WriteResult(locator, outcome.version, already=not outcome.is_written)
 
     def check(self) -> Health:
-        """Check that Vault answers and accepts our token."""
+        """Check that Vault responds and accepts our token."""
         return Health(ok=True, detail=self._vault.describe_state())
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
 """Writes to the key-value engines of Vault: looked up first, with check-and-set where the engine has it.
 
-The loop is that of confirm.py. What follows a write whose answer was lost is here, because the loop compares the newest
-values only: here the version that the write would have made is read, even if others have written after it.
+The loop is that of confirm.py. What follows a write whose response was lost is here, because the loop compares only the
+newest values: here the version that the write would have made is read, even if others have written after it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sealpipe_plugins.vault.errors import has_words, write_error
 from sealpipe_plugins.vault.path import VaultPath
 
 READ_DELAYS: Final = (0.0, 0.1, 0.4, 1.0)
-"""Seconds before each read of a write: a standby that answers reads may lag behind."""
+"""Seconds before each read of a write: a standby that serves reads may lag behind."""
 
 
 class KeyState(NamedTuple):
@@ -66,8 +66,8 @@ class Kv1Target:
         state = self._read_after_lost_response(before)
         if state is None:
             raise UnknownOutcomeError(
-                f"{self.vault_path.reference}: Vault did not answer the write, nor whether it was done",
-                remedy="run it again when Vault answers: nothing is stored twice",
+                f"{self.vault_path.reference}: Vault did not respond to the write, nor say whether it was done",
+                remedy="run it again when Vault responds: nothing is stored twice",
             )
         if state.data is not None and is_same_json(state.data, after):
             return state.version

@@ -37,15 +37,15 @@ _REFUSED: Final = (
     "refused the message",
     "check the address, and that both sides have the same secret",
 )
-_REDIRECTED: Final = (UnknownOutcomeError, "answered with a redirect, which is never followed", CHECK_FIRST)
+_REDIRECTED: Final = (UnknownOutcomeError, "responded with a redirect, which is never followed", CHECK_FIRST)
 REFUSALS: Final[Refusals] = {
     **{status: _REFUSED for status in range(400, 500) if status not in (408, 429)},
     **dict.fromkeys((404, 410), (SecretNotFoundError, "is not there", "check the address")),
-    # Who answers so to a POST may have taken it; 307 and 308 say that it has not been.
+    # A server that responds so to a POST may have accepted it; 307 and 308 say that it has not.
     **dict.fromkeys((301, 302, 303), _REDIRECTED),
     408: (UnknownOutcomeError, "waited too long for the message", CHECK_FIRST),
 }
-"""What the answers mean that are not success."""
+"""What the responses mean that are not success."""
 
 
 class WebhookSettings(PluginSettings):

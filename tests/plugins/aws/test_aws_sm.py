@@ -162,8 +162,8 @@ def denied(message: str) -> Refusal:
         (Refusal(400, "ThrottlingException"), UnavailableError, "asks to try again later"),
         (Refusal(503, "ServiceUnavailable"), UnavailableError, "asks to try again later"),
         (Refusal(500, "SomethingNew"), UnavailableError, "asks to try again later"),
-        (Refusal(400, "SomethingNew"), PluginError, "AWS answered SomethingNew"),
-        (Refusal(400, "<b>\x1b[2J"), PluginError, "AWS answered an unknown code"),
+        (Refusal(400, "SomethingNew"), PluginError, "AWS responded with SomethingNew"),
+        (Refusal(400, "<b>\x1b[2J"), PluginError, "AWS responded with an unknown code"),
     ],
 )
 def test_every_refusal_reads_differently(

@@ -247,7 +247,7 @@ class TestTheWay:
         with socket.create_server(("127.0.0.1", 0)) as silent:
             url = f"http://127.0.0.1:{silent.getsockname()[1]}"
             environ = {**NAMED, **KEYS, f"{STORE}ENDPOINT_URL": url, f"{STORE}TIMEOUT": "0.2"}
-            refused(environ, "other:db", UnavailableError, "AWS did not answer in time")
+            refused(environ, "other:db", UnavailableError, "AWS did not respond in time")
 
 
 def test_no_log_shows_a_secret_or_token_however_much_is_logged(

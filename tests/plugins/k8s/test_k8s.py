@@ -104,7 +104,7 @@ class TestFailures:
             (429, UnavailableError, "asks to try again later (429)"),
             (500, UnavailableError, "failed (500)"),
             (503, UnavailableError, "asks to try again later (503)"),
-            (418, PluginError, "answered 418"),
+            (418, PluginError, "responded with 418"),
         ],
     )
     def test_each_status_reads_differently(
@@ -138,7 +138,7 @@ class TestFailures:
         with socket.create_server(("127.0.0.1", 0)) as silent:
             url = f"http://127.0.0.1:{silent.getsockname()[1]}"
             environ = {f"{DEFAULT}SERVER": url, f"{DEFAULT}TOKEN": TOKEN, f"{DEFAULT}TIMEOUT": "0.2"}
-            refused(environ, "k8s:prod/db", UnavailableError, "did not answer")
+            refused(environ, "k8s:prod/db", UnavailableError, "did not respond")
 
     def test_a_server_that_is_not_there_cannot_be_reached(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as probe:

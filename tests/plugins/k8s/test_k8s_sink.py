@@ -183,7 +183,7 @@ class TestAtTheSameMomentAndKilled:
     ) -> None:
         cluster.namespaces.add("prod")
         cluster.lost = lambda method, _: method == "POST" or bool(cluster.asked)
-        refused(environ, "k8s:prod/db", {"a": SECRET}, UnknownOutcomeError, "did not answer")
+        refused(environ, "k8s:prod/db", {"a": SECRET}, UnknownOutcomeError, "did not respond")
 
     @staticmethod
     def once(method: str, do: Any) -> Any:
@@ -228,7 +228,7 @@ class TestRefusals:
             (422, WriteConflictError, "rejected the Secret (422)"),
             (429, UnavailableError, "asks to try again later"),
             (500, UnavailableError, "was not written: the store failed"),
-            (418, PluginError, "answered 418"),
+            (418, PluginError, "responded with 418"),
         ],
     )
     def test_each_status_reads_differently(
