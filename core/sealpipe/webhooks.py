@@ -61,7 +61,7 @@ def verify(
     return datetime.fromtimestamp(int(stamp), UTC)
 
 
-_REMEDY = "answer 400 and ignore the content; while a secret is being replaced, give both"
+_REMEDY = "respond with 400 and ignore the content; while a secret is being replaced, pass both"
 
 
 def _parse_secrets(secrets: Sequence[str | Secret]) -> list[bytes]:

@@ -71,12 +71,12 @@ def test_what_is_missing_or_empty_is_left_out_where_that_is_allowed() -> None:
         (
             "vault:a#pw",
             [("Password", "canary1"), ("Password", "canary2")],
-            "it answers pw several times",
+            "it fills in pw several times",
         ),
         (
             "vault:a?optional=1#pw",
             [("Password", "canary1"), ("Password", "canary2")],
-            "it answers pw several times",
+            "it fills in pw several times",
         ),
     ],
 )

@@ -50,9 +50,9 @@ __all__ = [
 ]
 
 PARAMETERS: Final[Mapping[str, str]] = {
-    "decode": "how the value is encoded where it lives: base64, base64url or hex",
-    "trim": "1: take white space off both ends of the value",
-    "optional": "1: no field rather than an error where the value is missing or empty",
+    "decode": "encoding of the value at the source: base64, base64url or hex",
+    "trim": "1: remove white space from both ends of the value",
+    "optional": "1: skip the field if the value is missing or empty",
     "format": "read the document as json, yaml or dotenv, so that a selector can take from it",
     "type": "the field's type: " + ", ".join(TYPES),
     "lang": "language of a field of type source_code",
@@ -61,10 +61,10 @@ PARAMETERS: Final[Mapping[str, str]] = {
 """Names and help. Other parameters of a reference are declared by its source."""
 
 TARGET_PARAMETERS: Final[Mapping[str, str]] = {
-    "mode": "create, replace or merge: what may be there already",
-    "optional": "1: store nothing rather than refuse where the answer is missing or empty",
-    "trim": "1: take white space off both ends of the answer",
-    "decode": "how the answer is encoded: base64, base64url or hex",
+    "mode": "create, replace or merge: what to do if the target exists",
+    "optional": "1: skip a value that is missing or empty",
+    "trim": "1: remove white space from both ends of the value",
+    "decode": "encoding of the value: base64, base64url or hex",
 }
 """Names and help of every target's parameters. Others are declared by its sink."""
 

@@ -95,7 +95,7 @@ Open this link in a browser:
 
 {link}
 
-{limits}Whoever has the link can open it: do not pass it on.
+{limits}Anyone with the link can open it: do not pass it on.
 {passcode}
 If you did not expect this, ask the person it comes from before you open it.
 """
@@ -106,17 +106,17 @@ Open this link in a browser, and fill in the form:
 
 {link}
 
-{limits}What you type is encrypted in your browser: only whoever asks can read it.
+{limits}What you type is encrypted in your browser: only the sender of this request can read it.
 {passcode}
 If you did not expect this, ask the person it comes from before you fill it in.
 """
-_PASSCODE_HINT = "You will be asked for a passcode, which reaches you another way.\n"
+_PASSCODE_HINT = "You will be asked for a passcode, which you receive separately.\n"
 _PASSCODE_TEXT = """\
 This is the passcode for a secret that is shared with you{named}
 
 {passcode}
 
-The link to it reaches you another way. Type the passcode there when you are asked for it.
+You receive the link separately. Enter the passcode there when asked.
 """
 
 
@@ -129,7 +129,7 @@ class _Wording(NamedTuple):
 
 _WORDINGS = {
     "share": _Wording("A secret for you", _SHARE_TEXT, "opened"),
-    "request": _Wording("You are asked for a secret", _REQUEST_TEXT, "answered"),
+    "request": _Wording("You are asked for a secret", _REQUEST_TEXT, "filled in"),
 }
 
 

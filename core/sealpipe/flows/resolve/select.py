@@ -249,6 +249,6 @@ def to_secret(value: bytes | str, where: str) -> Secret:
     else:
         remedy = (
             "a share holds text: encode it first (base64 FILE | sealpipe share -f LABEL=stdin:) and tell the "
-            "recipient; decode= is for a value that is base64 or hex where it lives"
+            "recipient; decode= is for a value that is base64 or hex at the source"
         )
     raise PluginError(f"{where} is not UTF-8 text", locator=where, remedy=remedy)

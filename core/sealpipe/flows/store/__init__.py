@@ -96,7 +96,7 @@ class SourceWords(NamedTuple):
     repeated: str
 
 
-REQUEST: Final = SourceWords("request", "prompt", "its value for", "it answers")
+REQUEST: Final = SourceWords("request", "prompt", "its value for", "it fills in")
 SHARE: Final = SourceWords("share", "field", "the field", "the share has the field")
 
 
@@ -110,7 +110,7 @@ def map_keys(target: SinkTarget, prompts: Sequence[Prompt] | None, source: Sourc
                 f"{target.text} accepts one value, but the {source.container} has {len(prompts)}",
                 remedy=f"select one: #KEY={source.part.upper()}, or #* for every one; there are {ids}",
             )
-        name = escape_name(prompts[0].id) if prompts else "the answer"
+        name = escape_name(prompts[0].id) if prompts else "the submitted value"
         return [KeyMapping("", None if prompts is None else prompts[0].text, name)]
     mappings: list[KeyMapping] = []
     for item in selector:
