@@ -47,7 +47,7 @@ class CISystem(NamedTuple):
     run: tuple[str, ...] = ()
     """Documented variables that together identify a job's run; none where no such variables are known."""
     run_id: str = ""
-    """The one of them that has to be set: the others alone are the same in every run."""
+    """The variable that must be set: the others are the same in every run."""
 
 
 _ACTIONS_RUN: Final = ("GITHUB_REPOSITORY", "GITHUB_RUN_ID", "GITHUB_RUN_ATTEMPT", "GITHUB_JOB")

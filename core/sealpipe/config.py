@@ -26,7 +26,7 @@ TEST_VARIABLES = {
     "SEALPIPE_LIVE_LINK_BASE_URL",
     "SEALPIPE_LIVE_API_KEY",
 }
-"""Variables of the project's own tests (docs/contributing/testing.md)."""
+"""Variables of the project's own tests (docs/CONTRIBUTING.md and docs/contributing/live-tests.md)."""
 
 PREFIXES = ("SEALPIPE_PLUGIN_", "SEALPIPE_STORE__")
 """Prefixes of variables that plugins and named stores check themselves."""

@@ -66,7 +66,7 @@ class Secret:
         return core_schema.union_schema([core_schema.is_instance_schema(cls), text])
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise TypeError("a Secret is not pickled: pass the result of reveal() if you mean to")
+        raise TypeError("a Secret cannot be pickled: pass the result of reveal() if you mean to")
 
 
 def as_secret(value: str | Secret) -> Secret:

@@ -242,7 +242,7 @@ RULES: Final[Mapping[str, Rule]] = {
 }  # fmt: skip
 
 RULES_BY_CALL: Final[Mapping[tuple[str, str], Rule]] = {
-    ("create_request", "fields"): Rule("a list of pairs of texts: prompt and type", _list_of(_pair)),
+    ("create_request", "fields"): Rule("a list of (prompt, type) pairs", _list_of(_pair)),
     ("create_request", "passcode"): _SECRET,
     ("request", "key"): Rule("`credential`, `new` or a key pair", _is_sealing_key),
 }

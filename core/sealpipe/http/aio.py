@@ -1,4 +1,7 @@
-"""The network for asyncio: `sealpipe.http.ServiceNetwork` with awaits."""
+"""The network for asyncio: `sealpipe.http.ServiceNetwork` with awaits.
+
+Differs in two things that asyncio needs: a deadline for the whole call, and a loopback check after connecting.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ class AsyncServiceNetwork:
         self._session = session
         self._limiter = RateLimiter()
         self._redactor = Redactor(session.credential, session.previous)
-        self._pool = self._new_pool()
+        self._pool = self._make_pool()
 
     async def send(self, operation: Operation[Any], timeout: float) -> Response | Failure:
         """Send the operation once, and return what came back within `timeout` seconds."""
@@ -41,7 +44,7 @@ class AsyncServiceNetwork:
         if ticket.refusal is not None:
             return ticket.refusal
         if operation.own_connection:
-            async with aclosing(self._new_pool()) as pool:
+            async with aclosing(self._make_pool()) as pool:
                 result = await self._exchange(pool, operation, end)
         else:
             result = await self._exchange(self._pool, operation, end)
@@ -52,7 +55,7 @@ class AsyncServiceNetwork:
         """Close the connections."""
         await self._pool.aclose()
 
-    def _new_pool(self) -> httpcore.AsyncConnectionPool:
+    def _make_pool(self) -> httpcore.AsyncConnectionPool:
         backend = _LoopbackBackend() if self._session.base_url.startswith("http://") else httpcore.AnyIOBackend()
         return httpcore.AsyncConnectionPool(network_backend=backend, **make_pool_options(self._session))
 

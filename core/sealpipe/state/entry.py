@@ -163,7 +163,7 @@ def settle_entry(entry: Entry | None, *, unclear: bool) -> Iterator[None]:
 
 
 def discard_entry(entry: Entry | None) -> None:
-    """End an entry that nothing came of, ignoring errors."""
+    """Remove an entry whose request created nothing; ignore errors."""
     if entry is not None:
         with suppress(StateError):  # the first error matters more
             entry.end()

@@ -236,7 +236,7 @@ class CIContract(Contract):
         assert lacking.value.remedy
 
     def test_it_says_of_itself_whether_it_can_be_used(self, registry: Registry) -> None:
-        """A CI has no check of its own: it only has to be found."""
+        """A CI plugin has no `check`; test only that it is found."""
         assert registry.ci() is not None
 
     def test_its_settings_show_nothing_in_their_repr(self, registry: Registry) -> None:

@@ -27,7 +27,7 @@ class KeyPair:
 
     `seed` and `scalar` (32 bytes, big-endian) are secret; `public_key` is the uncompressed point of 65 bytes.
     With `custody`, the seed is a `CustodySeed`, which is never put into a link. The repr shows no secret, and a key
-    pair is not pickled.
+    pair cannot be pickled.
     """
 
     seed: bytes
@@ -61,7 +61,7 @@ class KeyPair:
         return self
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise TypeError("a KeyPair is not pickled: pass its seed if you mean to")
+        raise TypeError("a KeyPair cannot be pickled: pass its seed if you mean to")
 
 
 def from_seed(seed: bytes, *, tag: str = "svc") -> KeyPair:

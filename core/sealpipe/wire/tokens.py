@@ -38,7 +38,7 @@ class CustodySeed(bytes):
     """The seed of a credential's custody key pair. It opens every wrap and request of the credential.
 
     Its type marks it: `link.access_link` and `link.encode_fragment` refuse to put it into a link, `--seed-to` refuses
-    to store it, it is not pickled, and its repr shows nothing.
+    to store it, it cannot be pickled, and its repr shows nothing.
     """
 
     __slots__ = ()
@@ -55,7 +55,7 @@ class CustodySeed(bytes):
         return self
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise TypeError("a custody seed is not pickled")
+        raise TypeError("a custody seed cannot be pickled")
 
 
 def hkdf(key: bytes, salt: bytes, info: bytes, size: int) -> bytes:

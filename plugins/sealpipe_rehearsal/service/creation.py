@@ -1,4 +1,4 @@
-"""Both creates, in the specification's order: idempotency header, replay, validation, plan, then the row."""
+"""Create a share or a request, in the specification's order: idempotency header, replay, validation, plan, row."""
 
 from __future__ import annotations
 

@@ -153,10 +153,10 @@ TOOLS = (
         REQUEST,
         {
             "title": "What the person at the link reads first.",
-            "public_key": "base64url of the 65-byte P-256 point whose key opens the answers; the key stays with you.",
+            "public_key": "base64url of a 65-byte P-256 point; its private key opens submissions and stays with you.",
             "fields": "What is asked for: `item` is the visible prompt, `type` such as text or password.",
             "expired_at": "When the link stops working: 30 days from now where it is left out.",
-            "max_submission": "How many answers it takes.",
+            "max_submission": "Maximum number of submissions.",
         },
         _CREATES,
     ),

@@ -40,7 +40,7 @@ class ShareOptions:
     expires_in: timedelta | str | None = timedelta(hours=72)
     """How long the link works; None: until its views are used up."""
     expires_at: datetime | None = None
-    """When the link expires; it wins over `expires_in`, and once checked it stands for both."""
+    """When the link expires. Overrides `expires_in`; after validation it replaces both."""
     views: int | None = 1
     """How often the share can be opened; None: no limit."""
     passcode: str | Secret | Reference | None = None
