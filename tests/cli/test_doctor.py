@@ -381,7 +381,7 @@ def test_a_roundtrip_makes_a_share_and_ends_it_opened_by_nobody(user: Terminal, 
     done = user.sealpipe("doctor", "--roundtrip")
     assert done.code == 0, done
     assert re.fullmatch(r"a test share was created in \d+ ms and expired in \d+ ms", rows(done)["roundtrip"][1])
-    assert rows(done)["custody"] == ("ok", "the service answered `stored`")
+    assert rows(done)["custody"] == ("ok", "the service responded with `stored`")
     assert [method for method, _ in calls(service)][5:] == ["POST", "DELETE"]
     assert [event.payload["event"] for event in service.events()] == ["share.deleted"]
     assert user.sealpipe("shares", "list").out == ""

@@ -235,4 +235,4 @@ def _decode_day(row: Mapping[str, Any]) -> date | None:
             return date.fromisoformat(text)
     except ValueError:
         pass
-    raise ProtocolError("the service's answer has a date that is not a date")
+    raise ProtocolError("the service's response has a date that is not a date")

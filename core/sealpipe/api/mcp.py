@@ -57,7 +57,7 @@ def find_response(http_response: Response, number: int) -> dict[str, Any] | None
     if not _is_stream(http_response):
         return _match_response(responses.parse_object(http_response), number)
     if http_response.flaw:
-        raise ProtocolError(f"the service's answer {http_response.flaw}", status=http_response.status)
+        raise ProtocolError(f"the service's response {http_response.flaw}", status=http_response.status)
     for data in read_events(http_response.body):
         with suppress(ProtocolError):  # other messages may be anything
             matched = _match_response(responses.parse_object(Response(http_response.status, {}, data)), number)
@@ -100,7 +100,7 @@ def make_response_error(error: object, status: int) -> ServiceError:
     members = error if isinstance(error, dict) else {}
     code, message = members.get("code"), members.get("message")
     if not isinstance(code, int) or isinstance(code, bool) or not isinstance(message, str):
-        return ProtocolError("the service's answer has an error that is not a JSON-RPC error", status=status)
+        return ProtocolError("the service's response has an error that is not a JSON-RPC error", status=status)
     return ToolError(f"the tool endpoint refused ({code}): {escape_text(message)}", status=status, error_code=code)
 
 
@@ -219,7 +219,7 @@ def _make_operation(
     def decode(http_response: Response) -> T:
         response = find_response(http_response, session.number)
         if response is None:
-            raise ProtocolError("the service's answer has no response to our request", status=http_response.status)
+            raise ProtocolError("the service's response has no result for our request", status=http_response.status)
         if "error" in response:
             raise make_response_error(response["error"], http_response.status)
         return read(responses.read_object(response, "result"), http_response)
@@ -240,16 +240,16 @@ def _make_operation(
 def _decode_session(members: dict[str, Any], http_response: Response) -> McpSession:
     revision = responses.read_text(members, "protocolVersion")
     if revision is None:
-        raise ProtocolError("the service's answer names no revision of the Model Context Protocol")
+        raise ProtocolError("the service's response names no revision of the Model Context Protocol")
     session_id = http_response.headers.get("mcp-session-id")
     if session_id is not None and not _SESSION_ID.fullmatch(session_id):
-        raise ProtocolError("the service's answer has an invalid session id")
+        raise ProtocolError("the service's response has an invalid session id")
     return McpSession(revision, session_id, number=2)
 
 
 def _decode_tools(members: dict[str, Any], _: Response) -> tuple[tuple[Tool, ...], str | None]:
     if "tools" not in members:
-        raise ProtocolError("the service's answer has no tools")
+        raise ProtocolError("the service's response has no tools")
     return tuple(map(_decode_tool, responses.read_rows(members, "tools"))), responses.read_text(
         members, "nextCursor"
     ) or None
@@ -258,7 +258,7 @@ def _decode_tools(members: dict[str, Any], _: Response) -> tuple[tuple[Tool, ...
 def _decode_tool(row: dict[str, Any]) -> Tool:
     name = responses.read_text(row, "name")
     if not name:
-        raise ProtocolError("the service's answer has a tool without a name")
+        raise ProtocolError("the service's response has a tool without a name")
     known = ("name", "title", "description", "inputSchema")
     return Tool(
         name,

@@ -193,7 +193,7 @@ def delete(short_code: str) -> Operation[DeletedRequest]:
 
 def _decode_created(response: Response, sent_key: str) -> CreatedRequest:
     if response.status not in (200, 201):
-        raise ProtocolError(f"the service answered a create with {response.status}", status=response.status)
+        raise ProtocolError(f"the service responded to a create with {response.status}", status=response.status)
     members = responses.parse_object(response)
     public_key = responses.read_text(members, "public_key")
     # The key may be missing here: an idempotency key belongs to one body, byte for byte, so to one public key (105).
@@ -255,9 +255,9 @@ def _read_clock(headers: Mapping[str, str]) -> datetime | None:
 def _decode_submissions(response: Response) -> Submissions:
     members = responses.parse_object(response)
     if not isinstance(members.get("submissions"), list):
-        raise ProtocolError("the service's answer has no array of submissions")
+        raise ProtocolError("the service's response has no array of submissions")
     if len(members["submissions"]) > MAX_SUBMISSIONS:
-        raise ProtocolError(f"the service's answer has more than {MAX_SUBMISSIONS} submissions")
+        raise ProtocolError(f"the service's response has more than {MAX_SUBMISSIONS} submissions")
     items = tuple(map(_decode_submission, responses.read_rows(members, "submissions")))
     count = responses.read_int(members, "count")
     skipped = responses.read_int(members, "skipped_not_end_to_end_encrypted")

@@ -43,15 +43,15 @@ T = TypeVar("T")
 def parse_object(response: Response) -> dict[str, Any]:
     """Parse the body as a JSON object. Raises ProtocolError, also for NaN, duplicate members and too deep nesting."""
     if response.flaw:
-        raise ProtocolError(f"the service's answer {response.flaw}", status=response.status)
+        raise ProtocolError(f"the service's response {response.flaw}", status=response.status)
     try:
         # Only as UTF-8: json also reads UTF-16, in which our credential would not have been redacted.
         text = str(response.body, "utf-8-sig")
         value = json.loads(text, parse_constant=_refuse, parse_float=_parse_finite, object_pairs_hook=_build_object)
     except (ValueError, RecursionError):
-        raise ProtocolError("the service's answer is not JSON", status=response.status) from None
+        raise ProtocolError("the service's response is not JSON", status=response.status) from None
     if not isinstance(value, dict):
-        raise ProtocolError("the service's answer is not a JSON object", status=response.status)
+        raise ProtocolError("the service's response is not a JSON object", status=response.status)
     return value
 
 
@@ -59,7 +59,7 @@ def read_short_code(members: Mapping[str, Any]) -> str:
     """Return the opaque short code: never empty, `.` or `..`, and without control characters."""
     value = members.get("short_code")
     if not isinstance(value, str) or value in ("", ".", "..") or not value.isprintable():
-        raise ProtocolError("the service's answer has no usable short code")
+        raise ProtocolError("the service's response has no usable short code")
     return value
 
 
@@ -71,14 +71,14 @@ def read_time(members: Mapping[str, Any], name: str) -> datetime | None:
     try:
         return parse_time(value)
     except (TypeError, UsageError):
-        raise ProtocolError(f"the service's answer has a {name} that is not a time") from None
+        raise ProtocolError(f"the service's response has a {name} that is not a time") from None
 
 
 def read_text(members: Mapping[str, Any], name: str) -> str | None:
     """Return a string, or None for null or absent."""
     value = members.get(name)
     if value is not None and not isinstance(value, str):
-        raise ProtocolError(f"the service's answer has a {name} that is not text")
+        raise ProtocolError(f"the service's response has a {name} that is not text")
     return value
 
 
@@ -86,7 +86,7 @@ def read_int(members: Mapping[str, Any], name: str) -> int | None:
     """Return an integer, or None for null or absent."""
     value = members.get(name)
     if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
-        raise ProtocolError(f"the service's answer has a {name} that is not an integer")
+        raise ProtocolError(f"the service's response has a {name} that is not an integer")
     return value
 
 
@@ -94,7 +94,7 @@ def read_bool(members: Mapping[str, Any], name: str) -> bool | None:
     """Return a boolean, or None for null or absent."""
     value = members.get(name)
     if value is not None and not isinstance(value, bool):
-        raise ProtocolError(f"the service's answer has a {name} that is neither true nor false")
+        raise ProtocolError(f"the service's response has a {name} that is neither true nor false")
     return value
 
 
@@ -102,7 +102,7 @@ def read_object(members: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Return an object's members; none for null or absent."""
     value = members.get(name)
     if value is not None and not isinstance(value, dict):
-        raise ProtocolError(f"the service's answer has a {name} that is not an object")
+        raise ProtocolError(f"the service's response has a {name} that is not an object")
     return value or {}
 
 
@@ -110,7 +110,7 @@ def read_rows(members: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
     """Return an array of objects; empty for null or absent."""
     value = members.get(name)
     if value is not None and (not isinstance(value, list) or not all(isinstance(row, dict) for row in value)):
-        raise ProtocolError(f"the service's answer has a {name} that is not an array of objects")
+        raise ProtocolError(f"the service's response has a {name} that is not an array of objects")
     return value or []
 
 
@@ -226,7 +226,7 @@ def _describe_refusal(response: Response, members: Mapping[str, Any], code: int 
     service_message = members.get("message", members.get("Message"))
     quotation = f": {escape_text(service_message)}" if isinstance(service_message, str) and service_message else ""
     if 300 <= response.status < 400:
-        return f"the service answered with a redirect ({response.status}), which is never followed"
+        return f"the service responded with a redirect ({response.status}), which is never followed"
     if code is None and response.status == 407:
         return "the proxy requires authentication"
     if code is None and response.status in GATEWAY:

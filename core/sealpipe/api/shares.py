@@ -123,7 +123,7 @@ def expire(short_code: str) -> Operation[None]:
 
 def _decode_created(response: Response) -> CreatedShare:
     if response.status not in (200, 201):
-        raise ProtocolError(f"the service answered a create with {response.status}", status=response.status)
+        raise ProtocolError(f"the service responded to a create with {response.status}", status=response.status)
     members = responses.parse_object(response)
     return CreatedShare(
         responses.read_short_code(members),
@@ -156,4 +156,4 @@ def _decode_page(response: Response) -> Page[ShareInfo]:
 
 def _decode_expired(response: Response) -> None:
     if responses.parse_object(response).get("success") is not True:
-        raise ProtocolError("the service answered 200 to the expiry, but did not confirm it")
+        raise ProtocolError("the service responded 200 to the expiry, but did not confirm it")

@@ -167,10 +167,10 @@ def check_link_address(link_base_url: str, ca_file: Path | None, environ: Mappin
     except SettingError as error:
         yield report_warning(LINK_ADDRESS_CHECK, f"{host} was not checked: {error.message}", error.remedy)
     except ProxyError as error:
-        yield report_warning(LINK_ADDRESS_CHECK, f"{host}: the proxy answered {error}", _UNCERTAIN_REMEDY)
+        yield report_warning(LINK_ADDRESS_CHECK, f"{host}: the proxy responded with {error}", _UNCERTAIN_REMEDY)
     except TimeoutError:
         yield report_warning(
-            LINK_ADDRESS_CHECK, f"{host} did not answer within {CONNECT_TIMEOUT:g} seconds", _UNCERTAIN_REMEDY
+            LINK_ADDRESS_CHECK, f"{host} did not respond within {CONNECT_TIMEOUT:g} seconds", _UNCERTAIN_REMEDY
         )
     except (OSError, ValueError) as error:  # ValueError: an invalid host name
         if proxy is not None and not isinstance(error, ssl.SSLError):
@@ -196,7 +196,7 @@ def _describe_reason(error: OSError | ValueError) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate was rejected: {error.verify_message}"
     if isinstance(error, ssl.SSLError):
-        return f"TLS failed ({error.reason or 'no TLS there'})"
+        return f"TLS failed ({error.reason or 'the server does not speak TLS'})"
     if isinstance(error, OSError):
         return os.strerror(error.errno) if error.errno else "the connection was closed"
     return "the host name is not valid"
@@ -256,7 +256,7 @@ def _run_calls(connection: ServiceConnection, sealed: SealedShare, findings: lis
         advice = "enrol the account's zero-knowledge key"
         findings.append(report_warning("custody", "the service could not store the wrapped key", advice))
     elif created.custody:
-        findings.append(report_ok("custody", f"the service answered `{created.custody}`"))
+        findings.append(report_ok("custody", f"the service responded with `{created.custody}`"))
     return created.short_code
 
 

@@ -81,7 +81,7 @@ def check_scopes(connection: connectivity.ServiceConnection, scope_results: Scop
         before = datetime.now(UTC)
         result = connection.send(probe.make_operation())
         if number == 0 and isinstance(result, Response):
-            yield report_ok("service", f"answered in {connection.milliseconds} ms")
+            yield report_ok("service", f"responded in {connection.milliseconds} ms")
             yield from connectivity.check_certificate(connection)
             yield connectivity.check_clock(result, before + (datetime.now(UTC) - before) / 2)
         yield _evaluate(probe, result, scope_results)
@@ -131,7 +131,7 @@ def _find_error(probe: Probe, response: Response) -> ServiceError | None:
         with suppress(ProtocolError):
             parse_object(response)
             return None
-        return ProtocolError("the answer is not the service's: it is not a JSON object", status=response.status)
+        return ProtocolError("the response is not the service's: it is not a JSON object", status=response.status)
     error = make_service_error(response)
     if probe.method == "POST" and isinstance(error, InvalidRequestError):
         return None  # 104 or 19: the service checks both after the scope
@@ -145,4 +145,4 @@ def _report_failure(result: Failure) -> Finding:
         return report_warning("service", result.detail, "run it again later")
     if not result.sent:
         return report_failure("service", ConnectError(f"cannot connect: {result.detail}"))
-    return report_failure("service", RetriesExhaustedError(f"no complete answer: {result.detail}"))
+    return report_failure("service", RetriesExhaustedError(f"no complete response: {result.detail}"))

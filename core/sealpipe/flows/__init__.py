@@ -163,7 +163,7 @@ def _classify_failure(operation: Operation[Any], failure: Failure) -> _FailedTry
         return _FailedTry(
             ConnectError(f"could not {operation.name}: {failure.detail}"), may_retry=True, is_unclear=False
         )
-    error = OutcomeUnknownError(f"no complete answer: {failure.detail}")
+    error = OutcomeUnknownError(f"no complete response: {failure.detail}")
     return _FailedTry(error, may_retry=operation.resend is not Resend.NEVER, is_unclear=True)
 
 

@@ -218,7 +218,7 @@ def _expire_without_custody(session: Session, created: CreatedShare) -> Flow[Non
         outcome_error.unclear = True
         raise outcome_error from None
     raise CustodyError(
-        f"custody was required and the service answered {created.custody!r}: the share {created.short_code} "
+        f"custody was required and the service responded with {created.custody!r}: the share {created.short_code} "
         "was expired again, its link was neither printed nor sent"
     )
 
