@@ -403,6 +403,23 @@ def test_help_names_what_a_share_takes() -> None:
     assert "-> 'Iterator[ShareInfo]'" in str(inspect.signature(Client.iter_shares))
 
 
+def test_a_create_takes_the_members_in_their_order() -> None:
+    assert parameters("create_share") == [
+        "data", "access_token", "passcode_verifier", "title", "description", "expires_at", "views", "item_key_wrap",
+        "timed_view", "notify_on", "organization_id", "idempotency_key",
+    ]  # fmt: skip
+    assert parameters("create_request") == [
+        "title", "public_key", "fields", "description", "expires_at", "max_submissions", "views", "passcode",
+        "requires_login", "requires_mfa", "restricted_domains", "ip_whitelist", "organization_id", "idempotency_key",
+    ]  # fmt: skip
+    for method, required in {"create_share": 2, "create_request": 3}.items():
+        found = list(inspect.signature(getattr(Client, method)).parameters.values())[1:]
+        assert {each.kind for each in found} == {inspect.Parameter.KEYWORD_ONLY}
+        assert [each.default for each in found] == [inspect.Parameter.empty] * required + [None] * (
+            len(found) - required
+        )
+
+
 def frames(error: BaseException) -> set[str]:
     return {frame.name for frame in traceback.extract_tb(error.__traceback__)} - {"wrapper"}
 

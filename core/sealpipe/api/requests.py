@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from sealpipe.api import Operation, Resend, Response, encode_members, responses
 from sealpipe.errors import ProtocolError, PublicKeyMismatchError, UsageError
-from sealpipe.secret import Secret
+from sealpipe.secret import Secret, as_secret
 from sealpipe.values import format_time
 from sealpipe.wire.encoding import encode_base64url
 from sealpipe.wire.link import called
@@ -98,44 +98,49 @@ class DeletedRequest:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
-def build_body(
-    *,
-    title: str,
-    public_key: bytes,
-    fields: Sequence[tuple[str, str]],
-    description: str | None = None,
-    expires_at: datetime | None = None,
-    max_submissions: int | None = None,
-    views: int | None = None,
-    passcode: Secret | None = None,
-    requires_login: bool | None = None,
-    requires_mfa: bool | None = None,
-    restricted_domains: Sequence[str] | None = None,
-    ip_whitelist: Sequence[str] | None = None,
-    organization_id: str | None = None,
-) -> bytes:
-    """Build the create body. `fields` are pairs of prompt and type. Raises UsageError if there is none.
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class RequestMembers:
+    """What is sent to create a request: arguments of `Client.create_request`, in their order."""
+
+    title: str
+    public_key: bytes
+    fields: Sequence[tuple[str, str]]
+    """Pairs of prompt and type."""
+    description: str | None = None
+    expires_at: datetime | None = None
+    max_submissions: int | None = None
+    views: int | None = None
+    passcode: str | Secret | None = None
+    requires_login: bool | None = None
+    requires_mfa: bool | None = None
+    restricted_domains: Sequence[str] | None = None
+    ip_whitelist: Sequence[str] | None = None
+    organization_id: str | None = None
+
+
+def build_body(sent: RequestMembers) -> bytes:
+    """Build the create body. Raises UsageError if there is no prompt.
 
     The body contains the passcode in clear: it protects a form that the service renders.
     """
-    if not fields:
+    if not sent.fields:
         # The service would accept it, and the submitter would see an error page.
         raise UsageError("the request has no prompts", remedy="give it at least one prompt and its type")
     return encode_members(
         {
-            "title": title,
-            "public_key": encode_base64url(public_key),
-            "fields": [{"item": item, "type": kind} for item, kind in fields],
-            "description": description,
-            "expired_at": None if expires_at is None else format_time(expires_at),
-            "max_submission": max_submissions,
-            "access_counts_left": views,
-            "passcode": None if passcode is None else passcode.reveal(),
-            "requires_login": requires_login,
-            "requires_mfa": requires_mfa,
-            "restricted_domain": None if restricted_domains is None else list(restricted_domains),
-            "ip_whitelist": None if ip_whitelist is None else list(ip_whitelist),
-            "organization_id": organization_id,
+            "title": sent.title,
+            "public_key": encode_base64url(sent.public_key),
+            "fields": [{"item": item, "type": kind} for item, kind in sent.fields],
+            "description": sent.description,
+            "expired_at": None if sent.expires_at is None else format_time(sent.expires_at),
+            "max_submission": sent.max_submissions,
+            "access_counts_left": sent.views,
+            "passcode": None if sent.passcode is None else as_secret(sent.passcode).reveal(),
+            "requires_login": sent.requires_login,
+            "requires_mfa": sent.requires_mfa,
+            "restricted_domain": None if sent.restricted_domains is None else list(sent.restricted_domains),
+            "ip_whitelist": None if sent.ip_whitelist is None else list(sent.ip_whitelist),
+            "organization_id": sent.organization_id,
         }
     )
 

@@ -36,44 +36,47 @@ class CreatedShare:
 ENCRYPTION_TYPE = "e2ee-aes256-gcm"
 
 
-def build_body(
-    append_data: Callable[[bytearray], object],
-    *,
-    access_token: str,
-    passcode_verifier: str | None = None,
-    title: str | None = None,
-    description: str | None = None,
-    expires_at: datetime | None = None,
-    views: int | None = None,
-    timed_view: int | None = None,
-    notify_on: Sequence[str] | None = None,
-    organization_id: str | None = None,
-    item_key_wrap: str | None = None,
-) -> tuple[bytearray, int | None]:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class ShareMembers:
+    """What is sent with the ciphertext of a share: arguments of `Client.create_share`, in their order."""
+
+    access_token: str
+    passcode_verifier: str | None = None
+    title: str | None = None
+    description: str | None = None
+    expires_at: datetime | None = None
+    views: int | None = None
+    item_key_wrap: str | None = None
+    timed_view: int | None = None
+    notify_on: Sequence[str] | None = None
+    organization_id: str | None = None
+
+
+def build_body(append_data: Callable[[bytearray], object], sent: ShareMembers) -> tuple[bytearray, int | None]:
     """Build the create body, and return it with the offset of its `item_key_wrap` (None without one).
 
     `append_data` appends the envelope's base64 text, so that a large one is never copied. `item_key_wrap` is the last
     member, so that `without_wrap` can cut it off without encrypting again.
     """
     members: dict[str, object] = {
-        "access_token": access_token,
-        "passcode_verifier": passcode_verifier,
-        "title": title,
-        "description": description,
-        "expired_at": None if expires_at is None else format_time(expires_at),
-        "access_counts_left": views,
-        "timed_view": timed_view,
-        "notify_on": None if notify_on is None else list(notify_on),
-        "organization_id": organization_id,
+        "access_token": sent.access_token,
+        "passcode_verifier": sent.passcode_verifier,
+        "title": sent.title,
+        "description": sent.description,
+        "expired_at": None if sent.expires_at is None else format_time(sent.expires_at),
+        "access_counts_left": sent.views,
+        "timed_view": sent.timed_view,
+        "notify_on": None if sent.notify_on is None else list(sent.notify_on),
+        "organization_id": sent.organization_id,
     }
     body = bytearray(b'{"encryption_type":"%s","data":"' % ENCRYPTION_TYPE.encode())
     append_data(body)
     body += b'",'
     body += encode_members(members)[1:]
-    if item_key_wrap is None:
+    if sent.item_key_wrap is None:
         return body, None
     wrap_at = len(body) - 1
-    body[wrap_at:] = b',"item_key_wrap":"%s"}' % item_key_wrap.encode()
+    body[wrap_at:] = b',"item_key_wrap":"%s"}' % sent.item_key_wrap.encode()
     return body, wrap_at
 
 

@@ -218,14 +218,14 @@ def _make_unexpected_error(name: str, option: str, known: Sequence[str], *, is_r
 class Calls:
     """All calls, by name."""
 
-    create_share = Call(lambda: calls.shares.create_share)
+    create_share = Call(lambda: with_options(calls.shares.CreateShareOptions, calls.shares.create_share))
     list_shares = Call(lambda: calls.shares.list_shares)
     iter_shares = ListCall(lambda: calls.shares.iter_shares)
     get_share = Call(lambda: calls.shares.get_share)
     expire_share = Call(lambda: calls.shares.expire_share)
     share = Call(lambda: with_options(calls.shares.ShareOptions, calls.shares.share))
     resume = Call(lambda: calls.shares.resume)
-    create_request = Call(lambda: calls.requests.create_request)
+    create_request = Call(lambda: with_options(calls.requests.CreateRequestOptions, calls.requests.create_request))
     list_requests = Call(lambda: calls.requests.list_requests)
     iter_requests = ListCall(lambda: calls.requests.iter_requests)
     get_request = Call(lambda: calls.requests.get_request)

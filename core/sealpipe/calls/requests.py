@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from sealpipe.api import requests as api
 from sealpipe.calls.shares import create_and_deliver
 from sealpipe.flows import Flow, call, outgoing, policy
 from sealpipe.flows.collect.options import CollectEachOptions as CollectEachOptions
@@ -15,7 +16,6 @@ from sealpipe.flows.collect.options import CollectOneOptions as CollectOneOption
 from sealpipe.flows.request import RequestOptions as RequestOptions
 from sealpipe.flows.session import Session
 from sealpipe.plugin.context import LITERAL
-from sealpipe.secret import Secret, as_secret
 
 if TYPE_CHECKING:  # imported by the calls that need them
     from sealpipe.api.account import Page
@@ -44,24 +44,14 @@ def request(session: Session, options: RequestOptions) -> Flow[SecureRequest]:
     return create_and_deliver(session, create.request(session, options, outbox), resend=False)
 
 
-def create_request(
-    session: Session,
-    *,
-    title: str,
-    public_key: bytes,
-    fields: Sequence[tuple[str, str]],
-    description: str | None = None,
-    expires_at: datetime | None = None,
-    max_submissions: int | None = None,
-    views: int | None = None,
-    passcode: str | Secret | None = None,
-    requires_login: bool | None = None,
-    requires_mfa: bool | None = None,
-    restricted_domains: Sequence[str] | None = None,
-    ip_whitelist: Sequence[str] | None = None,
-    organization_id: str | None = None,
-    idempotency_key: str | None = None,
-) -> Flow[CreatedRequest]:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class CreateRequestOptions(api.RequestMembers):
+    """The arguments of `create_request`."""
+
+    idempotency_key: str | None = None
+
+
+def create_request(session: Session, options: CreateRequestOptions) -> Flow[CreatedRequest]:
     """Create a request for your own public key (specification: POST /v1/requests).
 
     `public_key` is the uncompressed point (65 bytes); `fields` are pairs of visible prompt and type, such as
@@ -69,38 +59,21 @@ def create_request(
     form, which the service renders. Retried under one idempotency key until the outcome is known. Raises UsageError,
     ServiceError; ProtocolError if the service stored another public key.
     """
-    from sealpipe.api import requests as api
     from sealpipe.wire.keys import public_key as checked  # loads cryptography
 
-    checked(public_key)
-    body = api.build_body(
-        title=title,
-        public_key=public_key,
-        fields=fields,
-        description=description,
-        expires_at=expires_at,
-        max_submissions=max_submissions,
-        views=views,
-        passcode=None if passcode is None else as_secret(passcode),
-        requires_login=requires_login,
-        requires_mfa=requires_mfa,
-        restricted_domains=restricted_domains,
-        ip_whitelist=ip_whitelist,
-        organization_id=organization_id,
-    )
+    checked(options.public_key)
+    body = api.build_body(options)
     plan = outgoing.describe_raw(
         session,
         "request",
-        labels=tuple((label, kind) for label, kind in fields),
-        sources=() if passcode is None else (LITERAL,),
-        title=title,
-        expires_at=expires_at,
-        views=max_submissions,
+        labels=tuple((label, kind) for label, kind in options.fields),
+        sources=() if options.passcode is None else (LITERAL,),
+        title=options.title,
+        expires_at=options.expires_at,
+        views=options.max_submissions,
     )
-    work = call(
-        api.create(body, str(uuid.uuid4()) if idempotency_key is None else idempotency_key, public_key),
-        session.start_budget(),
-    )
+    key = str(uuid.uuid4()) if options.idempotency_key is None else options.idempotency_key
+    work = call(api.create(body, key, options.public_key), session.start_budget())
     return policy.run_under_policy(session, plan, work, _describe_created)
 
 
@@ -115,8 +88,6 @@ def list_requests(
 
     With `status="expired"`, lists expired requests; not every service supports this.
     """
-    from sealpipe.api import requests as api
-
     return call(api.list_page(page, limit, status), session.start_budget())
 
 
@@ -136,8 +107,6 @@ def get_request(session: Session, short_code: str) -> Flow[RequestInfo]:
 
     For an expired request, `expires_at` and `public_key` are None.
     """
-    from sealpipe.api import requests as api
-
     return call(api.get(short_code), session.start_budget())
 
 
@@ -147,8 +116,6 @@ def list_submissions(session: Session, short_code: str) -> Flow[Submissions]:
     `sealpipe.wire.sealed_box` opens `data` with the request's key pair. Submitters are not authenticated. Raises
     NotFoundError.
     """
-    from sealpipe.api import requests as api
-
     return call(api.list_submissions(short_code), session.start_budget())
 
 
@@ -158,8 +125,6 @@ def delete_request(session: Session, short_code: str) -> Flow[DeletedRequest]:
     DELETE expires an active request, and removes an expired one for good, WITH ITS SUBMISSIONS. So it is sent once and
     never retried. After OutcomeUnknownError, check with `get_request`; do not call this again.
     """
-    from sealpipe.api import requests as api
-
     plan = outgoing.describe_ending(session, "purge", "request", short_code)
     work = call(api.delete(short_code), session.start_budget(), max_tries=1)
     return policy.run_under_policy(session, plan, work, lambda done: {"outcome": done.outcome})

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -31,45 +31,36 @@ if TYPE_CHECKING:
 Made = TypeVar("Made", bound="Deliverable")
 
 
-def create_share(
-    session: Session,
-    *,
-    data: str,
-    access_token: str,
-    passcode_verifier: str | None = None,
-    title: str | None = None,
-    description: str | None = None,
-    expires_at: datetime | None = None,
-    views: int | None = None,
-    item_key_wrap: str | None = None,
-    timed_view: int | None = None,
-    notify_on: Sequence[str] | None = None,
-    organization_id: str | None = None,
-    idempotency_key: str | None = None,
-) -> Flow[CreatedShare]:
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class _Ciphertext:
+    data: str
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class CreateShareOptions(api.ShareMembers, _Ciphertext):
+    """The arguments of `create_share`: those of the last base class come first."""
+
+    idempotency_key: str | None = None
+
+
+def create_share(session: Session, options: CreateShareOptions) -> Flow[CreatedShare]:
     """Create a share from ciphertext that you sealed yourself (specification: POST /v1/shares).
 
     `data` is standard base64 of the envelope (44 bytes or more), `item_key_wrap` of the box (142 bytes);
     `access_token` and `passcode_verifier` are base64url (32 bytes). Retried under one idempotency key until the
     outcome is known. Raises UsageError, which names the argument, and ServiceError. `share` also seals.
     """
-    body, _ = api.build_body(
-        lambda out: out.extend(data.encode()),
-        access_token=access_token,
-        passcode_verifier=passcode_verifier,
-        title=title,
-        description=description,
-        expires_at=expires_at,
-        views=views,
-        timed_view=timed_view,
-        notify_on=notify_on,
-        organization_id=organization_id,
-        item_key_wrap=item_key_wrap,
+    body, _ = api.build_body(lambda out: out.extend(options.data.encode()), options)
+    plan = outgoing.describe_raw(
+        session,
+        "share",
+        sources=(LITERAL,),
+        title=options.title,
+        expires_at=options.expires_at,
+        views=options.views,
     )
-    plan = outgoing.describe_raw(session, "share", sources=(LITERAL,), title=title, expires_at=expires_at, views=views)
-    work = call(
-        api.create(body, str(uuid.uuid4()) if idempotency_key is None else idempotency_key), session.start_budget()
-    )
+    key = str(uuid.uuid4()) if options.idempotency_key is None else options.idempotency_key
+    work = call(api.create(body, key), session.start_budget())
     return policy.run_under_policy(session, plan, work, describe_created)
 
 

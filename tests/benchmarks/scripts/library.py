@@ -55,7 +55,7 @@ def main():
     def seal_ours():
         shares.build_body(
             lambda out: envelope.seal_chunks(key, fields.chunks([field]), out=out),
-            access_token=tokens.access_token(key),
+            shares.ShareMembers(access_token=tokens.access_token(key)),
         )
 
     def seal_theirs():

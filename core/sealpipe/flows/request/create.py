@@ -211,19 +211,21 @@ def _find_created(session: Session, meta: Mapping[str, Any], error: ServiceError
 
 def _build_body(options: RequestOptions, chosen: ChosenKey, passcode: Secret | None) -> bytes:
     return api.build_body(
-        title=options.heading,
-        public_key=chosen.pair.public_key,
-        fields=[(each.text, each.type) for each in options.form],
-        description=options.description,
-        expires_at=options.expires_at,
-        max_submissions=options.max_submissions,
-        views=options.views,
-        passcode=passcode,
-        requires_login=options.requires_login,
-        requires_mfa=options.requires_mfa,
-        restricted_domains=options.restricted_domains,
-        ip_whitelist=options.ip_whitelist,
-        organization_id=options.organization_id,
+        api.RequestMembers(
+            title=options.heading,
+            public_key=chosen.pair.public_key,
+            fields=[(each.text, each.type) for each in options.form],
+            description=options.description,
+            expires_at=options.expires_at,
+            max_submissions=options.max_submissions,
+            views=options.views,
+            passcode=passcode,
+            requires_login=options.requires_login,
+            requires_mfa=options.requires_mfa,
+            restricted_domains=options.restricted_domains,
+            ip_whitelist=options.ip_whitelist,
+            organization_id=options.organization_id,
+        )
     )
 
 

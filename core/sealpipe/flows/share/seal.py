@@ -112,16 +112,18 @@ def _seal(
     code = None if passcode is None else passcode.reveal()
     body, wrap_at = shares.build_body(
         lambda out: envelope.seal_chunks(content_key, fields.chunks(found), code, out=out),
-        access_token=tokens.access_token(content_key),
-        passcode_verifier=None if code is None else tokens.passcode_verifier(code),
-        title=options.title,
-        description=options.description,
-        expires_at=expires_at,
-        views=options.views,
-        timed_view=options.timed_view,
-        notify_on=options.notify_on,
-        organization_id=options.organization_id,
-        item_key_wrap=None if options.custody == "off" else _wrap(content_key, session),
+        shares.ShareMembers(
+            access_token=tokens.access_token(content_key),
+            passcode_verifier=None if code is None else tokens.passcode_verifier(code),
+            title=options.title,
+            description=options.description,
+            expires_at=expires_at,
+            views=options.views,
+            timed_view=options.timed_view,
+            notify_on=options.notify_on,
+            organization_id=options.organization_id,
+            item_key_wrap=None if options.custody == "off" else _wrap(content_key, session),
+        ),
     )
     labels = tuple((item.key, item.type) for item in found)
     return SealedShare(body, wrap_at, Secret(link.encode_fragment(content_key)), passcode, labels)
