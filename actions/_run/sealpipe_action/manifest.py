@@ -162,7 +162,7 @@ _LAST = (
     Output("executable", "Path of sealpipe, for `resume` and `unseal` in later steps."),
 )
 _MADE = (
-    Output("short-code", "The short code, as soon as the service has answered; also after a failure."),
+    Output("short-code", "The short code, as soon as the service has responded; also after a failure."),
     Output("expires-at", "When it expires: RFC 3339; empty for never."),
 )
 
