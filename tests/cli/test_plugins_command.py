@@ -45,7 +45,7 @@ def test_the_built_in_ones_are_listed_one_a_line(bare: Terminal) -> None:
 def test_all_tells_needs_and_parameters_too(with_plugins: Terminal) -> None:
     done = with_plugins.sealpipe("plugins", "--all")
     assert "    ?length=  characters of a password" in done.out
-    assert "    ?decode=  how the value is encoded" in done.out
+    assert "    ?decode=  encoding of the value at the source" in done.out
     assert "    ?level=  how far down" in done.out
     assert "    needs no-such-package-here>=2\n" in done.out
     assert "    of the plugin attic\n" in done.out
