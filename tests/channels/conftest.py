@@ -8,8 +8,9 @@ import pytest
 
 from channels.using import Using
 from support.services import bare, one_service, service, user
+from support.storing import hub, lab
 
-__all__ = ["bare", "one_service", "service", "user"]
+__all__ = ["bare", "hub", "lab", "one_service", "service", "user"]
 
 
 @pytest.fixture(autouse=True)

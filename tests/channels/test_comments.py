@@ -3,7 +3,7 @@ their users use, get on with the same fakes. What both channels promise is teste
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,18 +40,6 @@ class Place:
     bodies: Callable[[], list[str]]
     make: Callable[..., Using]
     token: str
-
-
-@pytest.fixture
-def hub() -> Iterator[FakeGitHub]:
-    with FakeGitHub() as server:
-        yield server
-
-
-@pytest.fixture
-def lab() -> Iterator[FakeGitLab]:
-    with FakeGitLab() as server:
-        yield server
 
 
 def github_comment(hub: FakeGitHub, **more: str) -> Using:

@@ -19,11 +19,12 @@ from typing import Any
 from collecting.hostile_expected import PROMPTS, WAYS, Batch, Take, anybodys, folder_of, taken
 from collecting.hostile_files import Watch, dotenv_says, files_in
 from collecting.hostile_output import as_json, fields_in, harmless, keeps_to_itself, shows, stream, umask
+from collecting.world import drive
 from sealpipe import Client
 from sealpipe.api import Operation, Response
 from sealpipe.cli import collect_report, render
 from sealpipe.cli.disclosure import Disclosure
-from sealpipe.flows import Do, Flow, Notify, Send
+from sealpipe.flows import Flow
 from sealpipe.flows.collect import CollectResult, choose_worst_error, poll
 from sealpipe.flows.collect.options import CollectEachOptions, CollectOptions
 from sealpipe.state.receipt import Receipt
@@ -125,24 +126,7 @@ class World:
 
     def _run(self, flow: Flow[list[CollectResult]]) -> list[CollectResult]:
         """Like the client's driver, but that no time passes in waiting."""
-        result: Any = None
-        error: Exception | None = None
-        try:
-            while True:
-                step = flow.send(result) if error is None else flow.throw(error)
-                result, error = None, None
-                try:
-                    match step:
-                        case Send(operation, _):
-                            result = self.answer(operation)
-                        case Do(work, _):
-                            result = work()
-                        case Notify(callback):
-                            callback()
-                except Exception as raised:  # noqa: BLE001 - the flow decides what it means
-                    error = raised
-        except StopIteration as end:
-            return list(end.value)
+        return list(drive(flow, lambda operation, _: self.answer(operation), lambda _: None))
 
     def stdout(self, plan: CollectOptions, results: Sequence[CollectResult], how: str, *, stored: bool) -> bytes:
         values = {"to": ("x",) if stored else (), "dir": None, "dry_run": False, "output": how}

@@ -8,9 +8,10 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from collecting.world import drive
 from sealpipe import Client
 from sealpipe.api import Operation, Response
-from sealpipe.flows import Do, Flow, Notify, Send, Wait
+from sealpipe.flows import Flow
 from sealpipe.flows.collect import CollectResult, OnProgress, poll
 from sealpipe.flows.collect.options import CollectOptions
 from sealpipe.flows.session import Session
@@ -139,26 +140,8 @@ class Hours:
         return self.run(poll.collect(self.session, asked, clock=lambda: self.now, **run))
 
     def run(self, flow: Flow[Any]) -> Any:
-        result: Any = None
-        error: Exception | None = None
         try:
-            while True:
-                step = flow.send(result) if error is None else flow.throw(error)
-                result, error = None, None
-                try:
-                    match step:
-                        case Send(operation, timeout):
-                            result = self._send(operation, timeout)
-                        case Wait(seconds):
-                            self._wait(seconds)
-                        case Do(work, _):
-                            result = work()
-                        case Notify(callback):
-                            callback()
-                except Exception as raised:  # noqa: BLE001 - the flow decides what it means
-                    error = raised
-        except StopIteration as end:
-            return end.value
+            return drive(flow, self._send, self._wait)
         finally:
             if self._network is not None:
                 self._network.close()

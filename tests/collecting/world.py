@@ -153,24 +153,36 @@ class World:
 
     def drive(self, flow: Flow[Any]) -> Any:
         """Run a flow in this world."""
-        result: Any = None
-        error: Exception | None = None
-        while True:
-            try:
-                step = flow.send(result) if error is None else flow.throw(error)
-            except StopIteration as end:
-                return end.value
-            result, error = None, None
-            try:
-                match step:
-                    case Send(operation, timeout):
-                        result = self.send(operation, timeout)
-                    case Wait(seconds):
-                        self.now += seconds
-                    case Do(work, _) | Notify(work):
-                        result = work()
-            except Exception as raised:  # noqa: BLE001 - the flow decides what it means
-                error = raised
+        return drive(flow, self.send, self._wait)
+
+    def _wait(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def drive(
+    flow: Flow[Any], send: Callable[[Operation[Any], float], Response | Failure], wait: Callable[[float], None]
+) -> Any:
+    """Run a flow as a client does, but with these ways to send and to wait."""
+    result: Any = None
+    error: Exception | None = None
+    while True:
+        try:
+            step = flow.send(result) if error is None else flow.throw(error)
+        except StopIteration as end:
+            return end.value
+        result, error = None, None
+        try:
+            match step:
+                case Send(operation, timeout):
+                    result = send(operation, timeout)
+                case Wait(seconds):
+                    wait(seconds)
+                case Do(work, _):
+                    result = work()
+                case Notify(callback):
+                    callback()
+        except Exception as raised:  # noqa: BLE001 - the flow decides what it means
+            error = raised
 
 
 class Cabinet(Sink):

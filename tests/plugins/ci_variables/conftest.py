@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from plugins.ci_variables.using import Storing
-from support.fake_github import FakeGitHub
-from support.fake_gitlab import FakeGitLab
+from support.storing import hub, lab
+
+__all__ = ["hub", "lab"]
 
 
 @pytest.fixture(autouse=True)
@@ -16,15 +17,3 @@ def _closing() -> Iterator[None]:
     yield
     while Storing.open:
         Storing.open.pop().http().close()
-
-
-@pytest.fixture
-def hub() -> Iterator[FakeGitHub]:
-    with FakeGitHub() as server:
-        yield server
-
-
-@pytest.fixture
-def lab() -> Iterator[FakeGitLab]:
-    with FakeGitLab() as server:
-        yield server
