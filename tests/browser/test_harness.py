@@ -21,10 +21,12 @@ DOES: dict[str, tuple[str, str]] = {
 @pytest.mark.parametrize("does", DOES)
 def test_the_guard_sees_a_page_that(browser: Browser, service: RunningService, does: str) -> None:
     browser.open(f"{service.link_base_url}/r/none")
-    script, told = DOES[does]
+    assert browser.trouble() == []
+    script, expected = DOES[does]
     browser.run(script)
-    browser.wait(lambda: any(told in each for each in browser.trouble()), told)
+    browser.wait(lambda: any(expected in each for each in browser.trouble()), expected)
     browser.forgive()
+    assert browser.trouble() == []
 
 
 def test_every_byte_that_the_server_is_told_is_kept_and_no_fragment_is_in_it(

@@ -345,11 +345,15 @@ class TestWhatTheServerAnswers:
 
     def test_no_answer_after_the_last_dot_is_unclear(self, mailbox: Mailbox) -> None:
         mailbox.answers.hangs.add("data")
-        email(mailbox, timeout="0.5").fails(UnknownOutcomeError, TO)
+        error = email(mailbox, timeout="0.5").fails(UnknownOutcomeError, TO)
+        assert len(mailbox.received) == 1
+        assert error.remedy == "check there before you send it again"
 
     def test_no_answer_before_it_is_not(self, mailbox: Mailbox) -> None:
         mailbox.answers.hangs.add("rcpt")
-        email(mailbox, timeout="0.5").fails(UnavailableError, TO)
+        error = email(mailbox, timeout="0.5").fails(UnavailableError, TO)
+        assert not mailbox.received
+        assert error.message.endswith("did not respond in time before it had the message")
 
 
 class TestSettings:

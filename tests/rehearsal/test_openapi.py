@@ -56,7 +56,7 @@ def test_it_is_served_outside_the_api_to_whoever_asks(
 
 
 def test_it_is_a_valid_openapi_document(document: dict[str, Any]) -> None:
-    OpenAPIV31SpecValidator(document).validate()
+    assert list(OpenAPIV31SpecValidator(document).iter_errors()) == []
 
 
 def test_its_operations_are_the_routes_and_no_others(document: dict[str, Any]) -> None:
@@ -71,7 +71,7 @@ def test_its_operations_are_the_routes_and_no_others(document: dict[str, Any]) -
 @pytest.mark.usefixtures("extended")
 def test_an_extended_service_describes_what_else_it_offers(service: RunningService, document: dict[str, Any]) -> None:
     told = httpx.get(f"{service.origin}/rehearsal/openapi.json", verify=NO_TLS, trust_env=False).json()
-    OpenAPIV31SpecValidator(told).validate()
+    assert list(OpenAPIV31SpecValidator(told).iter_errors()) == []
     assert told["paths"].keys() - document["paths"].keys() == {"/shares/{shortCode}/access-log", "/capabilities"}
     log = told["paths"]["/shares/{shortCode}/access-log"]["get"]
     assert log["description"] == "Scope: audit:read"
