@@ -17,7 +17,7 @@ from sealpipe.errors import UsageError
 from sealpipe.wire.encoding import decode_base64url
 
 if TYPE_CHECKING:
-    from sealpipe.credential import Credential
+    from sealpipe.api import Credential
     from sealpipe.secret import Secret
 
 LARGE = 1024 * 1024

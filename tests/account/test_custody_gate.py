@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealpipe import AsyncClient, Client, Field, SealpipeError, Secret, UsageError
-from sealpipe.credential import Credential
+from sealpipe.api import Credential
 from sealpipe.errors import AccessDeniedError
 from sealpipe.http.exchange import CHUNK_SIZE
 from sealpipe.http.plugin_network import PluginNetwork

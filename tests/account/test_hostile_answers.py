@@ -8,9 +8,8 @@ import time
 import httpcore
 import pytest
 
-from sealpipe.api import Failure, Operation, Resend, Response
+from sealpipe.api import Credential, Failure, Operation, Resend, Response
 from sealpipe.api.responses import make_service_error
-from sealpipe.credential import Credential
 from sealpipe.http import Redactor
 from sealpipe.http.exchange import ResponseBuffer
 from sealpipe_rehearsal.control_client import mint

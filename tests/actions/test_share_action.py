@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from actions.fake_runner import FakeRunner
-from sealpipe.credential import Credential
+from sealpipe.api import Credential
 from sealpipe.errors import EnvelopeError, UsageError
 from sealpipe.flows.share.sealed_link import unseal
 from sealpipe_rehearsal.running_service import RunningService

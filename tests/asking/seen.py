@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from sealpipe.credential import Credential
+from sealpipe.api import Credential
 from sealpipe.wire import fields, keys, sealed_box
 from sealpipe.wire.encoding import encode_base64url
 from support.faulty import Exchange, Fault, message

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sealpipe.credential import Credential
+from sealpipe.api import Credential
 from sealpipe.errors import EnvelopeError, UsageError
 from sealpipe.flows.share import sealed_link
 from sealpipe.secret import Secret

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sealpipe import AsyncClient, Field, aio
-from sealpipe.credential import Credential
+from sealpipe.api import Credential
 from sealpipe.state.entry import Entry
 from sealpipe.state.outbox import Outbox
 from support import faulty

@@ -16,7 +16,7 @@ import pytest
 from faults.ahead import selected
 from faults.table import FINER, ROWS, Row
 from sealpipe import AsyncClient, Client, Field, errors
-from sealpipe.credential import Credential
+from sealpipe.api import Credential
 from sealpipe.flows.share.post import Share
 from sealpipe.state.entry import Entry
 from sealpipe.state.outbox import Outbox

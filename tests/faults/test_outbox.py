@@ -15,7 +15,7 @@ import pytest
 
 from faults.conftest import Lost
 from sealpipe import Client, Field, errors
-from sealpipe.credential import Credential
+from sealpipe.api import Credential
 from sealpipe.flows.share import ShareOptions
 from sealpipe.flows.share import post as sharing
 from sealpipe.state.entry import MAX_RESEND_AGE, Entry

@@ -18,7 +18,7 @@ import pytest
 
 from leaks.test_a_share_leaks_nothing import Canaries, canary
 from sealpipe import AsyncClient, Client, Outbox, SealpipeError, Secret
-from sealpipe.credential import Credential
+from sealpipe.api import Credential
 from sealpipe.flows.request import RequestOptions
 from sealpipe.flows.request import create as requesting
 from sealpipe.wire import keys

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from sealpipe import AsyncClient, Client, Field, Outbox, SealpipeError, Secret
-from sealpipe.api import shares
-from sealpipe.credential import Credential
+from sealpipe.api import Credential, shares
 from sealpipe.flows.share import ShareOptions
 from sealpipe.flows.share import post as sharing
 from sealpipe.flows.share.seal import seal_share

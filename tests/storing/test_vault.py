@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from sealpipe import AsyncClient, Client, Field, Outbox, Secret, WriteConflictError
-from sealpipe.credential import Credential
+from sealpipe.api import Credential
 from sealpipe.flows import Do
 from sealpipe.flows.share import ShareOptions
 from sealpipe.flows.share import post as sharing

@@ -19,9 +19,9 @@ from sealpipe.errors import UsageError
 from sealpipe.settings import COMMANDS, GLOBAL, Setting
 
 if TYPE_CHECKING:
+    from sealpipe.api import Credential
     from sealpipe.client import Client
     from sealpipe.config import Config
-    from sealpipe.credential import Credential
     from sealpipe.flows.session import Session
     from sealpipe.registry import Registry
     from sealpipe.state.outbox import Outbox

@@ -14,7 +14,7 @@ from sealpipe.cli.command import COMMON, AnyType, Command, OneOf, SettingType, m
 from sealpipe.errors import SettingError, UsageError
 
 if TYPE_CHECKING:
-    from sealpipe.credential import Credential
+    from sealpipe.api import Credential
     from sealpipe.doctor import Finding
     from sealpipe.doctor.machine import GivenSetting, Settings
 

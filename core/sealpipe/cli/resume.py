@@ -11,8 +11,8 @@ from sealpipe.cli.command import COMMON, Command, make_session, open_outbox, opt
 from sealpipe.errors import SealpipeError, StateError, UsageError
 
 if TYPE_CHECKING:
+    from sealpipe.api import Credential
     from sealpipe.client import Client
-    from sealpipe.credential import Credential
     from sealpipe.state.entry import Entry
     from sealpipe.state.outbox import Outbox
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sealpipe import __version__, permissions
+from sealpipe.api import Credential
 from sealpipe.config import Config
 from sealpipe.config_file import OWN_TABLES, check_value
-from sealpipe.credential import Credential
 from sealpipe.doctor import Finding, report_failure, report_ok, report_warning
 from sealpipe.errors import SettingError, StateError, UsageError
 from sealpipe.flows.session import open_credential

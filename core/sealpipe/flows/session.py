@@ -9,8 +9,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sealpipe.api import Credential
 from sealpipe.config import Config
-from sealpipe.credential import Credential
 from sealpipe.errors import CredentialError, PolicyError, SettingError, UsageError
 from sealpipe.flows import Budget
 from sealpipe.secret import Secret

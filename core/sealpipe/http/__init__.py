@@ -19,8 +19,7 @@ from urllib.parse import unquote, urlsplit
 
 import httpcore
 
-from sealpipe.api import Failure, Operation, Response
-from sealpipe.credential import Credential
+from sealpipe.api import Credential, Failure, Operation, Response
 from sealpipe.errors import SettingError
 from sealpipe.http.connections import Deadline, DeadlineBackend
 from sealpipe.http.exchange import ResponseBuffer, SendWatch, build_request, describe_failure

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from sealpipe.credential import Credential
+from sealpipe.api import Credential
 from sealpipe.errors import CredentialError, StateError, UsageError
 from sealpipe.secret import strips_frames
 from sealpipe.state import make_private_directory, open_locked_file, remove_file

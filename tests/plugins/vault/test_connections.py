@@ -13,7 +13,7 @@ from http.client import HTTPException, RemoteDisconnected
 import pytest
 import trustme
 
-from sealpipe.credential import Credential
+from sealpipe.api import Credential
 from sealpipe.errors import AccessDeniedError
 from sealpipe.http.sockets import bound_socket
 from sealpipe.secret_scan import CustodyGate

@@ -13,8 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from sealpipe.api import Credential
 from sealpipe.api.requests import Submission
-from sealpipe.credential import Credential
 from sealpipe.errors import (
     EncodingError,
     FragmentError,

@@ -18,7 +18,7 @@ from typing import Final
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from sealpipe.credential import Credential
+from sealpipe.api import Credential
 from sealpipe.errors import EncodingError, EnvelopeError, UsageError
 from sealpipe.secret import Secret
 from sealpipe.wire import tokens
