@@ -178,6 +178,28 @@ def parse_limit(text: str) -> int | str:
     return text if text in ("plan", "unset") else parse_count(text)
 
 
+_ADDRESS = re.compile(r"://|(?<=:)https?:", re.IGNORECASE)
+"""Where an address begins, also one with a slash too few."""
+_PARTS = re.compile(r"([/\\]*)([^/\\?#]*)([^?#]*)([?#]?)(.*)", re.DOTALL)
+_TOKEN = re.compile(r"(?<=[/\\])(?=[^/\\]*[0-9A-Z])[^/\\]{16,}")
+"""A segment of a path that may be a credential: long, and with a digit or a capital letter."""
+
+
+def redact_address(target: str) -> str:
+    """A target as messages, lists and the audit log show it: an address without what may be a credential.
+
+    That is a user, a query, a fragment and long segments of the path that have a digit or a capital letter.
+    """
+    start = _ADDRESS.search(target)
+    parts = None if start is None else _PARTS.fullmatch(target, start.end())
+    if start is None or parts is None:
+        return target
+    slashes, host, path, mark, rest = parts.groups()
+    user, at, host_name = host.rpartition("@")
+    shown = f"***@{host_name}" if at and user else host
+    return f"{target[: start.end()]}{slashes}{shown}{_TOKEN.sub('***', path)}{mark}{'***' if rest else ''}"
+
+
 def parse_header_name(text: str) -> str:
     """Check the name of an HTTP header."""
     if not re.fullmatch(r"[A-Za-z0-9-]{1,100}", text, re.ASCII):

@@ -9,10 +9,10 @@ from __future__ import annotations
 from house.figures import measure
 
 AT_MOST = {
-    "files": 126,
+    "files": 124,
     "median_lines": 200,
     "longest": 300,
-    "modules": 62,
+    "modules": 60,
     "frames": 11,
     "frames_with_libraries": 23,
 }

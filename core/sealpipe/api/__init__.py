@@ -22,8 +22,8 @@ _COPY_REMEDY = "copy the whole credential again from where it was shown, or crea
 class Credential:
     """The API credential in its parts (specification: Authentication, Credential).
 
-    `<tag>_sk_live_<keyId>.<authSecret>[.<custodySecret>]`: `tag` is the service's short tag, and `key_id` is not secret.
-    The network gets only `header()`, so the custody secret cannot reach a socket.
+    `<tag>_sk_live_<keyId>.<authSecret>[.<custodySecret>]`: `tag` is the service's short tag, `key_id` not
+    secret. The network gets only `header()`, so the custody secret cannot reach a socket.
     """
 
     tag: str

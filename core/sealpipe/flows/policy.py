@@ -17,10 +17,9 @@ from sealpipe.api import Resend
 from sealpipe.errors import PluginError, PolicyError, SealpipeError
 from sealpipe.flows import Do, Flow, Send, Step
 from sealpipe.plugin import OutgoingAction
-from sealpipe.reference.text import redact_address
 from sealpipe.secret_scan import REDACTED
 from sealpipe.secret_scan import credential_leak_error as refused_by_gate
-from sealpipe.values import format_time
+from sealpipe.values import format_time, redact_address
 
 if TYPE_CHECKING:
     from sealpipe.flows.collect import CollectResult

@@ -18,20 +18,25 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, NoReturn
 
 from sealpipe.errors import ReferenceSyntaxError
-from sealpipe.reference.selector import Everything, Item, Key, Pointer, parse_selector, print_selector
 from sealpipe.reference.text import (
     BODY_ESCAPES,
     NAME,
     PARAMETER_ESCAPES,
+    Everything,
+    Item,
+    Key,
+    Pointer,
     check_characters,
     escape,
     looks_like_reference,
+    parse_selector,
+    print_selector,
     quote,
     read_quoted,
-    redact_address,
     refuse,
     unescape,
 )
+from sealpipe.values import redact_address
 from sealpipe.wire.fields import TYPES
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""The characters of references: which are allowed, how others are escaped; and templates with `{placeholders}`.
+"""The text of references: allowed characters and escapes, templates with `{placeholders}`, and selectors.
 
 No error here repeats its input, which may be a secret that was pasted where a reference belongs.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import NamedTuple, NoReturn
 
 from sealpipe.errors import ReferenceSyntaxError, UsageError
@@ -26,28 +27,6 @@ def looks_like_reference(text: str) -> bool:
     """Return whether the text begins with NAME ":"."""
     match = NAME.match(text)
     return match is not None and text[match.end() : match.end() + 1] == ":"
-
-
-_ADDRESS = re.compile(r"://|(?<=:)https?:", re.IGNORECASE)
-"""Where an address begins, also one with a slash too few."""
-_PARTS = re.compile(r"([/\\]*)([^/\\?#]*)([^?#]*)([?#]?)(.*)", re.DOTALL)
-_TOKEN = re.compile(r"(?<=[/\\])(?=[^/\\]*[0-9A-Z])[^/\\]{16,}")
-"""A segment of a path that may be a credential: long, and with a digit or a capital letter."""
-
-
-def redact_address(target: str) -> str:
-    """A target as messages, lists and the audit log show it: an address without what may be a credential.
-
-    That is a user, a query, a fragment and long segments of the path that have a digit or a capital letter.
-    """
-    start = _ADDRESS.search(target)
-    parts = None if start is None else _PARTS.fullmatch(target, start.end())
-    if start is None or parts is None:
-        return target
-    slashes, host, path, mark, rest = parts.groups()
-    user, at, host_name = host.rpartition("@")
-    shown = f"***@{host_name}" if at and user else host
-    return f"{target[: start.end()]}{slashes}{shown}{_TOKEN.sub('***', path)}{mark}{'***' if rest else ''}"
 
 
 def refuse(what: str, remedy: str = "") -> NoReturn:
@@ -157,3 +136,148 @@ def parse_template(text: str, part: str) -> Template:
                 remedy="write a placeholder as {name}, and a brace as {{ or }}",
             )
     return Template((*pieces, literal + text[end:]))
+
+
+_ALWAYS = '%,="'
+_REMEDY = 'write #KEY, #LABEL=KEY, #/json/pointer or #*, joined by commas; a name with , or = in "quotes"'
+
+
+@dataclass(frozen=True, slots=True)
+class Everything:
+    """`*`: every top-level key, one field each."""
+
+    def __str__(self) -> str:
+        return "*"
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """A JSON pointer (RFC 6901) as its reference tokens, decoded; at least one."""
+
+    tokens: tuple[str, ...]
+    label: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.tokens:
+            refuse("a JSON pointer to the whole document selects nothing", "leave the selector out")
+        for token in self.tokens:
+            check_characters(token, "the selector")
+        _check_label(self.label)
+
+    def __str__(self) -> str:
+        tokens = (escape(t.replace("~", "~0").replace("/", "~1"), _ALWAYS) for t in self.tokens)
+        return _print_label(self.label) + "".join("/" + token for token in tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One top-level key, literally (dots are plain). `label` is the field's new label, if given."""
+
+    name: str
+    label: str | None = None
+
+    def __post_init__(self) -> None:
+        check_characters(self.name, "the selector")
+        _check_label(self.label)
+
+    def __str__(self) -> str:
+        return _print_label(self.label) + _print_name(self.name)
+
+
+Item = Everything | Pointer | Key
+
+
+def _check_label(label: str | None) -> None:
+    if label is not None:
+        check_characters(label, "a label of the selector")
+        if not label:
+            refuse("a label of the selector is empty", _REMEDY)
+
+
+def _print_label(label: str | None) -> str:
+    return "" if label is None else _print_name(label) + "="
+
+
+def _print_name(name: str) -> str:
+    if not name:
+        return quote(name)
+    leading = escape(name[0], _ALWAYS + "*/")
+    return leading + escape(name[1:], _ALWAYS)
+
+
+def print_selector(items: tuple[Item, ...]) -> str:
+    """Return the text after `#`."""
+    return ",".join(map(str, items))
+
+
+def parse_selector(text: str) -> tuple[Item, ...]:
+    """Parse the text after `#` into its items. Raises ReferenceSyntaxError."""
+    check_characters(text, "the selector")
+    items: list[Item] = []
+    position = 0
+    while True:
+        part = f"item {len(items) + 1} of the selector"
+        item, position = _read_item(text, position, part)
+        items.append(item)
+        if position == len(text):
+            return tuple(items)
+        position += 1  # the comma
+
+
+def _read_item(text: str, position: int, part: str) -> tuple[Item, int]:
+    label: str | None = None
+    side, quoted, position = _read_side(text, position, part)
+    if text[position : position + 1] == "=":
+        label = side if quoted else _name(side, part)
+        if not label:
+            refuse(f"the label in {part} is empty", _REMEDY)
+        side, quoted, position = _read_side(text, position + 1, part)
+        if text[position : position + 1] == "=":
+            refuse(f"there is a second = in {part}", "write = in a name as %3D, or the name in quotes")
+    return _item(label, side, part, quoted=quoted), position
+
+
+def _read_side(text: str, start: int, part: str) -> tuple[str, bool, int]:
+    """Read up to the next `,` or `=`: the text, whether it was quoted, and the position of that character."""
+    if text[start : start + 1] == '"':
+        side, end = read_quoted(text, start, part)
+        if end < len(text) and text[end] not in ",=":
+            refuse(f"something follows the quotes in {part}", "put the whole name in the quotes")
+        return side, True, end
+    end = start
+    while end < len(text) and text[end] not in ",=":
+        end += 1
+    side = text[start:end]
+    if '"' in side:
+        refuse(f'there is a " inside {part}', 'put the whole name in quotes, with \\" for "')
+    return side, False, end
+
+
+def _item(label: str | None, side: str, part: str, *, quoted: bool) -> Item:
+    if quoted:
+        return Key(side, label)
+    if side == "*":
+        if label is not None:
+            refuse(f"{part} gives one label to every key", "write * alone, or name the keys one by one")
+        return Everything()
+    if side.startswith("/"):
+        return Pointer(tuple(_token(token, part) for token in side[1:].split("/")), label)
+    if not side:
+        refuse(f"{part} is empty", _REMEDY)
+    return Key(_name(side, part), label)
+
+
+def _name(side: str, part: str) -> str:
+    if side.startswith(("*", "/")):
+        refuse(
+            f"a name in {part} begins with * or /",
+            "write a leading * as %2A, a leading / as %2F, and = inside a JSON pointer as %3D",
+        )
+    return unescape(side, SELECTOR_ESCAPES, part)
+
+
+def _token(token: str, part: str) -> str:
+    token = unescape(token, SELECTOR_ESCAPES, part)
+    if "~" in token.replace("~0", "").replace("~1", ""):
+        refuse(f"there is a lone ~ in the JSON pointer of {part}", "write ~ as ~0 and / in a key as ~1")
+    return token.replace("~1", "/").replace("~0", "~")

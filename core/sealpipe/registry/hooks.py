@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 from sealpipe.errors import PayloadTooLargeError, PluginError, PolicyError
 from sealpipe.plugin import OutgoingAction, VetoError
-from sealpipe.reference.text import redact_address
 from sealpipe.registry.calls import call_plugin
 from sealpipe.registry.stores import AUDIT_MODULE, BUILT_IN_HOOKS, PolicyHook
+from sealpipe.values import redact_address
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

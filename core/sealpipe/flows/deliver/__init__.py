@@ -13,7 +13,8 @@ from sealpipe.flows.deliver.messages import parse_message_template
 from sealpipe.flows.resolve import Cache, resolve_value
 from sealpipe.plugin import SEGMENTS
 from sealpipe.reference import Reference, Target, parse, parse_target
-from sealpipe.reference.text import Template, parse_template, redact_address
+from sealpipe.reference.text import Template, parse_template
+from sealpipe.values import redact_address
 
 if TYPE_CHECKING:
     from sealpipe.registry import Registry
