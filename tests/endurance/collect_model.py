@@ -1,7 +1,7 @@
 """`collect_each` in random worlds against a model: lists that come, go, repeat and lie, faults, keys that change.
 
 Hypothesis draws services that answer what they like, when they like; each run must end as a model says that reads
-the same answers (collecting/model.py): status, exit code, what is stored, how much could not be used. Then it
+the same answers (cli/collect/model.py): status, exit code, what is stored, how much could not be used. Then it
 is run again: nothing is stored twice.
 
     python tests/endurance/collect_model.py [--worlds 20000] [--seed 1]
@@ -19,8 +19,8 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from collecting.playing import played
-from collecting.world import WORLDS, World
+from cli.collect.playing import played
+from cli.collect.world import WORLDS, World
 
 
 def main() -> None:

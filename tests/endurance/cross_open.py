@@ -21,7 +21,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from wire.crossing import run, show
+from unit.wire.crossing import run, show
 
 
 def main() -> int:

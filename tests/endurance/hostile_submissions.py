@@ -28,10 +28,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from collecting.hostile_commands import WAYS, Commands
-from collecting.hostile_expected import BATCH, batches
-from collecting.hostile_stores import stores
-from collecting.hostile_world import World, memory
+from cli.collect.hostile_commands import WAYS, Commands
+from cli.collect.hostile_expected import BATCH, batches
+from cli.collect.hostile_stores import stores
+from cli.collect.hostile_world import World, memory
 from sealpipe_rehearsal.server import start
 from support.hostile import submissions
 from support.job import Job

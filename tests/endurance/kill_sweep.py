@@ -24,8 +24,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from cli.also_to.rotating import Rotating
 from sealpipe_rehearsal.server import start
-from storing.rotating import Rotating
 from support.job import Job
 from support.strace import Point, only
 from support.sweep import MATTER, Killed, Sweep

@@ -19,8 +19,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from asking.sweep import KEYS, Asking
-from delivery.sweep import Delivering
+from cli.deliver.sweep import Delivering
+from cli.request.sweep import KEYS, Asking
 from sealpipe_rehearsal.server import start
 
 

@@ -1,4 +1,4 @@
-"""Break the rehearsal service's rules one by one, and see that tests notice: the table is tests/rehearsal/mutants.toml.
+"""Break the rehearsal service's rules one by one, and see that tests notice: the table is tests/service/mutants.toml.
 
     python tests/endurance/mutants.py [--client] [--only NAME ...] [--discover N]
 
@@ -16,7 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from rehearsal.mutating import PACKAGE, mutants, run, unnoticed
+from service.mutating import PACKAGE, mutants, run, unnoticed
 
 
 def main() -> int:

@@ -21,7 +21,13 @@ def main() -> None:
     parser.add_argument("--cases", type=int, default=40_000)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    words = ["-n0", "-q", "--durations=3", f"--hypothesis-seed={options.seed}", TESTS / "references/test_properties.py"]
+    words = [
+        "-n0",
+        "-q",
+        "--durations=3",
+        f"--hypothesis-seed={options.seed}",
+        TESTS / "unit/references/test_properties.py",
+    ]
     environ = {**os.environ, "SEALPIPE_TESTS_CASES": str(options.cases)}
     sys.exit(subprocess.run([sys.executable, "-m", "pytest", *words], env=environ, check=False).returncode)
 

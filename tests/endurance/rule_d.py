@@ -1,4 +1,4 @@
-"""Play random schedules of faults, kills, repeats and concurrent commands against rule D (secure_requests/rule_d.py).
+"""Play random schedules of faults, kills, repeats and concurrent commands against rule D.
 
 After each: no submission was destroyed but by `purge --confirm`, no `expire` sent more than one DELETE, everything
 that was submitted, late or not, is kept on disk, and a user who runs it again comes to an end. Prints figures;
@@ -18,7 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from secure_requests.rule_d import Schedule, played
+from cli.expire_request.rule_d import Schedule, played
 
 
 def main() -> int:

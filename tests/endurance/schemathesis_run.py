@@ -14,8 +14,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from rehearsal.schemathesis_cases import Run
 from sealpipe_rehearsal.server import start
+from service.schemathesis_cases import Run
 
 
 def main() -> None:

@@ -18,9 +18,9 @@ from hypothesis.stateful import run_state_machine_as_test
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from rehearsal.doors import InProcess, OverASocket
-from rehearsal.machine import Machine
-from rehearsal.side_by_side import Base
+from service.doors import InProcess, OverASocket
+from service.machine import Machine
+from service.side_by_side import Base
 
 
 def main() -> None:

@@ -1,0 +1,269 @@
+"""How one client's requests leave: freely until the first 429, and then so that hardly another one follows."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from cli.account.simulated import Clock, Outcome, Service, simulate
+from sealpipe import AsyncClient, Client, Field, RateLimitError
+from sealpipe.api import Failure, Response
+from sealpipe.http.rate_limiter import IDLE_RESET, MAX_RATE, MAX_RETRY_AFTER, RateLimiter, Ticket, refuse_delay
+from sealpipe_rehearsal.running_service import RunningService
+from support.faulty import Faulty, passes, says
+
+DONE = Response(201, {}, b"")
+
+
+def refused(after: str | None = None) -> Response:
+    return Response(429, {} if after is None else {"retry-after": after}, b"")
+
+
+class Line:
+    """Some tickets that ask one limiter, and the clock that they ask it by."""
+
+    def __init__(self, before: int = 0) -> None:
+        self.clock = Clock()
+        self.limiter = RateLimiter(self.clock)
+        for _ in range(before):
+            self.leave()
+
+    def leave(self) -> Ticket:
+        """Wait as long as it takes, and leave."""
+        ticket = Ticket()
+        while pause := self.limiter.reserve(ticket):
+            self.clock.now += pause
+        return ticket
+
+    def get(self, result: Response | Failure) -> None:
+        self.limiter.record(self.leave(), result)
+
+    def pause(self) -> float:
+        """What the next in line would have to wait; it steps out again."""
+        ticket = Ticket()
+        pause = self.limiter.reserve(ticket)
+        self.limiter.cancel(ticket)
+        return pause
+
+
+def test_nothing_is_held_back_while_nothing_was_refused() -> None:
+    line = Line()
+    for result in (DONE, Response(503, {"retry-after": "60"}, b""), Failure(sent=False, detail="no connection"), DONE):
+        assert [line.limiter.reserve(Ticket()) for _ in range(500)] == 500 * [0.0]
+        line.get(result)
+    assert line.clock.now == Clock().now
+
+
+@pytest.mark.parametrize(("after", "seconds"), [("7", 7), ("1", 1), ("300", 300), ("99999999999", MAX_RETRY_AFTER)])
+def test_a_refusal_holds_everybody_back_for_as_long_as_it_says_and_never_absurdly(after: str, seconds: float) -> None:
+    line = Line()
+    line.get(refused(after))
+    assert line.pause() == pytest.approx(seconds)
+    line.clock.now += seconds - 0.5
+    line.get(DONE)  # one that had left before: no reason to go on earlier
+    assert line.clock.now == pytest.approx(Clock().now + seconds)
+
+
+@pytest.mark.parametrize("after", [None, "0", "soon", "-1", "1.5"])
+def test_a_refusal_without_a_time_spaces_requests_all_the_same(after: str | None) -> None:
+    line = Line()
+    line.get(refused(after))
+    assert 0 < line.pause() <= 1.0
+
+
+def test_after_a_refusal_requests_leave_one_by_one_and_first_come_is_first_served() -> None:
+    line = Line(before=240)
+    line.get(refused("3"))
+    began = line.clock.now
+    tickets = [Ticket() for _ in range(5)]
+    pauses = [line.limiter.reserve(ticket) for ticket in tickets]
+    assert pauses == pytest.approx([3.0 + 0.498 * place for place in range(5)], rel=0.01), "half of 241 a minute"
+    line.clock.now = began + 100
+    assert [line.limiter.reserve(ticket) == 0.0 for ticket in tickets] == [True, False, False, False, False], (
+        "late or not"
+    )
+
+
+def test_one_that_gives_up_makes_room_for_those_behind_it() -> None:
+    line = Line()
+    line.get(refused("3"))
+    first, second = Ticket(), Ticket()
+    assert line.limiter.reserve(first) < line.limiter.reserve(second)
+    line.limiter.cancel(first)
+    line.limiter.cancel(first)
+    assert line.limiter.reserve(second) == pytest.approx(3.0)
+
+
+def test_refusals_of_what_had_left_before_do_not_slow_down_again() -> None:
+    line = Line()
+    together = [line.leave() for _ in range(10)]
+    for ticket in together:
+        line.limiter.record(ticket, refused("2"))
+    line.clock.now += 2
+    line.leave()
+    spaced = line.pause()
+    assert spaced == pytest.approx(1.0), "as after one of them"
+    line.get(refused())
+    line.leave()
+    assert line.pause() == pytest.approx(1.0 / 0.7)
+    for _ in range(50):
+        line.get(refused())
+    line.leave()
+    assert line.pause() == pytest.approx(2.0), "never slower"
+
+
+def test_answers_make_it_faster_until_nothing_is_held_back() -> None:
+    line = Line()
+    line.get(refused("1"))
+    pauses = []
+    for _ in range(400):
+        pauses.append(line.pause())
+        line.get(DONE)
+    assert all(later <= before for before, later in itertools.pairwise(pauses[1:]))
+    assert 0 < min(pause for pause in pauses if pause) < 1.1 / MAX_RATE
+    assert pauses[-1] == 0.0
+
+
+def test_after_an_idle_while_nothing_is_held_back() -> None:
+    line = Line()
+    line.get(refused("1"))
+    line.leave()
+    line.clock.now += IDLE_RESET + 1
+    assert [line.limiter.reserve(Ticket()) for _ in range(5)] == 5 * [0.0]
+
+
+def test_a_long_hold_is_no_idle_while() -> None:
+    line = Line()
+    line.get(refused("300"))
+    line.clock.now += 300
+    assert [line.limiter.reserve(Ticket()) == 0.0 for _ in range(3)] == [True, False, False]
+
+
+@pytest.mark.parametrize("callers", [1, 5, 20, 100])
+@pytest.mark.parametrize("per_minute", [20, 60, 100, 600])
+def test_many_callers_use_the_whole_rate_and_are_hardly_refused(per_minute: int, callers: int) -> None:
+    over = 200
+    outcome = simulate(Service(per_minute), 2 * per_minute + over, callers)
+    ideal = over * 60 / per_minute
+    assert ideal - 1 <= outcome.left[-1] - outcome.left[0] <= max(1.15 * ideal, 75)
+    # At most every caller's call that was on its way when the limit struck, twice, and then a few.
+    assert outcome.refused <= 2 * callers + over * (0.08 if per_minute >= 60 else 0.6)
+    if callers <= 20:
+        assert outcome.tries <= 4, "five are all that a call has"
+
+
+def test_without_the_limiter_the_same_callers_are_refused_many_times_as_often() -> None:
+    class Holding(RateLimiter):
+        """What was there before: everybody waits, and then all leave at once."""
+
+        def record(self, ticket: Ticket, result: Response | Failure) -> None:
+            super().record(ticket, result)
+            self._rate = None
+
+    def refusals(limiter: RateLimiter) -> Outcome:
+        return simulate(Service(100), 400, 20, limiter=limiter)
+
+    paced, held = refusals(RateLimiter(Clock())), refusals(Holding(Clock()))
+    assert held.refused > 20 * paced.refused
+    assert held.tries > 5 >= paced.tries
+
+
+# -- real sockets -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def limited(service: RunningService) -> RunningService:
+    """A service whose limit is reached by 300 creates, but not by many of them."""
+    service.set_account(requests_per_minute=142)
+    return service
+
+
+def statuses(service: RunningService) -> tuple[int, int]:
+    """How many creates there were, and how many shares came of them."""
+    created = [seen for seen in service.seen() if seen.method == "POST"]
+    shares = service.service.store.rows("SELECT short_code FROM shares", {})
+    return len(created), len(shares)
+
+
+def arguments(service: RunningService) -> dict[str, str]:
+    key = service.create_key().reveal()
+    return {"api_key": key, "base_url": service.base_url, "link_base_url": service.link_base_url}
+
+
+def test_twenty_threads_get_300_shares_made_with_few_refusals(limited: RunningService) -> None:
+    with Client(**arguments(limited)) as client, ThreadPoolExecutor(20) as pool:
+        codes = list(pool.map(lambda n: client.share([Field("n", str(n))], custody="off").short_code, range(300)))
+    assert len(set(codes)) == 300
+    sent, made = statuses(limited)
+    assert made == 300
+    assert 300 < sent <= 300 + 40
+
+
+def test_twenty_tasks_get_300_shares_made_with_few_refusals(limited: RunningService) -> None:
+    async def job() -> set[str]:
+        async with AsyncClient(**arguments(limited)) as client:
+            numbers = iter(range(300))
+
+            async def work() -> list[str]:
+                return [(await client.share([Field("n", str(n))], custody="off")).short_code for n in numbers]
+
+            return {code for codes in await asyncio.gather(*(work() for _ in range(20))) for code in codes}
+
+    assert len(asyncio.run(job())) == 300
+    sent, made = statuses(limited)
+    assert made == 300
+    assert 300 < sent <= 300 + 40
+
+
+def test_who_may_not_leave_in_time_is_told_at_once_and_sends_nothing(client: Client, faulty: Faulty) -> None:
+    faulty.plan(says(429, headers={"Retry-After": "30"}), then=passes)
+    began = time.monotonic()
+    for _ in range(3):
+        with pytest.raises(RateLimitError) as caught:
+            client.list_shares()
+        assert caught.value.retry_after == pytest.approx(30, abs=3)
+    assert len(faulty.received()) == 1
+    assert time.monotonic() - began < 2
+
+
+@pytest.mark.parametrize("deadline", [0.5, 1.0])
+def test_no_request_leaves_so_late_that_its_outcome_would_be_unknown(
+    service: RunningService, faulty: Faulty, deadline: float
+) -> None:
+    faulty.plan(then=says(429))  # without a Retry-After: spaced all the same
+    with Client(**{**arguments(service), "base_url": faulty.base_url}, deadline=deadline) as client:
+        with pytest.raises(RateLimitError):
+            client.share([Field("n", "v")], custody="off")
+        assert len(faulty.received()) == 1
+
+
+@pytest.mark.parametrize(
+    ("pause", "left", "late"), [(0.7, 1, False), (0.76, 1, True), (27, 30, False), (28.5, 30, True)]
+)
+def test_a_request_keeps_some_of_its_time_for_itself(pause: float, left: float, *, late: bool) -> None:
+    assert (refuse_delay(pause, left) is not None) == late
+
+
+def test_a_task_that_is_cancelled_while_it_waits_does_not_block_the_others(
+    service: RunningService, faulty: Faulty
+) -> None:
+    async def job() -> float:
+        given = {**arguments(service), "base_url": faulty.base_url}
+        async with AsyncClient(**given, deadline=20) as client:
+            await client.list_shares()
+            waiting = [asyncio.ensure_future(client.list_shares()) for _ in range(8)]
+            await asyncio.sleep(0.1)
+            for task in waiting[:7]:
+                task.cancel()
+            began = time.monotonic()
+            await waiting[7]
+            await asyncio.gather(*waiting[:7], return_exceptions=True)
+            return time.monotonic() - began
+
+    faulty.plan(says(429, headers={"Retry-After": "1"}), then=passes)
+    assert asyncio.run(job()) < 4, "not eight seconds, as it would be at the end of the line"
+    assert len(faulty.received()) == 3

@@ -1,0 +1,173 @@
+"""Collecting in tests: a request and who answers it, a service that tells something else, time that a test moves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from cli.collect.world import drive
+from sealpipe import Client
+from sealpipe.api import Operation, Response
+from sealpipe.flows import Flow
+from sealpipe.flows.collect import CollectResult, OnProgress, poll
+from sealpipe.flows.collect.options import CollectOptions
+from sealpipe.flows.session import Session
+from sealpipe.http import ServiceNetwork
+from sealpipe.state.receipt import Receipt
+from sealpipe.wire import fields, sealed_box
+from sealpipe.wire.encoding import decode_base64url
+from sealpipe.wire.fields import Field
+from support.faulty import Exchange, Fault, passes, rewrites
+from support.job import Job, client_of
+
+PROMPTS = "Staging password", "user=User name:text"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request of a job's account, and what its collect link is good for."""
+
+    job: Job
+    link: str
+    receipt: Receipt
+
+    @property
+    def code(self) -> str:
+        return self.receipt.short_code
+
+    def answer(self, password: str = "hunter2", user: str = "bob") -> str:
+        """Somebody fills in the form; the submission's code."""
+        form = {"Staging password": password, "User name": user}
+        return self.job.service.submitter().submit(self.link, form)
+
+    def send(self, data: str) -> str:
+        """Somebody sends what may be anything."""
+        return self.job.service.submitter().send(self.link, data)
+
+    def sealed(self, plaintext: bytes) -> str:
+        """Ciphertext to the request's key."""
+        return sealed_box.seal(decode_base64url(self.receipt.public_key), plaintext)
+
+    def send_fields(self, *found: tuple[str, str]) -> str:
+        """Somebody sends fields that are not those that were asked for."""
+        return self.send(self.sealed(fields.dump([Field(key, value) for key, value in found])))
+
+    def end(self) -> None:
+        """It expires."""
+        with client_of(self.job) as client:
+            client.expire_request(self.code)
+
+    def active(self) -> bool:
+        with client_of(self.job) as client:
+            return client.get_request(self.code).expires_at is not None
+
+    def file(self, name: str = "r.json") -> str:
+        """Its receipt, in the working directory."""
+        self.job.terminal.file(name, self.receipt.dump())
+        return name
+
+
+def ask(job: Job, *prompts: str, **options: Any) -> Asked:
+    """A new request, sealed to the credential's key unless `options` say otherwise."""
+    with client_of(job) as client:
+        made = client.request(prompts or PROMPTS, **options)
+    return Asked(job, made.collect_link, made.receipt)
+
+
+def values(collected: CollectResult) -> list[list[str]]:
+    """What was typed, submission by submission."""
+    return [[_open(each) for each in row.fields] for row in collected.submissions]
+
+
+def _open(each: Field) -> str:
+    assert not isinstance(each.value, str)
+    return each.value.reveal()
+
+
+# -- a service that tells something else --------------------------------------------------------
+
+
+def on(ending: str, fault: Fault, method: str = "GET") -> Fault:
+    """The fault for what is asked at paths that end so; everything else passes."""
+
+    def only(exchange: Exchange) -> None:
+        mine = exchange.received.method == method and exchange.received.target.endswith(ending)
+        (fault if mine else passes)(exchange)
+
+    return only
+
+
+def hands_out(change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]], **members: object) -> Fault:
+    """Other submissions than there are: what `change` makes of them, anew at each read."""
+
+    def fault(exchange: Exchange) -> None:
+        rows = json.loads(exchange.forward().body)["submissions"]
+        changed = change(rows)
+        rewrites(**{"submissions": changed, "count": len(changed), **members})(exchange)
+
+    return on("/submissions", fault)
+
+
+# -- time that a test moves ---------------------------------------------------------------------
+
+
+@dataclass
+class Hours:
+    """Drives a flow on the real network, in time that passes only while it waits.
+
+    `sent` are the moments at which something was sent, `waited` how long each wait was. What `at` planned happens
+    before the wait ends in which its moment lies; `passes` is told of each wait.
+    """
+
+    session: Session
+    now: float = 0.0
+    sent: list[tuple[float, str]] = field(default_factory=list)
+    waited: list[float] = field(default_factory=list)
+    passes: Callable[[float], object] = lambda _: None
+    _planned: list[tuple[float, Callable[[], object]]] = field(default_factory=list)
+    _network: ServiceNetwork | None = None
+
+    def at(self, when: float, what: Callable[[], object]) -> None:
+        self._planned.append((when, what))
+
+    def collect(
+        self, options: CollectOptions, on_progress: OnProgress | None = None, **run: Any
+    ) -> list[CollectResult]:
+        asked = replace(options, on_progress=on_progress)
+        return self.run(poll.collect(self.session, asked, clock=lambda: self.now, **run))
+
+    def run(self, flow: Flow[Any]) -> Any:
+        try:
+            return drive(flow, self._send, self._wait)
+        finally:
+            if self._network is not None:
+                self._network.close()
+
+    def _send(self, operation: Operation[Any], timeout: float) -> Any:
+        self.sent.append((self.now, operation.path))
+        if self._network is None:
+            self._network = ServiceNetwork(self.session)
+        answer = self._network.send(operation, timeout)
+        if not isinstance(answer, Response) or answer.status != 200:
+            # What the network learned about its pace it learned in real time.
+            with closing(self._network):
+                self._network = None
+        return answer
+
+    def _wait(self, seconds: float) -> None:
+        self.waited.append(seconds)
+        self.now += seconds
+        self.passes(seconds)
+        for due in sorted((each for each in self._planned if each[0] <= self.now), key=lambda each: each[0]):
+            self._planned.remove(due)
+            due[1]()
+
+
+def hours(job: Job, base_url: str | None = None) -> Hours:
+    """Time for a job's client, at the service or at what stands before it."""
+    address = base_url or job.service.base_url
+    client = Client(api_key=job.api_key, base_url=address, link_base_url=job.service.link_base_url)
+    return Hours(client.session)

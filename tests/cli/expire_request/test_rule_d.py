@@ -1,0 +1,72 @@
+"""Random schedules against rule D, a short form of tests/endurance/rule_d.py; and that the schedules do notice."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from cli.expire_request.rule_d import Schedule, played
+from sealpipe.api.requests import Submissions
+from sealpipe.flows import Flow, Wait
+from sealpipe.flows.request import expire
+
+BLOCKS = 10
+A_BLOCK = 50
+
+
+def block(number: int, folder: Path) -> list[Schedule]:
+    seeds = range(1_000_000 + number * A_BLOCK, 1_000_000 + (number + 1) * A_BLOCK)
+    return [played(seed, folder / str(seed) / "requests") for seed in seeds]
+
+
+@pytest.mark.parametrize("number", range(BLOCKS))
+def test_nothing_is_destroyed_and_everything_is_kept_in_random_schedules(number: int, tmp_path: Path) -> None:
+    found = block(number, tmp_path)
+    assert {schedule.seed: schedule.wrong for schedule in found if schedule.wrong} == {}
+    # They do meet what they are about.
+    ends = Counter(type(command.ended).__name__ for schedule in found for command in schedule.commands)
+    assert ends["EndedRequest"] > A_BLOCK
+    assert ends["NoneType"] > 5
+    assert sum(command.deletes for schedule in found for command in schedule.commands) > 20
+
+
+def breaks(promise: str, folder: Path) -> bool:
+    """Whether one schedule of many breaks that promise."""
+    return any(
+        wrong.startswith(promise)
+        for seed in range(1000)
+        for wrong in played(seed, folder / str(seed) / "requests").wrong
+    )
+
+
+def test_the_schedules_notice_a_second_delete_that_follows_too_soon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(expire, "GRACE", timedelta(0))
+    assert breaks("destroyed without purge", tmp_path)
+
+
+def test_the_schedules_notice_a_delete_to_a_request_about_to_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(expire, "MARGIN", timedelta(0))
+    assert breaks("destroyed without purge", tmp_path)
+
+
+def test_the_schedules_notice_a_delete_before_anything_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sealpipe.state.ledger.Ledger.keep", lambda *_: None)
+    assert breaks("a DELETE before everything that was read was kept", tmp_path)
+
+
+def test_the_schedules_notice_late_submissions_that_are_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def not_again(_: expire.RequestExpiry) -> Flow[Submissions]:
+        yield Wait(0)
+        return Submissions((), 0, 0)
+
+    monkeypatch.setattr(expire.RequestExpiry, "_keep_last_submissions", not_again)
+    assert breaks("expire: expired", tmp_path)

@@ -1,0 +1,121 @@
+"""action.yml, its README, the runner's table and the command line's own table say the same."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import subprocess
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from sealpipe.registry import Registry
+from sealpipe.settings import COMMANDS, GLOBAL
+from support.parts import ROOT
+
+
+def pages() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("action_pages", Path(__file__).with_name("pages.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+PAGES = pages()
+ACTIONS = sorted(PAGES.INPUTS)
+OURS = {"output", "print"}
+"""Options that the action itself sets: it captures the result, and reads it."""
+KEYS = {"api_key", "api_key_previous"}
+"""They come by `env:` and have no option."""
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_the_manifest_and_the_readme_are_made_from_the_table(action: str) -> None:
+    folder = ROOT / "actions" / action
+    assert (folder / "action.yml").read_text() == PAGES.manifest(action), "run python tests/e2e/actions/pages.py"
+    assert (folder / "README.md").read_text() == PAGES.readme(action), "run python tests/e2e/actions/pages.py"
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_every_option_of_the_command_has_an_input_and_the_reverse(action: str) -> None:
+    common = {row.option for row in GLOBAL if row.name not in OURS | KEYS}
+    rows = COMMANDS.get(action, ()) if action != "expire" else ()
+    own = {row.option for row in rows if row.name not in OURS}
+    assert {each.flag for each in PAGES.inputs(action) if each.flag} == common | own
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_an_input_is_of_the_kind_that_its_option_is(action: str) -> None:
+    rows = {row.option: row for row in (*GLOBAL, *COMMANDS.get(action, ()))}
+    for each in PAGES.inputs(action):
+        if each.kind != "own":
+            row = rows[each.flag]
+            assert each.kind == ("flag" if row.flag else "lines" if row.multiple else "text"), each.name
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_expressions_stand_in_env_and_outputs_only(action: str) -> None:
+    manifest = PAGES.loaded(action)
+    assert manifest["runs"]["using"] == "composite"
+    assert set(manifest["branding"]) == {"icon", "color"}
+    for step in manifest["runs"]["steps"]:
+        assert set(step) == {"name", "id", "shell", "env", "run"}
+        assert step["shell"] == "bash"
+        assert "${{" not in step["run"]
+        assert step["run"].startswith("set -euo pipefail\n")
+        assert "-x" not in re.findall(r"set (\S+)", step["run"])
+    assert all(re.fullmatch(r"[a-z]+(-[a-z]+)*", name) for name in (*manifest["inputs"], *manifest["outputs"]))
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_every_input_reaches_a_step_and_no_input_takes_a_secret(action: str) -> None:
+    manifest: dict[str, Any] = PAGES.loaded(action)
+    told = " ".join(str(value) for step in manifest["runs"]["steps"] for value in step["env"].values())
+    for name in manifest["inputs"]:
+        assert f"inputs.{name} " in told, name
+        assert not re.search(r"(^|-)(key|token|secret|password|passcode)$", name) or (action, name) in {
+            ("request", "key"),  # which key: a word
+            ("collect", "key"),  # a reference
+            (action, "on-missing-key"),
+        }
+
+
+def test_the_set_up_step_gets_no_credential() -> None:
+    for action in ACTIONS:
+        env = PAGES.loaded(action)["runs"]["steps"][0]["env"]
+        assert {env[row.get_variable()] for row in GLOBAL if row.secret} == {""}
+
+
+def test_the_extras_are_those_of_the_plugins_descriptors() -> None:
+    script = (ROOT / "actions" / "_run" / "extras.sh").read_text()
+    found = re.search(r"^table='(.*)'$", script, re.MULTILINE)
+    assert found is not None
+    table = dict(row.split("=") for row in found[1].split())
+    listed = Registry(environ={}).catalog.list_plugins()
+    built_in = {each.info.name: each.info.extra for each in listed if not each.origin and each.info.extra}
+    assert table == built_in
+
+
+@pytest.mark.parametrize(
+    ("environ", "extras"),
+    [
+        ({}, ""),
+        ({"SEALPIPE_ACTION_REFERENCES": "Password=vault:secret/app#password\n"}, "vault"),
+        ({"SEALPIPE_ACTION_REFERENCES": "A=env:VAULT\nmy-vault:x"}, ""),
+        ({"SEALPIPE_ACTION_REFERENCES": '"a=b"=aws-ssm:/x\nB=op://v/i/f'}, "aws,op"),
+        ({"SEALPIPE_ACTION_REFERENCES": "A=file:x?format=yaml#a", "SEALPIPE_ACTION_EXTRAS": " aws, yaml"}, "aws,yaml"),
+        ({"SEALPIPE_ACTION_REHEARSE": "true"}, "rehearsal"),
+        ({"SEALPIPE_STORE__PROD__PLUGIN": "vault", "SEALPIPE_ACTION_REFERENCES": "prod:secret/x#y"}, "vault"),
+        ({"SEALPIPE_ACTION_FIELDS_FROM": "no-such-file"}, ""),
+    ],
+)
+def test_the_references_say_which_extras_are_needed(environ: dict[str, str], extras: str) -> None:
+    script = ROOT / "actions" / "_run" / "extras.sh"
+    done = subprocess.run(
+        ["bash", script], env={"PATH": "/usr/bin:/bin", **environ}, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"{extras}\n"

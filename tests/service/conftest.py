@@ -1,0 +1,34 @@
+"""One service for all tests of this folder, forgotten between them, and callers that close their sockets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from sealpipe_rehearsal.running_service import RunningService
+from service.callers import Api
+from support.services import extended, one_service, service
+
+__all__ = ["extended", "one_service", "service"]
+
+
+@pytest.fixture
+def caller() -> Iterator[Callable[..., Api]]:
+    """Make an Api for a service; keyword arguments go to create_key."""
+    made: list[Api] = []
+
+    def make(running: RunningService, **key: Any) -> Api:
+        made.append(Api(running, running.create_key(**key)))
+        return made[-1]
+
+    yield make
+    for api in made:
+        api.http.close()
+
+
+@pytest.fixture
+def api(service: RunningService, caller: Callable[..., Api]) -> Api:
+    """A caller with every scope and custody `self`."""
+    return caller(service)

@@ -1,0 +1,245 @@
+"""The fixture `sealpipe_rehearsal`, as a user's own tests have it (docs/how-to/test-your-code.md)."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from datetime import timedelta
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+
+from sealpipe import AuthenticationError, Field, MissingScopeError, NotFoundError, PermissionDeniedError, Secret
+from sealpipe.wire import fields, keys, link, sealed_box
+from sealpipe_rehearsal import LinkRefusedError, Rehearsal
+from service.pytest_plugin.conftest import Project
+from support.terminal import SEALPIPE, Terminal
+
+LOADED = """
+import sys, time, pytest
+before, started = set(sys.modules), time.perf_counter()
+import sealpipe_rehearsal.pytest_plugin
+print(time.perf_counter() - started, *sorted(set(sys.modules) - before))
+"""
+
+
+def test_every_pytest_run_has_it() -> None:
+    (found,) = [point for point in entry_points(group="pytest11") if point.dist and point.dist.name == "sealpipe"]
+    assert (found.name, found.value) == ("sealpipe_rehearsal", "sealpipe_rehearsal.pytest_plugin")
+
+
+def test_a_run_that_does_not_use_it_pays_next_to_nothing() -> None:
+    def loaded() -> list[str]:
+        return subprocess.run([sys.executable, "-c", LOADED], check=True, capture_output=True, text=True).stdout.split()
+
+    runs = [loaded() for _ in range(5)]
+    assert [run[1:] for run in runs] == [["sealpipe_rehearsal", "sealpipe_rehearsal.pytest_plugin"]] * 5
+    assert min(float(run[0]) for run in runs) < 0.005
+
+
+def test_its_first_use_takes_less_than_a_second(bare: Terminal, project: Project) -> None:
+    """At the best of three: a machine that does other things, too, is slower."""
+    bare.file("test_theirs.py", "def test_it(sealpipe_rehearsal):\n    assert sealpipe_rehearsal.api_key\n")
+    taken = []
+    while len(taken) < 3 and not (taken and min(taken) < 1):
+        ran = project("--durations=0", "-vv")
+        assert ran.counts == {"passed": 1}, ran.out
+        (setup,) = [line for line in ran.out.splitlines() if line.rstrip().endswith("test_it") and " setup " in line]
+        taken.append(float(setup.split("s ")[0]))
+    assert min(taken) < 1
+
+
+def test_it_is_told_by_pytest_fixtures(project: Project) -> None:
+    told = project("--fixtures", "-v").out
+    assert "sealpipe_rehearsal" in told
+    assert ".credential(scopes=, custody=)" in told
+
+
+def test_one_service_serves_the_session_and_each_test_finds_it_as_new(bare: Terminal, project: Project) -> None:
+    """Nothing of a test is left to the next: no share, key, log, time, switch of an account, fault."""
+    bare.file(
+        "test_theirs.py",
+        """
+import time
+import pytest
+from sealpipe import AuthenticationError, OutcomeUnknownError, ConnectError
+
+before = []
+
+@pytest.mark.parametrize("number", range(2))
+def test_it(sealpipe_rehearsal, number):
+    assert sealpipe_rehearsal.seen() == sealpipe_rehearsal.events() == sealpipe_rehearsal.notes() == []
+    client = sealpipe_rehearsal.client()
+    assert list(client.iter_shares()) == []
+    for address, api_key in before:
+        assert address == sealpipe_rehearsal.base_url
+        with pytest.raises(AuthenticationError):
+            sealpipe_rehearsal.client(api_key).list_shares()
+    share = client.share(["P=text:x"], passcode="this one is allowed again")
+    assert abs(share.expires_at.timestamp() - 72 * 3600 - time.time()) < 60
+    assert client.get_share(share.short_code).expires_at == share.expires_at
+    client.expire_share(client.share(["P=text:x"]).short_code)
+    assert len(sealpipe_rehearsal.events()) == 1
+    assert sealpipe_rehearsal.recipient.look(share.link)
+    sealpipe_rehearsal.advance(10 * 24 * 3600)
+    sealpipe_rehearsal.set_account(view_protection=False)
+    sealpipe_rehearsal.faults({"fault": "refuse", "seconds": 600}, {"fault": "unauthorized", "times": "always"})
+    with pytest.raises(OutcomeUnknownError):
+        sealpipe_rehearsal.client(deadline=0.4).share(["P=text:x"])
+    with pytest.raises(ConnectError):
+        sealpipe_rehearsal.client(deadline=0.4).share(["P=text:x"])
+    before.append((sealpipe_rehearsal.base_url, sealpipe_rehearsal.api_key))
+""",
+    )
+    ran = project("-W", "error")
+    assert ran.counts == {"passed": 2}, ran.out
+
+
+def test_a_secret_goes_to_its_recipient(sealpipe_rehearsal: Rehearsal) -> None:
+    share = sealpipe_rehearsal.client().share([Field("Password", "s3cret")], passcode="open sesame")
+    with pytest.raises(LinkRefusedError, match="passcode"):
+        sealpipe_rehearsal.recipient.open_link(share.link)
+    (field,) = sealpipe_rehearsal.recipient.open_link(share.link, "open sesame")
+    assert (field.key, field.value) == ("Password", "s3cret")
+
+
+def test_a_secret_comes_from_its_submitter(sealpipe_rehearsal: Rehearsal) -> None:
+    pair = keys.from_seed(bytes(32))
+    client = sealpipe_rehearsal.client()
+    made = client.create_request(title="t", public_key=pair.public_key, fields=[("Token", "password")])
+    collect_link = link.collect_link(sealpipe_rehearsal.link_base_url, made.short_code)
+    sealpipe_rehearsal.submitter.submit(collect_link, {"Token": "s3cret"})
+    (submission,) = client.list_submissions(made.short_code).items
+    assert submission.data is not None
+    (field,) = fields.load(sealed_box.open(pair, submission.data))
+    assert (field.key, field.value) == ("Token", "s3cret")
+    client.expire_request(made.short_code)
+    with pytest.raises(LinkRefusedError) as told:
+        sealpipe_rehearsal.submitter.submit(collect_link, {"Token": "late"})
+    assert told.value.reason == "expired"
+
+
+def test_asyncio_too(sealpipe_rehearsal: Rehearsal) -> None:
+    async def main() -> Secret:
+        async with sealpipe_rehearsal.async_client(deadline=20) as client:
+            return (await client.share(["P=text:x"])).link
+
+    assert [field.value for field in sealpipe_rehearsal.recipient.open_link(asyncio.run(main()))] == ["x"]
+
+
+def test_credentials_by_scope_custody_and_account(sealpipe_rehearsal: Rehearsal) -> None:
+    reader = sealpipe_rehearsal.client(sealpipe_rehearsal.credential(scopes=["shares:read"]))
+    keyless = sealpipe_rehearsal.client(sealpipe_rehearsal.credential(custody="none"))
+    other = sealpipe_rehearsal.client(sealpipe_rehearsal.credential(account="somebody else's"))
+    code = sealpipe_rehearsal.client().share(["P=text:x"]).short_code
+    assert reader.get_share(code).short_code == code
+    with pytest.raises(MissingScopeError):
+        reader.expire_share(code)
+    assert keyless.share(["P=text:x"]).custody == "none"
+    assert sealpipe_rehearsal.client().share(["P=text:x"]).custody == "stored"
+    with pytest.raises(NotFoundError):
+        other.get_share(code)
+
+
+def test_a_revoked_credential_and_a_smaller_plan(sealpipe_rehearsal: Rehearsal) -> None:
+    client = sealpipe_rehearsal.client()
+    sealpipe_rehearsal.set_account(view_protection=False)
+    with pytest.raises(PermissionDeniedError):
+        client.share(["P=text:x"], passcode="open sesame")
+    sealpipe_rehearsal.revoke(sealpipe_rehearsal.api_key)
+    with pytest.raises(AuthenticationError):
+        client.list_shares()
+
+
+def test_time_passes_in_seconds_or_as_a_timedelta(sealpipe_rehearsal: Rehearsal) -> None:
+    client = sealpipe_rehearsal.client()
+    client.share(["P=text:x"], expires_in=timedelta(hours=2))
+    sealpipe_rehearsal.advance(3600)
+    assert len(client.list_shares().items) == 1
+    sealpipe_rehearsal.advance(timedelta(hours=1))
+    assert client.list_shares().items == ()
+
+
+def test_what_the_service_saw_and_emitted(sealpipe_rehearsal: Rehearsal) -> None:
+    client = sealpipe_rehearsal.client()
+    share = client.share(["P=text:a secret that stays here"])
+    client.expire_share(share.short_code)
+    assert [(seen.method, seen.target) for seen in sealpipe_rehearsal.seen()] == [
+        ("POST", "/v1/shares"),
+        ("DELETE", f"/v1/shares/{share.short_code}"),
+    ]
+    assert all(b"a secret that stays here" not in bytes(seen) for seen in sealpipe_rehearsal.seen())
+    (event,) = sealpipe_rehearsal.events()
+    assert event.payload == {"event": "share.deleted", "short_code": share.short_code}
+
+
+def test_faults_go_wrong_as_told_and_end_when_told(sealpipe_rehearsal: Rehearsal) -> None:
+    client = sealpipe_rehearsal.client()
+    sealpipe_rehearsal.faults({"fault": "reset", "after_commit": True, "when": "POST /shares"})
+    assert client.share(["P=text:x"]).outcome == "replayed"
+    assert len(client.list_shares().items) == 1
+    sealpipe_rehearsal.faults({"fault": "unauthorized", "times": "always"})
+    with pytest.raises(AuthenticationError):
+        client.list_shares()
+    sealpipe_rehearsal.faults()
+    assert len(client.list_shares().items) == 1
+
+
+def test_a_fault_that_does_not_exist_is_told_with_the_nearest(sealpipe_rehearsal: Rehearsal) -> None:
+    with pytest.raises(ValueError, match="did you mean 'reset'"):
+        sealpipe_rehearsal.faults({"fault": "rest"})
+
+
+def test_the_environment_points_a_program_here_and_away_from_whatever_was_set(
+    sealpipe_rehearsal: Rehearsal, bare: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEALPIPE_API_KEY_FILE", "/nowhere")
+    monkeypatch.setenv("SEALPIPE_SHARE_VIEWS", "no number")
+    outer = {"SEALPIPE_API_KEY_FILE": "/nowhere", "SEALPIPE_SHARE_VIEWS": "no number"}
+    environ = sealpipe_rehearsal.environ()
+    done = bare.run([*SEALPIPE, "share", "-f", "text:x"], environ={**outer, **environ})
+    assert (done.code, done.err.count("warning")) == (0, 0), done.err
+    assert [field.value for field in sealpipe_rehearsal.recipient.open_link(done.out.rstrip("\n"))] == ["x"]
+    assert list(bare.home.iterdir()) == []
+    assert (Path(environ["SEALPIPE_STATE_DIR"]) / "outbox").is_dir()
+
+
+def test_the_environment_serves_from_settings(sealpipe_rehearsal: Rehearsal, monkeypatch: pytest.MonkeyPatch) -> None:
+    from sealpipe import Client
+
+    for name, value in sealpipe_rehearsal.environ().items():
+        monkeypatch.setenv(name, value)
+    with Client.from_settings() as client:
+        client.share(["P=text:x"])
+    assert len(sealpipe_rehearsal.seen()) == 1
+
+
+def test_clients_are_closed_when_the_test_ends(bare: Terminal, project: Project) -> None:
+    bare.file(
+        "test_theirs.py",
+        """
+kept = []
+
+def test_one(sealpipe_rehearsal):
+    kept.append(sealpipe_rehearsal.client())
+    kept[0].list_shares()
+    assert kept[0]._network is not None
+
+def test_two():
+    assert kept[0]._network is None
+""",
+    )
+    assert project("-W", "error").counts == {"passed": 2}
+
+
+def test_without_its_extra_only_the_tests_that_use_it_fail_and_are_told_what_to_install(
+    bare: Terminal, project: Project
+) -> None:
+    bare.file("missing/uvicorn.py", "raise ModuleNotFoundError('No module named uvicorn', name='uvicorn')\n")
+    bare.file("test_theirs.py", "def test_uses(sealpipe_rehearsal): pass\n\ndef test_does_not(): pass\n")
+    ran = project(PYTHONPATH=str(bare.here / "missing"))
+    assert ran.counts == {"passed": 1, "error": 1}, ran.out
+    assert "needs uvicorn, which is not installed: pip install 'sealpipe[rehearsal]'" in ran.out
+    assert "Traceback" not in ran.out

@@ -1,0 +1,71 @@
+"""The service against a model of the specification's states; tests/endurance/state_machine.py has more runs of it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from types import ModuleType
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from sealpipe_rehearsal.service import idempotency, listing, plans, requests, share_link, shares
+from service.doors import OverASocket
+from service.machine import Machine
+from service.side_by_side import Base
+
+
+class OverTheWire(Machine):
+    """The same steps over a real socket."""
+
+    door_class = OverASocket
+
+
+def short(runs: int, steps: int, *phases: Phase) -> settings:
+    return settings(
+        max_examples=runs,
+        stateful_step_count=steps,
+        deadline=None,
+        database=None,
+        report_multiple_bugs=False,
+        derandomize=True,
+        phases=[Phase.generate, *phases],
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+def run_and_count(machine: type[Machine], chosen: settings) -> int:
+    """The number of responses compared. The run fails on the first one that is not the model's."""
+    before = Base.compared
+    run_state_machine_as_test(machine, settings=chosen)
+    return Base.compared - before
+
+
+def test_every_answer_is_the_models() -> None:
+    assert run_and_count(Machine, short(60, 50, Phase.shrink)) > 60 * 10
+
+
+def test_over_a_real_socket_too() -> None:
+    assert run_and_count(OverTheWire, short(3, 40)) > 3 * 4  # each run begins with four calls
+
+
+# Where the service keeps to one of the specification's numbers, and another number: each must be found out.
+WRONG = [
+    (shares, "PASSCODE_ATTEMPTS", 4),
+    (idempotency, "RETENTION_SECONDS", 24 * 60 * 60 + 1),
+    (plans, "BURST", 1),
+    (plans, "CACHE_SECONDS", 31),
+    (shares, "DAYS", 13),
+    (requests, "DEFAULT_EXPIRY", timedelta(days=31)),
+    (listing, "mark_expired", lambda _: None),
+    (share_link, "count_view", lambda *_: None),
+]
+
+
+@pytest.mark.parametrize(("module", "name", "value"), WRONG, ids=[name for _, name, _ in WRONG])
+def test_a_service_that_is_wrong_is_found_out(
+    module: ModuleType, name: str, value: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, name, value)
+    with pytest.raises(AssertionError, match="the model says"):
+        run_state_machine_as_test(Machine, settings=short(200, 50))

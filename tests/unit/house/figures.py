@@ -1,0 +1,101 @@
+"""The figures of the house: how many files core has and how long they are, and what one `share` goes through.
+
+    python tests/unit/house/figures.py
+
+`share -f env:NAME` runs in this process against a rehearsal service, under a profiler: which of our modules and
+functions it enters (a module's body counts for the module), and how many of our frames lie above the socket.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parents[3]
+CORE: Final = ROOT / "core" / "sealpipe"
+
+_PROFILED: Final = """
+import inspect
+import sys
+import threading
+ours = tuple(f"{root}/" for root in sys.argv[1].split(":"))
+modules, functions, deepest = set(), set(), (0, 0)
+
+def note(frame, event, called):
+    global deepest
+    file = frame.f_code.co_filename
+    if event == "call" and file.startswith(ours):
+        modules.add(file)
+        if frame.f_code.co_flags & inspect.CO_OPTIMIZED:  # no body of a module or a class
+            functions.add((file, frame.f_code.co_name, frame.f_code.co_firstlineno))
+    elif event == "c_call" and getattr(called, "__name__", "") in ("send", "sendall", "connect"):
+        files = []
+        while frame is not None:
+            files.append(frame.f_code.co_filename)
+            frame = frame.f_back
+        deepest = max(deepest, (sum(file.startswith(ours) for file in files), len(files)))
+
+sys.argv = ["sealpipe", "share", "-f", "env:FIGURE", "--print"]
+threading.setprofile(note)
+sys.setprofile(note)
+try:
+    from sealpipe.__main__ import main
+    main()
+except SystemExit as ended:
+    sys.setprofile(None)
+    print(len(modules), len(functions), *deepest, file=sys.stderr)
+    sys.exit(ended.code)
+"""
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Files of core and their lines; modules and functions that a share enters, and frames at its socket."""
+
+    files: int
+    median_lines: int
+    longest: int
+    modules: int
+    functions: int
+    frames: int
+    frames_with_libraries: int
+
+
+def measure() -> Figures:
+    """Count the files, and run a share under the profiler."""
+    lines = {file: len(file.read_text(encoding="utf-8").splitlines()) for file in CORE.rglob("*.py")}
+    lengths = [number for file, number in lines.items() if file.name != "errors.py"]
+    return Figures(len(lines), int(statistics.median(lengths)), max(lengths), *_share())
+
+
+def _share() -> tuple[int, int, int, int]:
+    from sealpipe_rehearsal.server import start
+
+    with start() as service, tempfile.TemporaryDirectory() as folder:
+        environ: Mapping[str, str] = {
+            "PATH": os.environ.get("PATH", os.defpath),
+            "HOME": folder,
+            "SEALPIPE_STATE_DIR": f"{folder}/state",
+            "SEALPIPE_API_KEY": service.create_key(scopes=["shares:write"]).reveal(),
+            "SEALPIPE_BASE_URL": service.base_url,
+            "SEALPIPE_LINK_BASE_URL": service.link_base_url,
+            "FIGURE": "a value that is counted",
+        }
+        roots = ":".join(str(ROOT / part) for part in ("core/sealpipe", "plugins/sealpipe_plugins"))
+        done = subprocess.run(
+            [sys.executable, "-c", _PROFILED, roots], env=environ, capture_output=True, text=True, check=True
+        )
+    modules, functions, frames, all_frames = map(int, done.stderr.splitlines()[-1].split())
+    return modules, functions, frames, all_frames
+
+
+if __name__ == "__main__":
+    for name, value in vars(measure()).items():
+        print(f"{name:24}{value}")

@@ -1,0 +1,64 @@
+"""Helpers of several folders stand in support, which stays small; a folder imports no helper of another one."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+TESTS = Path(__file__).resolve().parents[2]
+FILES_AT_MOST = 33
+LINES_AT_MOST = 335
+LONGER = {
+    "faulty.py": 455,  # a server and its faults, each used by name
+    "places.py": 435,  # ten backends, one class each
+}
+"""Modules of support that are longer, and how long they are: none grows."""
+ACROSS = {
+    ("contracts/test_aws.py", "plugins.aws"),
+    ("contracts/test_k8s.py", "plugins.kubernetes"),
+    ("contracts/test_local_sinks.py", "plugins.local"),
+    ("contracts/test_op_connect.py", "plugins.onepassword"),
+    ("contracts/test_programs.py", "plugins.pass_store"),
+    ("contracts/test_programs.py", "plugins.sops"),
+    ("e2e/browser/test_vectors_in_the_page.py", "unit.wire"),
+    ("plugins/kubernetes/test_k8s.py", "plugins.aws"),
+    ("plugins/kubernetes/test_k8s_sink.py", "plugins.aws"),
+    ("plugins/programs/test_programs_leak_nothing.py", "plugins.sops"),
+    ("plugins/storing.py", "plugins.aws"),
+    ("unit/registry/test_stores_in_trouble.py", "plugins"),
+    ("unit/registry/test_stores_in_trouble.py", "plugins.aws"),
+}
+"""Which file imports from which other folder: contracts start the fakes of the products. It only shrinks."""
+
+
+def imported(file: Path) -> Iterator[str]:
+    """The modules of the tests that a file imports."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        yield from (name for name in names if (TESTS / f"{name.replace('.', '/')}.py").exists())
+
+
+def test_support_stays_small() -> None:
+    lengths = {file.name: len(file.read_text(encoding="utf-8").splitlines()) for file in TESTS.glob("support/*.py")}
+    assert len(lengths) <= FILES_AT_MOST
+    assert {name: found for name, found in lengths.items() if found > LONGER.get(name, LINES_AT_MOST)} == {}
+
+
+def test_a_folder_imports_only_its_own_helpers_and_support() -> None:
+    """But endurance runs: they are the long forms of other folders' tests, and drive their helpers."""
+    across = set()
+    for file in TESTS.rglob("*/*.py"):
+        path = file.relative_to(TESTS)
+        modules = [Path(*name.split(".")) for name in imported(file) if path.parts[0] != "endurance"]
+        across |= {(str(path), ".".join(each.parent.parts)) for each in modules if not is_near(each, path)}
+    assert across == set(ACROSS)
+
+
+def is_near(module: Path, file: Path) -> bool:
+    """Whether a module stands in support, in a file's own folder of two names, or in a folder above the file."""
+    return module.parts[0] == "support" or module.parent in file.parents or module.parts[:2] == file.parts[:2]
