@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import gitlab
 import pytest
 from github import Auth, Github
 
-import gitlab
 from plugins.channels.using import FRAGMENT, LINK, Using, everything_logged, passcode, share, told
 from sealpipe.errors import (
     AccessDeniedError,

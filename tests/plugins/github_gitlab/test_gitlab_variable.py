@@ -6,9 +6,9 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
+import gitlab
 import pytest
 
-import gitlab
 from plugins.github_gitlab.using import CANARY, Storing
 from sealpipe.errors import (
     AccessDeniedError,
