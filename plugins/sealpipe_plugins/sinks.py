@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sealpipe.plugin import BLIND, SinkInfo
+from sealpipe_plugins.sources import AWS, KEYRING, KEYRING_PARAMS, KUBERNETES, PACKAGE, VAULT
 
 
 def sealpipe_sinks(register: Callable[[SinkInfo], None]) -> None:
@@ -13,42 +14,34 @@ def sealpipe_sinks(register: Callable[[SinkInfo], None]) -> None:
         register(info)
 
 
-_PACKAGE = "sealpipe_plugins"
-
 SINKS: tuple[SinkInfo, ...] = (
     SinkInfo(
-        "dir", "a 0600 file for each key in a folder: dir:FOLDER#KEY=PROMPT", f"{_PACKAGE}.local.file_sinks:DirSink"
+        "dir", "a 0600 file for each key in a folder: dir:FOLDER#KEY=PROMPT", f"{PACKAGE}.local.file_sinks:DirSink"
     ),
     SinkInfo(
         "dotenv",
         "keys of a dotenv file that sh, python-dotenv and Docker read the same: dotenv:PATH#KEY=PROMPT",
-        f"{_PACKAGE}.local.dotenv_sink:DotenvSink",
+        f"{PACKAGE}.local.dotenv_sink:DotenvSink",
         params={"quote": "single or double: quote values, which Docker's --env-file does not support (none)"},
     ),
-    SinkInfo("file", "a 0600 file with one value, byte for byte: file:PATH", f"{_PACKAGE}.local.file_sinks:FileSink"),
+    SinkInfo("file", "a 0600 file with one value, byte for byte: file:PATH", f"{PACKAGE}.local.file_sinks:FileSink"),
     SinkInfo(
         "aws-sm",
         "AWS Secrets Manager: aws-sm:NAME or ARN; #KEY=PROMPT for a JSON object",
-        f"{_PACKAGE}.aws.secrets_manager_sink:AwsSmSink",
-        f"{_PACKAGE}.aws.login:AwsSettings",
-        needs=("botocore>=1.34.63",),
-        backend="aws",
-        extra="aws",
+        f"{PACKAGE}.aws.secrets_manager_sink:AwsSmSink",
+        **AWS,
     ),
     SinkInfo(
         "aws-ssm",
         "AWS Parameter Store, encrypted: aws-ssm:/path/name; aws-ssm:/path/#KEY=PROMPT is /path/KEY",
-        f"{_PACKAGE}.aws.parameter_store_sink:AwsSsmSink",
-        f"{_PACKAGE}.aws.login:AwsSettings",
-        needs=("botocore>=1.34.63",),
-        backend="aws",
-        extra="aws",
+        f"{PACKAGE}.aws.parameter_store_sink:AwsSsmSink",
+        **AWS,
     ),
     SinkInfo(
         "github-secret",
         "GitHub Actions secrets: github-secret:OWNER/REPO#NAME=PROMPT, OWNER/REPO/ENVIRONMENT, ORG",
-        f"{_PACKAGE}.github.secret_sink:GitHubSecretSink",
-        f"{_PACKAGE}.github.api:GitHubSettings",
+        f"{PACKAGE}.github.secret_sink:GitHubSecretSink",
+        f"{PACKAGE}.github.api:GitHubSettings",
         needs=("pynacl>=1.6.2",),
         params={"visibility": "private or all: which repositories see a new secret of an organisation (private)"},
         capabilities=(BLIND,),
@@ -57,8 +50,8 @@ SINKS: tuple[SinkInfo, ...] = (
     SinkInfo(
         "gitlab-variable",
         "GitLab CI/CD variables: gitlab-variable:GROUP/PROJECT#KEY=PROMPT, groups/GROUP",
-        f"{_PACKAGE}.gitlab.variable_sink:GitLabVariableSink",
-        f"{_PACKAGE}.gitlab.api:GitLabSettings",
+        f"{PACKAGE}.gitlab.variable_sink:GitLabVariableSink",
+        f"{PACKAGE}.gitlab.api:GitLabSettings",
         params={
             "environment": "environment, or a scope such as review/* (all)",
             "protected": "0: also for unprotected branches (1 for a new one)",
@@ -68,29 +61,25 @@ SINKS: tuple[SinkInfo, ...] = (
     SinkInfo(
         "k8s",
         "a Kubernetes Secret: k8s:NAMESPACE/NAME#key=PROMPT",
-        f"{_PACKAGE}.kubernetes.sink:K8sSink",
-        f"{_PACKAGE}.kubernetes.access:K8sSettings",
+        f"{PACKAGE}.kubernetes.sink:K8sSink",
+        **KUBERNETES,
     ),
     SinkInfo(
         "keyring",
         "the system's keyring: keyring:SERVICE/USERNAME",
-        f"{_PACKAGE}.keyring.source_and_sink:KeyringSink",
-        f"{_PACKAGE}.keyring.client:KeyringSettings",
-        needs=("keyring>=25",),
-        params={"username": "the user name, if it contains a /; all before ? is then the service"},
-        extra="keyring",
+        f"{PACKAGE}.keyring.source_and_sink:KeyringSink",
+        params=KEYRING_PARAMS,
+        **KEYRING,
     ),
     SinkInfo(
         "vault",
         "Vault and OpenBao: vault:secret/vendor/acme#password=PROMPT",
-        f"{_PACKAGE}.vault.source_and_sink:VaultSink",
-        f"{_PACKAGE}.vault.settings:VaultSettings",
-        needs=("hvac>=2.3",),
+        f"{PACKAGE}.vault.source_and_sink:VaultSink",
         params={
             "mount": "path of the engine, to skip looking it up",
             "namespace": "namespace to store in (the setting's)",
         },
-        extra="vault",
+        **VAULT,
     ),
 )
 """By what they need: nothing, then what their backend does."""

@@ -3,24 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypedDict
 
 from sealpipe.plugin import ASKS, FRESH, SourceInfo
+
+PACKAGE = "sealpipe_plugins"
+
+
+class Backend(TypedDict, total=False):
+    """What the source and the sink of a backend have in common; the members are those of their descriptors."""
+
+    settings: str
+    needs: tuple[str, ...]
+    backend: str
+    extra: str
+
+
+AWS: Backend = {
+    "settings": f"{PACKAGE}.aws.login:AwsSettings",
+    "needs": ("botocore>=1.34.63",),
+    "backend": "aws",
+    "extra": "aws",
+}
+KEYRING: Backend = {
+    "settings": f"{PACKAGE}.keyring.client:KeyringSettings",
+    "needs": ("keyring>=25",),
+    "extra": "keyring",
+}
+KEYRING_PARAMS = {"username": "the user name, if it contains a /; all before ? is then the service"}
+KUBERNETES: Backend = {"settings": f"{PACKAGE}.kubernetes.access:K8sSettings"}
+VAULT: Backend = {
+    "settings": f"{PACKAGE}.vault.settings:VaultSettings",
+    "needs": ("hvac>=2.3",),
+    "extra": "vault",
+}
 
 
 def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
     """The descriptors."""
-    package = "sealpipe_plugins"
-    register(SourceInfo("env", "an environment variable: env:DB_PASSWORD", f"{package}.local.sources:EnvSource"))
-    register(SourceInfo("file", "a file's content, exactly: file:deploy.pem", f"{package}.local.sources:FileSource"))
-    register(SourceInfo("stdin", "standard input, read to its end: stdin:", f"{package}.local.sources:StdinSource"))
+    register(SourceInfo("env", "an environment variable: env:DB_PASSWORD", f"{PACKAGE}.local.sources:EnvSource"))
+    register(SourceInfo("file", "a file's content, exactly: file:deploy.pem", f"{PACKAGE}.local.sources:FileSource"))
+    register(SourceInfo("stdin", "standard input, read to its end: stdin:", f"{PACKAGE}.local.sources:StdinSource"))
     register(
-        SourceInfo("text", "the text itself, not a secret: text:deploy-bot", f"{package}.local.sources:TextSource")
+        SourceInfo("text", "the text itself, not a secret: text:deploy-bot", f"{PACKAGE}.local.sources:TextSource")
     )
     register(
         SourceInfo(
             "prompt",
             "typed at the terminal, without echo: prompt:Database password",
-            f"{package}.local.terminal:PromptSource",
+            f"{PACKAGE}.local.terminal:PromptSource",
             capabilities=(FRESH, ASKS),
         )
     )
@@ -28,7 +59,7 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
         SourceInfo(
             "dotenv",
             "a key of a dotenv file: dotenv:.env.prod#DB_PASSWORD",
-            f"{package}.local.sources:DotenvSource",
+            f"{PACKAGE}.local.sources:DotenvSource",
             format="dotenv",
         )
     )
@@ -36,7 +67,7 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
         SourceInfo(
             "gen",
             "a new secret, generated here: gen:password, passphrase, pin, hex, uuid, ssh",
-            f"{package}.generate.source:GenSource",
+            f"{PACKAGE}.generate.source:GenSource",
             params={
                 "length": "characters of a password (24), digits of a pin (6)",
                 "symbols": "0: a password of letters and digits only",
@@ -53,8 +84,8 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
         SourceInfo(
             "sops",
             "a file encrypted by SOPS: sops:secrets.enc.yaml#/db/password",
-            f"{package}.sops.source:SopsSource",
-            f"{package}.sops.client:SopsSettings",
+            f"{PACKAGE}.sops.source:SopsSource",
+            f"{PACKAGE}.sops.client:SopsSettings",
             params={
                 "input": "format of the file, if its name does not show it: yaml, json, dotenv, ini, binary",
                 "raw": "1: the whole decrypted file, byte for byte",
@@ -65,8 +96,8 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
         SourceInfo(
             "pass",
             "an entry of the password store pass: pass:prod/db",
-            f"{package}.pass_store.source:PassSource",
-            f"{package}.pass_store.source:PassSettings",
+            f"{PACKAGE}.pass_store.source:PassSource",
+            f"{PACKAGE}.pass_store.source:PassSettings",
             params={"raw": "1: the whole entry instead of its first line"},
         )
     )
@@ -74,8 +105,8 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
         SourceInfo(
             "exec",
             "the output of a command from the config file: exec:NAME",
-            f"{package}.local.exec_source:ExecSource",
-            f"{package}.local.exec_source:ExecSettings",
+            f"{PACKAGE}.local.exec_source:ExecSource",
+            f"{PACKAGE}.local.exec_source:ExecSettings",
             params={"arg": "the value of {arg} in the command, one word"},
         )
     )
@@ -83,19 +114,17 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
         SourceInfo(
             "keyring",
             "the system's keyring: keyring:SERVICE/USERNAME",
-            f"{package}.keyring.source_and_sink:KeyringSource",
-            f"{package}.keyring.client:KeyringSettings",
-            needs=("keyring>=25",),
-            params={"username": "the user name, if it contains a /; all before ? is then the service"},
-            extra="keyring",
+            f"{PACKAGE}.keyring.source_and_sink:KeyringSource",
+            params=KEYRING_PARAMS,
+            **KEYRING,
         )
     )
     register(
         SourceInfo(
             "op",
             "1Password, by service account or Connect: op://Vault/Item/field",
-            f"{package}.onepassword.source:make_source",
-            f"{package}.onepassword.source:OnePasswordSettings",
+            f"{PACKAGE}.onepassword.source:make_source",
+            f"{PACKAGE}.onepassword.source:OnePasswordSettings",
             needs=("onepassword-sdk>=0.4",),
             params={
                 "attribute": "attribute, as in 1Password's references: otp (service account only)",
@@ -108,50 +137,42 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
         SourceInfo(
             "aws-sm",
             "AWS Secrets Manager: aws-sm:NAME or ARN, with #KEY for a JSON object",
-            f"{package}.aws.secrets_manager_source:AwsSmSource",
-            f"{package}.aws.login:AwsSettings",
-            needs=("botocore>=1.34.63",),
+            f"{PACKAGE}.aws.secrets_manager_source:AwsSmSource",
             params={
                 "version": "id of a version",
                 "stage": "stage of a version: AWSPREVIOUS, ...",
                 "raw": "1: the text as it is, even if it is a JSON object",
             },
-            backend="aws",
-            extra="aws",
+            **AWS,
         )
     )
     register(
         SourceInfo(
             "aws-ssm",
             "AWS Parameter Store, decrypted: aws-ssm:/path/name; aws-ssm:/path/ for all below",
-            f"{package}.aws.parameter_store_source:AwsSsmSource",
-            f"{package}.aws.login:AwsSettings",
-            needs=("botocore>=1.34.63",),
+            f"{PACKAGE}.aws.parameter_store_source:AwsSsmSource",
             params={"version": "number of a version", "label": "label of a version"},
-            backend="aws",
-            extra="aws",
+            **AWS,
         )
     )
     register(
         SourceInfo(
             "k8s",
             "a Kubernetes Secret: k8s:NAMESPACE/NAME#key",
-            f"{package}.kubernetes.source:K8sSource",
-            f"{package}.kubernetes.access:K8sSettings",
+            f"{PACKAGE}.kubernetes.source:K8sSource",
+            **KUBERNETES,
         )
     )
     register(
         SourceInfo(
             "vault",
             "Vault and OpenBao: vault:secret/app/db#password, vault:database/creds/app#username,password",
-            f"{package}.vault.source_and_sink:VaultSource",
-            "sealpipe_plugins.vault.settings:VaultSettings",
-            needs=("hvac>=2.3",),
+            f"{PACKAGE}.vault.source_and_sink:VaultSource",
             params={
                 "version": "version of a versioned key (the newest)",
                 "mount": "path of the engine, to skip looking it up",
                 "namespace": "namespace to read in (the setting's)",
             },
-            extra="vault",
+            **VAULT,
         )
     )

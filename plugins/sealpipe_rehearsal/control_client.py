@@ -12,7 +12,7 @@ import json
 import secrets
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypedDict
 from urllib.parse import quote, urlsplit
 
 from sealpipe.secret import Secret
@@ -96,6 +96,16 @@ def mint(tag: str = "svc", *, token_bytes: Callable[[int], bytes] = secrets.toke
 
 def _base64url(value: bytes) -> str:
     return base64.urlsafe_b64encode(value).decode("ascii").rstrip("=")
+
+
+class KeyOptions(TypedDict, total=False):
+    """The options of `register_key`, for functions that pass them on."""
+
+    scopes: Iterable[str] | None
+    custody: str
+    register: bool
+    account: str
+    organization: str | None
 
 
 def register_key(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Self
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Self, Unpack
 
 from sealpipe.secret import Secret
 
 from . import control_client
-from .control_client import Webhook
+from .control_client import KeyOptions, Webhook
 from .service.context import Service
 from .service.fault_parser import parse_plan
 from .service.fault_plan import Progress
@@ -63,26 +63,9 @@ class RunningService:
         """The tag in this service's credentials and key derivations."""
         return self.service.tag
 
-    def create_key(
-        self,
-        *,
-        name: str = "rehearsal",
-        scopes: Iterable[str] | None = None,
-        custody: str = "self",
-        register: bool = True,
-        account: str = "default",
-        organization: str | None = None,
-    ) -> Secret:
-        """Create and register a key; returns the full three-part credential. `scopes` None means every scope."""
-        return control_client.register_key(
-            self.origin,
-            name=name,
-            scopes=scopes,
-            custody=custody,
-            register=register,
-            account=account,
-            organization=organization,
-        )
+    def create_key(self, *, name: str = "rehearsal", **options: Unpack[KeyOptions]) -> Secret:
+        """Create and register a key: see `control_client.register_key`. Returns the full three-part credential."""
+        return control_client.register_key(self.origin, name=name, **options)
 
     def set_account(self, name: str = "default", *, at_once: bool = True, **changes: str | bool | int) -> None:
         """Change an account's plan, limits or switches: see `control_client.set_account`."""

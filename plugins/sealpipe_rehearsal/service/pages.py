@@ -1,5 +1,7 @@
 """The pages at links: files of page/, with headers that give them as few rights as possible.
 
+In a page, `{{NAME}}` on a line of its own stands for page/common/NAME.html, which all pages share.
+
 Serving a page uses no view. The page then calls the routes outside /v1.
 """
 
@@ -13,6 +15,7 @@ from pathlib import Path
 from starlette.responses import Response
 
 _FOLDER = Path(__file__).resolve().parent.parent / "page"
+_PARTS = ("head", "header")
 
 # Only our own scripts and styles; no text that becomes markup, no form target, no frame.
 _POLICY = (
@@ -76,4 +79,8 @@ def redact_key(target: str) -> str:
 @cache
 def _files() -> Mapping[str, bytes]:
     """The files that may be served, by name: a request never names a path."""
-    return {path.name: path.read_bytes() for path in sorted(_FOLDER.iterdir()) if path.suffix in _TYPES}
+    files = {path.name: path.read_bytes() for path in sorted(_FOLDER.iterdir()) if path.suffix in _TYPES}
+    for part in _PARTS:
+        placeholder, text = f"{{{{{part}}}}}\n".encode("ascii"), (_FOLDER / "common" / f"{part}.html").read_bytes()
+        files |= {name: body.replace(placeholder, text) for name, body in files.items() if name.endswith(".html")}
+    return files

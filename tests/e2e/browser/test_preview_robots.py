@@ -89,6 +89,7 @@ def test_every_page_and_every_part_of_one_has_the_strict_headers(service: Runnin
         assert answer.status_code == 200, path
         assert {name: answer.headers[name] for name in pages.HEADERS} == dict(pages.HEADERS)
         assert "set-cookie" not in answer.headers
+        assert "{{" not in answer.text, path
     policy = pages.HEADERS["content-security-policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
@@ -97,7 +98,16 @@ def test_every_page_and_every_part_of_one_has_the_strict_headers(service: Runnin
 
 @pytest.mark.parametrize(
     "path",
-    ["page/", "page/none.js", "page/..%2fserver.py", "page/%2e%2e/server.py", "page/__init__.py", "page/page/base.js"],
+    [
+        "page/",
+        "page/none.js",
+        "page/..%2fserver.py",
+        "page/%2e%2e/server.py",
+        "page/__init__.py",
+        "page/page/base.js",
+        "page/head.html",
+        "page/common/head.html",
+    ],
 )
 def test_only_files_of_pages_are_served(service: RunningService, path: str) -> None:
     assert httpx.get(f"{service.origin}/{path}", trust_env=False).status_code == 404
@@ -124,7 +134,7 @@ def test_no_page_is_served_under_a_foreign_name(service: RunningService) -> None
 
 def test_no_file_of_the_pages_names_another_address_or_runs_what_stands_in_the_document() -> None:
     folder = Path(pages.__file__).parent.parent / "page"
-    for file in folder.iterdir():
+    for file in filter(Path.is_file, folder.rglob("*")):
         text = file.read_text()
         if file.suffix == ".html":
             assert "<style" not in text
