@@ -294,6 +294,6 @@ class Registry:
         return lambda why: NotConfiguredError(f"the {kind} {name} cannot be used here ({why})", remedy=remedy)
 
     def _fill_settings(self, kind: str, name: str, model: Any) -> Any:
-        from sealpipe.registry.settings import fill_settings  # pydantic: only where a backend has settings
+        from sealpipe.plugin.settings import fill_settings  # pydantic: only where a backend has settings
 
         return fill_settings(model, self._get_store(kind, name), self.environ)

@@ -99,7 +99,7 @@ class Catalog:
 
     @cached_property
     def _manager(self) -> pluggy.PluginManager:
-        from sealpipe.registry.hook_specs import make_manager  # pluggy: the built-in tables do without
+        from sealpipe.registry.hooks import make_manager  # the built-in tables do without
 
         return make_manager()
 

@@ -1,4 +1,4 @@
-"""Plugins of third parties: where they are declared, and the calls of hooks: commands, policies and observers."""
+"""The hooks that plugins implement; where third parties declare theirs; calls of commands, policies and observers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 from sealpipe.errors import PayloadTooLargeError, PluginError, PolicyError
-from sealpipe.plugin import OutgoingAction, VetoError
+from sealpipe.plugin import ChannelInfo, CIInfo, OutgoingAction, SinkInfo, SourceInfo, VetoError
 from sealpipe.registry.calls import call_plugin
 from sealpipe.registry.stores import AUDIT_MODULE, BUILT_IN_HOOKS, PolicyHook
 from sealpipe.values import redact_address
@@ -19,12 +19,69 @@ from sealpipe.values import redact_address
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
+    import pluggy
+
     from sealpipe.registry.catalog import Catalog
+
 
 HOOK = "sealpipe_commands"
 GROUP: Final = "sealpipe"
 _HEADING: Final = b"[sealpipe]"
 _ENDINGS: Final = (".dist-info", ".egg-info")
+
+
+def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
+    """Call `register` once for each source. Import and ask nothing here: descriptors are light."""
+
+
+def sealpipe_sinks(register: Callable[[SinkInfo], None]) -> None:
+    """Do the same for sinks."""
+
+
+def sealpipe_channels(register: Callable[[ChannelInfo], None]) -> None:
+    """Do the same for channels."""
+
+
+def sealpipe_ci(register: Callable[[CIInfo], None]) -> None:
+    """Do the same for CI systems."""
+
+
+def sealpipe_commands(group: Any) -> None:
+    """Add commands to the click group of the command line."""
+
+
+def sealpipe_check_outgoing(plan: OutgoingAction, config: Mapping[str, Any], enforced: bool) -> None:  # noqa: FBT001 - as pluggy has it
+    """A policy: raise `VetoError` if this is not allowed. It is asked before anything leaves, is stored or is ended.
+
+    `config` is the policy's table; `enforced` is whether it is the machine's.
+    """
+
+
+def sealpipe_event(event: Mapping[str, Any], config: Mapping[str, Any]) -> None:
+    """An observer: it is notified of events, without values and fragments; `config` is its table."""
+
+
+_HOOKS: Final = (
+    sealpipe_sources,
+    sealpipe_sinks,
+    sealpipe_channels,
+    sealpipe_ci,
+    sealpipe_commands,
+    sealpipe_check_outgoing,
+    sealpipe_event,
+)
+
+
+def make_manager() -> pluggy.PluginManager:
+    """Make a plugin manager with these hooks and no plugin."""
+    import pluggy  # whether third parties are declared is found out without it
+
+    mark = pluggy.HookspecMarker(GROUP)
+    for hook in _HOOKS:
+        mark(hook)
+    manager = pluggy.PluginManager(GROUP)
+    manager.add_hookspecs(sys.modules[__name__])
+    return manager
 
 
 def are_declared() -> bool:
