@@ -1,18 +1,34 @@
-"""Calls about the account: statistics, tools, capabilities, and the access log of shares."""
+"""Calls about the account: statistics, capabilities, the access log of shares, and tools of the hosted MCP endpoint."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from sealpipe.flows import Flow, call
+from sealpipe.api import mcp
+from sealpipe.api.mcp import McpSession, Tool, ToolResult
+from sealpipe.api.responses import escape_text
+from sealpipe.errors import OutcomeUnknownError, ProtocolError, ServiceError, UsageError
+from sealpipe.flows import Budget, Do, Flow, call, outgoing, policy
+from sealpipe.flows.resolve import Cache, resolve_value
 from sealpipe.flows.session import Session
+from sealpipe.plugin import OutgoingAction
+from sealpipe.reference import Reference
+from sealpipe.secret import Secret
 
-if TYPE_CHECKING:  # imported by the calls that need them
+if TYPE_CHECKING:
     from sealpipe.api.account import AccessLog, Capabilities, Stats
-    from sealpipe.api.mcp import Tool, ToolResult
     from sealpipe.flows.lookup import LogPageWalk
+
+T = TypeVar("T")
+Exchange = Callable[[McpSession, Budget], Flow[T]]
+
+MAX_PAGES = 100
+"""Most pages of tools: a list without an end must not keep us busy for ever."""
 
 
 def get_stats(session: Session) -> Flow[Stats]:
@@ -20,24 +36,6 @@ def get_stats(session: Session) -> Flow[Stats]:
     from sealpipe.api import account
 
     return call(account.get_stats(), session.start_budget())
-
-
-def list_tools(session: Session) -> Flow[tuple[Tool, ...]]:
-    """List the tools of the hosted MCP endpoint (specification: POST /v1/mcp)."""
-    from sealpipe.flows import tools
-
-    return tools.list_tools(session)
-
-
-def call_tool(session: Session, name: str, arguments: Mapping[str, Any] | None = None) -> Flow[ToolResult]:
-    """Call a tool of the hosted MCP endpoint once. `arguments` are JSON values, as in its `input_schema`.
-
-    Raises MissingScopeError if the key does not have the tool's scope, ToolError if the tool fails or does not exist,
-    and OutcomeUnknownError if there is no response: a tool may change something, so a call is never repeated.
-    """
-    from sealpipe.flows import tools
-
-    return tools.call_tool(session, name, arguments or {})
 
 
 def get_capabilities(session: Session) -> Flow[Capabilities | None]:
@@ -76,3 +74,164 @@ def iter_share_log(
         return share_log(session, short_code, limit=100, cursor=cursor, since=since, until=until)
 
     return LogPageWalk(fetch)
+
+
+def list_tools(session: Session) -> Flow[tuple[Tool, ...]]:
+    """List the tools of the hosted MCP endpoint (specification: POST /v1/mcp)."""
+
+    def exchange(mcp_session: McpSession, budget: Budget) -> Flow[tuple[Tool, ...]]:
+        tools, _ = yield from _list_all(mcp_session, budget)
+        return tools
+
+    return _run_in_session(session, exchange)
+
+
+def call_tool(session: Session, name: str, arguments: Mapping[str, Any] | None = None) -> Flow[ToolResult]:
+    """Call a tool of the hosted MCP endpoint once. `arguments` are JSON values, as in its `input_schema`.
+
+    Raises MissingScopeError if the key does not have the tool's scope, ToolError if the tool fails or does not exist,
+    and OutcomeUnknownError if there is no response: a tool may change something, so a call is never repeated.
+    """
+    values = arguments or {}
+    body = mcp.call(McpSession(), name, values).body or b""
+    session.gate.check("the call of the tool", body)  # before the handshake
+    plan = outgoing.describe_tool_call(session, name, [None] if values else [])
+    work = _run_in_session(session, lambda mcp_session, budget: call(mcp.call(mcp_session, name, values), budget))
+    return (yield from policy.run_under_policy(session, plan, work))
+
+
+def call_with_references(session: Session, name: str, params: Sequence[tuple[str, Reference]]) -> Flow[ToolResult]:
+    """Call a tool with the values of references, each converted to the type in the tool's schema.
+
+    References are read before anything is sent; one that is optional and missing is left out.
+    """
+    session.check_clear(name, *(param for param, _ in params))
+    plan: OutgoingAction = yield Do(partial(outgoing.describe_tool_call, session, name, [ref for _, ref in params]))
+    return (yield from policy.run_under_policy(session, plan, _call_with_references(session, name, params)))
+
+
+def _call_with_references(session: Session, name: str, params: Sequence[tuple[str, Reference]]) -> Flow[ToolResult]:
+    cache: Cache = {}
+    values: dict[str, Secret] = {}
+    for param, ref in params:
+        value = yield from resolve_value(ref, session.registry, cache)
+        if value is not None:
+            values[param] = value
+    session.check_clear(*(value.reveal() for value in values.values()))
+
+    def exchange(mcp_session: McpSession, budget: Budget) -> Flow[ToolResult]:
+        tools: tuple[Tool, ...] = ()
+        if values:
+            tools, mcp_session = yield from _list_all(mcp_session, budget)
+        # A tool that is not listed is called all the same: the service's error says what is wrong.
+        schema = next((tool.input_schema for tool in tools if tool.name == name), {})
+        return (yield from call(mcp.call(mcp_session, name, convert_arguments(values, schema)), budget))
+
+    return (yield from _run_in_session(session, exchange))
+
+
+def _run_in_session(session: Session, exchange: Exchange[T]) -> Flow[T]:
+    budget = session.start_budget()
+    mcp_session = yield from _open_session(budget)
+    try:
+        try:
+            return (yield from exchange(mcp_session, budget))
+        except ServiceError as error:
+            if error.status != 404 or mcp_session.session_id is None:
+                raise
+        # The service has ended our session and carried out nothing: once more, in a new one.
+        mcp_session = yield from _open_session(budget)
+        return (yield from exchange(mcp_session, budget))
+    except OutcomeUnknownError as error:
+        error.remedy = "look whether the tool did its work before you call it again: it is never sent twice"
+        raise
+
+
+def _open_session(budget: Budget) -> Flow[McpSession]:
+    try:
+        mcp_session = yield from call(mcp.initialize(), budget)
+    except ProtocolError as error:
+        if error.status == 404:
+            error.remedy = "the service may offer no tools here; else check that the base URL is its API's"
+        raise
+    if mcp_session.revision not in mcp.REVISIONS:
+        raise ProtocolError(
+            f"the service uses revision {escape_text(mcp_session.revision, 40)} of the Model Context Protocol; "
+            f"sealpipe supports {', '.join(mcp.REVISIONS)}",
+            remedy="a newer sealpipe may support it",
+        )
+    yield from call(mcp.confirm_initialized(mcp_session), budget)
+    return mcp_session
+
+
+def _list_all(mcp_session: McpSession, budget: Budget) -> Flow[tuple[tuple[Tool, ...], McpSession]]:
+    """Return every tool, and the MCP session after the last page."""
+    tools: list[Tool] = []
+    cursor: str | None = None
+    cursors: set[str | None] = set()
+    while len(cursors) < MAX_PAGES:
+        cursors.add(cursor)
+        page, cursor = yield from call(mcp.list_page(mcp_session, cursor), budget)
+        mcp_session = mcp_session.advance()
+        tools += page
+        if cursor is None or cursor in cursors:  # a repeated page is the end, as in every list
+            return tuple(tools), mcp_session
+    raise ProtocolError("the service's list of tools does not end", remedy="you can still call the tool by its name")
+
+
+_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})", re.ASCII)
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,30})?(?:[eE][+-]?[0-9]{1,2})?", re.ASCII)
+
+
+def convert_arguments(values: Mapping[str, Secret], schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a tool. A value whose type the schema does not give stays text.
+
+    UsageError names the argument that has the wrong type, never its value.
+    """
+    properties = schema.get("properties")
+    definitions = properties if isinstance(properties, Mapping) else {}
+    return {name: _convert(name, value.reveal(), definitions.get(name)) for name, value in values.items()}
+
+
+def _convert(name: str, text: str, schema: object) -> Any:
+    types = schema.get("type") if isinstance(schema, Mapping) else None
+    kinds = types if isinstance(types, list) else [types]
+    readers = [_READERS[kind] for kind in kinds if isinstance(kind, str) and kind in _READERS]
+    if "string" in kinds or not readers:
+        return text
+    for _, read in readers:
+        value = read(text)
+        if value is not None:
+            return value
+    raise UsageError(
+        f"the argument {escape_text(name, 100)} is not {' or '.join(what for what, _ in readers)}",
+        remedy="see `sealpipe tools list --output json` for the tool's arguments",
+    )
+
+
+def _parse_integer(text: str) -> int | None:
+    return int(text) if _INTEGER.fullmatch(text) else None
+
+
+def _parse_number(text: str) -> Any:
+    return json.loads(text) if _NUMBER.fullmatch(text) else None
+
+
+def _make_json_parser(kind: type) -> Callable[[str], Any]:
+    def read(text: str) -> Any:
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError):
+            return None
+        return value if isinstance(value, kind) else None
+
+    return read
+
+
+_READERS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
+    "integer": ("a whole number", _parse_integer),
+    "number": ("a number", _parse_number),
+    "boolean": ("true or false", {"true": True, "false": False}.get),
+    "array": ("a list in JSON", _make_json_parser(list)),
+    "object": ("an object in JSON", _make_json_parser(dict)),
+}

@@ -5,21 +5,25 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from sealpipe.api import shares as api
-from sealpipe.api.shares import CreatedShare
-from sealpipe.flows import Flow, call, outgoing, policy
-from sealpipe.flows import resume as resuming
+from sealpipe.api.shares import CreatedShare, without_wrap
+from sealpipe.errors import OutcomeUnknownError, PolicyError, StateError
+from sealpipe.flows import Do, Flow, call, outgoing, policy
 from sealpipe.flows.session import Session
 from sealpipe.flows.share import ShareOptions as ShareOptions
 from sealpipe.flows.share import expire as expiring
 from sealpipe.flows.share import post as sharing
 from sealpipe.flows.share.post import Share
+from sealpipe.plugin import OutgoingAction
 from sealpipe.plugin.context import LITERAL
 from sealpipe.state.entry import Entry, keep_entry_on_error
 from sealpipe.state.outbox import Outbox
+from sealpipe.values import parse_time
 
 if TYPE_CHECKING:
     from sealpipe.api.account import Page, ShareInfo
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
     from sealpipe.flows.lookup import PageWalk
     from sealpipe.flows.request.create import SecureRequest
     from sealpipe.flows.share.expire import EndedShare
+
 
 Made = TypeVar("Made", bound="Deliverable")
 
@@ -119,7 +124,7 @@ def resume(session: Session, entry: Entry, *, resend: bool = False) -> Flow[Shar
     Sends the remaining messages. With `resend`, also sends those that may have arrived, and repeats writes to sinks
     that cannot be read back. Raises DeliveryError.
     """
-    return create_and_deliver(session, resuming.resume(session, entry, resend=resend), resend=resend)
+    return create_and_deliver(session, finish_entry(session, entry, resend=resend), resend=resend)
 
 
 def create_and_deliver(session: Session, creation: Flow[Made], *, resend: bool) -> Flow[Made]:
@@ -131,3 +136,82 @@ def create_and_deliver(session: Session, creation: Flow[Made], *, resend: bool) 
         with keep_entry_on_error(created.entry):
             yield from deliver(session, created, resend=resend)
     return created
+
+
+def finish_entry(session: Session, entry: Entry, *, resend: bool = False) -> Flow[Share | SecureRequest]:
+    """Finish an open entry: return its share or request, as recorded or by sending the same bytes again.
+
+    `resend`: a write that may be in a sink that cannot be read back is repeated. Raises StateError if the entry belongs
+    to another service, OutcomeUnknownError if it is too old to be sent again, and whatever sending raises.
+    """
+    if entry.meta["base_url"] != session.base_url:
+        entry.close()
+        raise StateError(
+            f"outbox entry {entry.id} was made for {entry.meta['base_url']}, not for {session.base_url}",
+            remedy="set SEALPIPE_BASE_URL to the address that it was made for",
+        )
+    if session.fixed_link and entry.meta["link_base_url"] != session.link_base_url:
+        entry.close()
+        raise PolicyError(
+            f"outbox entry {entry.id} was made for links to {entry.meta['link_base_url']}, and this machine fixes "
+            f"{session.link_base_url}",
+            remedy=f"drop it with `sealpipe resume {entry.id} --discard`, and create it again",
+        )
+    if entry.response is None:
+        _refuse_old(entry)
+    work = _finish(session, entry, resend=resend)
+    if not session.policy_hooks:
+        return (yield from work)
+    with keep_entry_on_error(entry):
+        leaving: OutgoingAction = yield Do(partial(outgoing.describe_entry, session, entry.meta))
+        return (yield from policy.run_under_policy(session, leaving, work, _describe_outcome))
+
+
+def _describe_outcome(result: Share | SecureRequest) -> Mapping[str, object]:
+    return {"outcome": result.outcome, "short_code": result.short_code}
+
+
+def _refuse_old(entry: Entry) -> None:
+    if entry.is_too_old(datetime.now(UTC)):
+        entry.close()
+        error = OutcomeUnknownError(
+            f"outbox entry {entry.id} is older than 23 hours: sending it again could make a second one",
+            remedy=f"check `sealpipe {entry.meta['kind']}s list`, expire what you do not need, "
+            f"then `sealpipe resume {entry.id} --discard` and create it again",
+        )
+        error.outbox_id = entry.id
+        raise error
+
+
+def _finish(session: Session, entry: Entry, *, resend: bool) -> Flow[Share | SecureRequest]:
+    if entry.meta["kind"] == "request":
+        from sealpipe.flows.request import create  # most entries are shares
+
+        return (yield from create.resume(session, entry))
+    if entry.response is not None:
+        return _rebuild_share(entry)
+    posting = sharing.Posting(entry.meta, entry.body, entry.key, entry)
+    if entry.key != entry.meta["idempotency_key"]:
+        posting.body = without_wrap(entry.body, entry.meta["wrap_at"])
+    if entry.meta.get("also_to") and not entry.is_stored:
+        from sealpipe.flows.share import store  # most shares are stored nowhere
+
+        with keep_entry_on_error(entry):
+            posting.stored = yield from store.write_from_entry(session, entry, resend=resend)
+    return (yield from sharing.post(session, posting, unclear=True))
+
+
+def _rebuild_share(entry: Entry) -> Share:
+    response, meta = entry.response or {}, entry.meta
+    return Share(
+        sharing.build_link(meta, response["short_code"]),
+        response["short_code"],
+        None if response["expires_at"] is None else parse_time(response["expires_at"]),
+        response["custody"],
+        "replayed" if response["replayed"] else "created",
+        meta["title"],
+        sharing.warn_of_custody(response["custody"], response["short_code"]),
+        entry=entry,
+        deliveries=outgoing.load_deliveries(meta, entry),
+        expiry_known=response.get("expiry_known", True),
+    )

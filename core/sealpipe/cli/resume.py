@@ -71,8 +71,8 @@ def _finish_all(entry_id: str | None, values: dict[str, Any]) -> None:
 
 
 def _finish(client: Client, outbox: Outbox, name: str, values: dict[str, Any], *, is_named: bool) -> None:
+    from sealpipe.calls.shares import finish_entry
     from sealpipe.cli import deliver, disclosure
-    from sealpipe.flows.resume import resume as resuming
     from sealpipe.state.entry import keep_entry_on_error
 
     entry = outbox.open(name)
@@ -92,7 +92,7 @@ def _finish(client: Client, outbox: Outbox, name: str, values: dict[str, Any], *
             elsewhere=bool(entry.meta["kind"] != "share" or to.get("link_file") or to.get("seal_link") or sends_link),
             addresses=[entry.meta["base_url"], entry.meta["link_base_url"]],
         )
-    share = client.run(resuming(client.session, entry, resend=values["resend"]))
+    share = client.run(finish_entry(client.session, entry, resend=values["resend"]))
     deliver.finish(client, share, to, gate, as_json=values["output"] == "json", resend=values["resend"])
 
 
