@@ -81,7 +81,7 @@ EXACT = {
     "cli/account.py": 2,
     "cli/deliver.py": 2,
     "cli/offline.py": 3,
-    "cli/unseal.py": 1,
+    "cli/shares.py": 1,
     "commands/guided_tour.py": 1,
     "commands/keys.py": 1,
     "commands/webhooks.py": 1,

@@ -14,9 +14,8 @@ on: no SDK at import, no value in any repr, error or log, and different results 
 
 from __future__ import annotations
 
-from sealpipe.testing.channel import ChannelContract
 from sealpipe.testing.contract import CIContract
-from sealpipe.testing.sink import SinkContract
 from sealpipe.testing.source import SourceContract
+from sealpipe.testing.targets import ChannelContract, SinkContract
 
 __all__ = ["CIContract", "ChannelContract", "SinkContract", "SourceContract"]
