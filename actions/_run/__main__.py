@@ -1,7 +1,8 @@
-"""`python -I actions/_run COMMAND`: the program of the composite actions. A folder, because `-I` hides a script's own.
+"""The program of the composite actions: `python -I actions/_run COMMAND`.
 
-It needs only the standard library: `sealpipe.ci_systems`, which it shares with the command line, is imported from this
-checkout, whatever sealpipe is installed, and imports nothing else.
+It is a folder, because `-I` removes a script's own folder from the path. It needs only the standard library. It imports
+`sealpipe.ci_systems`, which it shares with the command line, from this checkout, whichever sealpipe is installed; that
+module imports nothing else.
 """
 
 import sys

@@ -1,10 +1,10 @@
 """Makes the lock files that setup.sh installs from: `python -I actions/_setup/lock.py [--upgrade]`.
 
-It needs uv and a package index. What is locked stays as it is where it still fits; `--upgrade` takes the newest.
-locks/all.txt is sealpipe with every extra; base.txt what it always needs; EXTRA.txt what one extra adds to that;
-build.txt the build backend; .github/audit.txt what audits a release. They hold for Linux and macOS and for every
-Python that sealpipe supports, name no index, and every line of an extra's file is in all.txt, too, word for word: so
-any of them go together.
+It needs uv and a package index. Locked versions stay unless they no longer satisfy the requirements; `--upgrade` takes
+the newest. locks/all.txt is sealpipe with every extra; base.txt what it always needs; EXTRA.txt what one extra adds;
+build.txt the build backend; .github/audit.txt the tool that audits a release. They are valid for Linux and macOS and
+for every supported Python, and name no index. Each line of an extra's file is also in all.txt, word for word, so any of
+them can be combined.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 LOCKS = HERE / "locks"
 PYTHON = "3.11"
-"""The oldest: a universal lock holds from here on."""
+"""The oldest Python: a universal lock is valid from this version on."""
 NO_LOCK = ("all", "dev")
 AUDIT = ROOT / ".github/audit.txt"
-"""The release workflow's pip-audit; nobody else installs it."""
+"""pip-audit, for the release workflow only."""
 HEAD = "# Made by `python -I actions/_setup/lock.py`: {}.\n"
 ROW = re.compile(r"^[A-Za-z0-9][^\n]*(?:\n[ \t][^\n]*)*", re.MULTILINE)
-"""A requirement and the lines that go on with it: its hashes."""
+"""A requirement and its continuation lines: the hashes."""
 
 
 def project() -> dict[str, Any]:
@@ -40,17 +40,17 @@ def project() -> dict[str, Any]:
 
 
 def extras() -> list[str]:
-    """The extras that have a lock of their own."""
+    """Return the extras that have a lock file."""
     return sorted(set(project()["project"]["optional-dependencies"]) - {*NO_LOCK})
 
 
 def rows(text: str) -> dict[str, str]:
-    """The requirements of a lock, each with its hashes, by name and marker (one name may have a row a marker)."""
+    """Return the requirements of a lock file with their hashes, by name and marker (a name may have several)."""
     return {re.sub(r"==[^ ;\\]+|[ \\\n].*", "", row, flags=re.DOTALL) + _marker(row): row for row in ROW.findall(text)}
 
 
 def main() -> None:
-    """Write all of them, or none: where one cannot be made, uv has said why."""
+    """Write all of them, or none: if one cannot be made, uv has printed the reason."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--upgrade", action="store_true", help="take the newest in place of what is locked")
     upgrade = parser.parse_args().upgrade
@@ -92,7 +92,7 @@ def _compiled(source: str | Path, before: Path, wanted: Iterable[str], *, upgrad
 
 
 def _named(source: str, wanted: Iterable[str], whole: dict[str, str]) -> dict[str, str]:
-    """The rows of the whole lock that a part of it needs."""
+    """Return the rows of the full lock that one part needs."""
     pins = "\n".join(row.partition(" \\")[0] for row in whole.values())
     with tempfile.TemporaryDirectory() as folder:
         constraints = Path(folder, "pins.txt")
@@ -105,7 +105,7 @@ def _uv(source: str | Path, *words: str | Path) -> str:
     uv = shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent)) or "uv"
     quiet = ["--quiet", "--no-header", "--no-annotate", "--no-emit-index-url", "--no-emit-find-links", "--no-config"]
     command = [uv, "pip", "compile", source, "--universal", "--python-version", PYTHON, *quiet, *words]
-    # Only the index that uv knows by itself, or that its own variables name: what is locked is what is published.
+    # Only the index that uv uses by default or that its own variables name: the locks must match what is published.
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "SEALPIPE_"))}
     done = subprocess.run(command, cwd=ROOT, env=environ, stdout=subprocess.PIPE, text=True, check=True)  # noqa: S603
     return done.stdout

@@ -1,6 +1,6 @@
-"""The built-in CI systems, what they share, and the plain one.
+"""The built-in CI systems, their shared helpers, and `PlainCI` for unknown systems.
 
-The modules of the others are imported where this process runs in one, and something asks for it.
+The modules of the other systems are imported only on that system, when first used.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ def sealpipe_ci(register: Callable[[CIInfo], None]) -> None:
 
 
 def write_masks(ci: CI, command: RunnerCommand, values: Iterable[Secret]) -> None:
-    """Mask values and each of their lines, on stderr; warn of lines that are too short for that.
+    """Mask values and each of their lines, on stderr; warn about lines that are too short to mask.
 
-    Nothing is written where no runner reads stderr: in a file the mask would be the leak itself.
+    Nothing is written if no runner reads stderr: a mask command in a file would itself leak the value.
     """
     if not is_stderr_readable():
         return
@@ -55,7 +55,7 @@ def write_masks(ci: CI, command: RunnerCommand, values: Iterable[Secret]) -> Non
 
 
 def write_text(text: str) -> None:
-    """Write text to stderr, whole."""
+    """Write the whole text to stderr."""
     write_stderr(text.encode("utf-8", "replace"))
 
 
@@ -67,7 +67,7 @@ RUN_VARIABLES: Final = (
     "CI_PIPELINE_URL",  # Woodpecker
     "SEMAPHORE_WORKFLOW_ID",
     "TRAVIS_JOB_WEB_URL",
-    "BUILD_BUILDURI",  # Azure Pipelines
+    "BUILD_BUILDURI",  # prefix of Azure Pipelines
     "BUILD_ID",
 )
 """Variables that identify a run, in common CI systems."""
@@ -82,14 +82,14 @@ class PlainCI(CI):
         return Run("plain", name, url=name if name.startswith("https://") else "")
 
     def mask(self, values: Iterable[Secret]) -> None:
-        """Do nothing: how this system masks is unknown."""
+        """Do nothing: it is unknown how this system masks."""
 
     def set_output(self, name: str, value: str) -> None:  # noqa: ARG002 - the contract's signature
         """Raise UnsupportedError: the result is on stdout."""
         raise UnsupportedError("this CI system has no outputs", remedy="take it from stdout, or use --receipt")
 
     def summary(self, markdown: str) -> None:
-        """Do nothing: a summary is unknown here."""
+        """Do nothing: this system has no known summary."""
 
     def oidc_token(self, audience: str | None = None) -> Secret:  # noqa: ARG002 - the contract's signature
         """Raise NotConfiguredError: there is no token."""

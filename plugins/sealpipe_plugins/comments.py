@@ -13,7 +13,7 @@ from sealpipe_plugins.http_errors import CHECK_FIRST
 T = TypeVar("T")
 
 PAGE: Final = 100
-"""Comments in a page: the maximum of both systems."""
+"""Comments per page: the maximum of both systems."""
 
 PAGES: Final = 30
 """Maximum number of pages."""
@@ -39,7 +39,7 @@ class Thread(Protocol):
 
 
 def deliver(thread: Thread, body: str) -> Delivery:
-    """Create a comment unless one with the same text exists.
+    """Create a comment, unless one with the same text exists.
 
     Raises UnknownOutcomeError if it may still appear.
     """
@@ -59,7 +59,7 @@ def deliver(thread: Thread, body: str) -> Delivery:
 
 
 def search_start() -> str:
-    """Return the time from which comments are searched, in the format of both systems."""
+    """Return the start of the time range in which comments are searched, in the format of both systems."""
     return (datetime.now(UTC) - _SEARCH_WINDOW).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -82,7 +82,7 @@ def comment_id(reply: Reply) -> str:
 
 
 def _or_none(request: Callable[[], T]) -> T | None:
-    """Return what was read, or None if reading failed: the comment exists either way."""
+    """Return the comment that was read, or None if reading failed: the comment exists either way."""
     try:
         return request()
     except PluginError:

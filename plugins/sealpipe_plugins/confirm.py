@@ -1,4 +1,4 @@
-"""The loop of every sink behind a network: read, write what is missing, read again if the outcome is unknown."""
+"""The write loop of every network sink: read, write what is missing, read again if the outcome is unknown."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any, Final, NamedTuple
 from sealpipe.plugin import Locator, Mode, PluginError, UnavailableError, UnknownOutcomeError, merge_fields
 
 TRIES: Final = 12
-"""Attempts while others write in between, before the core retries later."""
+"""Attempts under concurrent writes, before the core retries later."""
 MAX_BACKOFF: Final = 0.5
-"""Maximum seconds before another attempt; random, to separate competing writers."""
+"""Maximum seconds before another attempt; random, to spread out competing writers."""
 
 
 class Snapshot(NamedTuple):
@@ -34,9 +34,8 @@ class Outcome(NamedTuple):
 
 Read = Callable[[], Snapshot]
 Write = Callable[[Snapshot, Mapping[str, bytes], int], str | None]
-"""Writes what the target must hold: the snapshot, the values, and the number of tries before.
-
-Returns the version, or None if another writer was faster. Raises UnknownOutcomeError if the outcome is unknown.
+"""Writes what the target lacks, given the snapshot, the values, and the number of earlier attempts. Returns the
+version, or None if another writer was faster. Raises UnknownOutcomeError if the outcome is unknown.
 """
 
 
@@ -71,12 +70,12 @@ def require_same(read_back_values: object, sent: object, locator: Locator) -> No
 
 
 def has_marker(markers: str, marker: str) -> bool:
-    """Whether a list of markers, separated by blanks, has this one."""
+    """Return whether a space-separated list of markers contains this one."""
     return marker in markers.split()
 
 
 def add_marker(markers: str, marker: str, limit: int) -> str:
-    """Return the list with a marker at its end, the oldest dropped until it fits into `limit` characters."""
+    """Append a marker to the list; drop the oldest ones until it has at most `limit` characters."""
     kept_markers = [*(each for each in markers.split() if each != marker), marker]
     while len(" ".join(kept_markers)) > limit and len(kept_markers) > 1:
         kept_markers.pop(0)

@@ -1,4 +1,4 @@
-"""The client for JSON over HTTPS. After a write it is known whether it was done, was not done, or is unknown."""
+"""The client for JSON over HTTPS. After a write, the outcome is known: done, not done, or unknown."""
 
 from __future__ import annotations
 
@@ -58,17 +58,17 @@ class Reply(NamedTuple):
 
     @property
     def retry_after(self) -> float | None:
-        """Seconds to wait, by the response's Retry-After (seconds or a date)."""
+        """Return the seconds to wait, from Retry-After (seconds or a date)."""
         return parse_retry_after(self.headers.get("retry-after"))
 
 
 class Endpoint:
-    """A system's API: its `name` in messages, its address, and the headers of every request.
+    """A system's API: its `name` for messages, its address, and headers for every request.
 
-    The address is https, or http to loopback; otherwise NotConfiguredError names `setting`. With `hidden` the address
-    is itself a secret, as a webhook's is: only its host is shown or logged. `client` returns an HTTP client to use
-    instead of the shared one. `timeout` is in seconds, for each step; `limit` is in bytes of a response.
-    `unknown_outcome_remedy` is the remedy if the outcome of a write is unknown.
+    The address must be https, or http to loopback; otherwise NotConfiguredError names `setting`. With `hidden` the
+    address itself is a secret, like a webhook's: only its host is shown or logged. `client` returns an HTTP client to
+    use instead of the shared one. `timeout` is in seconds, for each step; `limit` is the maximum size of a response in
+    bytes. `unknown_outcome_remedy` is the remedy if the outcome of a write is unknown.
     """
 
     def __init__(
@@ -102,20 +102,20 @@ class Endpoint:
         return self.request("GET", f"{path}?{urlencode(params)}" if params else path)
 
     def post(self, path: str, members: Mapping[str, Any], *, writes: bool = True) -> Reply:
-        """Send JSON, once.
+        """Send JSON in one POST request, without retries.
 
         Raises UnavailableError if nothing was sent, UnknownOutcomeError if a write got no response.
         """
         return self.request("POST", path, json.dumps(members).encode(), writes=writes)
 
     def put(self, path: str, members: Mapping[str, Any], *, writes: bool = True) -> Reply:
-        """As `post`, by PUT. `writes` is False if the request is idempotent."""
+        """Like `post`, but PUT. `writes` is False if the request is idempotent."""
         return self.request("PUT", path, json.dumps(members).encode(), writes=writes)
 
     def request(
         self, method: str, path: str, body: bytes | None = None, *, writes: bool = False, headers: Headers | None = None
     ) -> Reply:
-        """Send bytes, once, with more headers. Raises as `post`, and ResponseTooLongError for what does not write."""
+        """Send bytes with additional headers, without retries. Raises like `post`; ResponseTooLongError for reads."""
         is_sent = False
 
         def watch(event: str, info: Mapping[str, Any]) -> None:
@@ -149,7 +149,7 @@ class Endpoint:
         raise failure
 
     def _all_headers(self, extra_headers: Headers) -> httpx.Headers:
-        # httpx.Headers hides a token in its repr, a dict would not.
+        # httpx.Headers hides a token in its repr; a dict would not.
         default_headers = {"accept": "application/json", "accept-encoding": "identity", "content-type": _JSON}
         headers = {**self._headers, **extra_headers}
         return httpx.Headers(
@@ -193,7 +193,7 @@ class _BodyTooLongError(httpx.ReadError):
 
 
 class _HiddenURL(httpx.URL):
-    """An address that shows its host only, because httpx logs the address of every request."""
+    """An address whose text contains only its host, because httpx logs the address of every request."""
 
     def __str__(self) -> str:
         return f"{self.scheme}://{self.netloc.decode('ascii')}/"

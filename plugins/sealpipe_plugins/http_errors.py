@@ -46,12 +46,12 @@ _HOSTNAME_MISMATCH: Final = (62, 64)
 
 
 def explain_redirects(what: str, kind: type[PluginError] = SecretNotFoundError) -> Refusals:
-    """Return what a redirect means for something that is reached by its name."""
+    """Return an explanation for a redirect where a resource is addressed by its name."""
     return dict.fromkeys((301, 302, 307, 308), (kind, f"says that {what} has moved", "use its current name"))
 
 
 def require_success(reply: Reply, refusals: Refusals | None = None) -> Reply:
-    """Return a 2xx reply. Raise any other status by `refusals`, else by its usual meaning."""
+    """Return a 2xx reply. Raise an error for any other status: from `refusals`, otherwise by its usual meaning."""
     status, system = reply.status, reply.system
     if 200 <= status < 300:
         return reply
@@ -63,7 +63,7 @@ def require_success(reply: Reply, refusals: Refusals | None = None) -> Reply:
             f"{system} asks to try again later ({status})", remedy=_RUN_AGAIN, retry_after=reply.retry_after
         )
     if status >= 500 or status == 408:
-        # A gateway may send this although the system behind it has done the request.
+        # A gateway may send this although the system behind it has processed the request.
         if reply.writes:
             raise UnknownOutcomeError(f"{system} failed after the message was sent ({status})", remedy=CHECK_FIRST)
         raise UnavailableError(f"{system} failed ({status})", remedy=_RUN_AGAIN, retry_after=reply.retry_after)
@@ -113,7 +113,7 @@ def connect_error(error: BaseException, system: str, host: str) -> PluginError:
 
 
 def iter_causes(error: BaseException) -> Iterator[BaseException]:
-    """Iterate over an error and what caused it."""
+    """Iterate over an error and its causes."""
     cause: BaseException | None = error
     while cause is not None:
         yield cause

@@ -1,4 +1,4 @@
-"""Incoming webhooks of Slack and Teams, each with a name: their addresses are secrets."""
+"""Incoming webhooks of Slack and Teams. Each has a name; their addresses are secret."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from sealpipe.plugin.settings import PluginSettings
 from sealpipe_plugins.http_api import Endpoint
 
 NAME_PATTERN: Final = r"[a-z][a-z0-9_.-]{0,63}"
-"""What the name of a webhook is made of."""
+"""The characters of a webhook's name."""
 
 
 def _parse_webhooks(value: object) -> dict[str, Secret]:
-    """Read webhooks by name from a setting: NAME=URL, several separated by white space."""
+    """Parse the setting `webhooks`: NAME=URL, several separated by white space."""
     if isinstance(value, dict):
         return value
     webhooks: dict[str, Secret] = {}
@@ -30,17 +30,17 @@ def _parse_webhooks(value: object) -> dict[str, Secret]:
 
 
 class WebhookSettingsBase(PluginSettings):
-    """`webhook_url` is the webhook without a name, `webhooks` are those with one."""
+    """`webhook_url` is the unnamed webhook, `webhooks` are the named ones."""
 
     webhook_url: Secret | None = None
     webhooks: Annotated[dict[str, Secret], BeforeValidator(_parse_webhooks)] = Field(default_factory=dict)
 
     def has_webhooks(self) -> bool:
-        """Whether any is set."""
+        """Return whether any webhook is configured."""
         return self.webhook_url is not None or bool(self.webhooks)
 
     def first_name(self, name: str) -> str:
-        """Return the first name of this webhook's address; the one without a name comes before all others."""
+        """Return the first name of this webhook's address; the unnamed webhook sorts first."""
         unnamed: Mapping[str, Secret] = {} if self.webhook_url is None else {"": self.webhook_url}
         by_name = {**unnamed, **dict(sorted(self.webhooks.items()))}
         return next((each for each, url in by_name.items() if url == by_name.get(name)), name)
@@ -48,9 +48,9 @@ class WebhookSettingsBase(PluginSettings):
     def open_endpoint(
         self, context: Context, system: str, name: str, *, unknown_remedy: str, missing_remedy: str
     ) -> Endpoint:
-        """Return the webhook of a name (empty: the one without). The last two are the remedies.
+        """Return the webhook with a name (empty: the unnamed one). The last two arguments are remedies.
 
-        Raises NotConfiguredError for an unknown name, ReferenceValueError for none.
+        Raises NotConfiguredError for an unknown name, ReferenceValueError if a name is required.
         """
         url = self.webhooks.get(name) if name else self.webhook_url
         if url is None and name:

@@ -1,9 +1,9 @@
-"""A policy from a TOML file: what may leave, from where, to whom, for how long.
+"""A policy from a TOML file: which secrets may be shared, from which stores, to whom, for how long.
 
     [policy]
     file = "/etc/sealpipe/policy.toml"
 
-and there (or in the table itself, in place of `file`)
+and in that file (or in the table itself, instead of `file`)
 
     sources = ["vault", "vault/prod-*", "env"]   # stores that may be read; a slash: plugin/store
     sinks = ["vault/vault"]                      # stores that may be written
@@ -15,7 +15,8 @@ and there (or in the table itself, in place of `file`)
     most_submissions = 1                         # of a request
     types = ["password", "text"]
 
-A machine's policy names the four lists, `[]` for none; in a user's own, one that is not there allows all.
+A machine's policy must set all four lists (`[]` allows nothing); in a user's own policy, a missing list allows
+everything.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ from sealpipe.plugin import NotConfiguredError, OutgoingAction, VetoError, find_
 from sealpipe.plugin.context import ACTIONS
 
 REQUIRED_LISTS = ("sources", "sinks", "recipients", "tools")
-"""Rules that a machine's policy must have."""
+"""Rules that a machine's policy must set."""
 
-# The durations of policies are parsed here: the contract that plugins import has no function for them.
+# The durations of policies are parsed here: the plugin contract has no function for them.
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _SLACK = timedelta(seconds=60)
 """Maximum time between the plan and this check."""
@@ -45,7 +46,7 @@ Rule = Callable[[OutgoingAction, Any], None]
 
 @hookimpl
 def sealpipe_check_outgoing(plan: OutgoingAction, config: Mapping[str, Any], enforced: bool) -> None:  # noqa: FBT001 - pluggy
-    """Raises VetoError for the first rule that is broken, NotConfiguredError where the policy itself cannot be read."""
+    """Raise VetoError for the first broken rule, NotConfiguredError if the policy itself cannot be read."""
     rules = _load_rules(config, enforced=enforced)
     for name, value in rules.items():
         if plan.complete or name in _EARLY_RULES:
@@ -82,7 +83,7 @@ def _describe_form(name: str) -> str:
 
 
 def _read_file(config: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[Mapping[str, Any], str]:
-    """The rules and what they are called. `environ` tells which folders a CI has made: nothing, for a machine's."""
+    """Return the rules, and a name for messages. `environ` shows which folders the CI created (a machine's: none)."""
     file = config.get("file")
     if config.keys() - {"file"} or not isinstance(file, str) or not Path(file).is_absolute():
         raise NotConfiguredError(
@@ -103,7 +104,7 @@ def _read_file(config: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[M
 
 
 def _matches_store(store: str, pattern: str) -> bool:
-    """Whether `plugin/store` is what a pattern allows: by its whole, or by the store's name alone."""
+    """Return whether a pattern matches `plugin/store`, or only the store's name."""
     return fnmatchcase(store if "/" in pattern else store.rpartition("/")[2], pattern)
 
 
@@ -132,14 +133,14 @@ def _check_recipients(plan: OutgoingAction, allowed: list[str]) -> None:
 
 
 def _check_channels(plan: OutgoingAction, allowed: list[str]) -> None:
-    """Check channels alone, which are known before anything is read."""
+    """Check only the channels, which are known before anything is read."""
     for channel in plan.channels:
         if not any(_may_match_channel(channel, pattern) for pattern in allowed):
             raise VetoError(f"the channel {channel} is not allowed")
 
 
 def _may_match_channel(channel: str, pattern: str) -> bool:
-    """Whether a pattern may match a recipient of a channel. A `*` may also match the colon."""
+    """Return whether a pattern may match a recipient of a channel. A `*` may also match the colon."""
     head, star, _ = pattern.partition(":")[0].partition("*")
     if "[" in head:
         return True

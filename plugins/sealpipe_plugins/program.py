@@ -1,6 +1,6 @@
-"""Running what is not ours, with a time limit: programs, and SDKs that know no deadline.
+"""Runs foreign code with a time limit: programs, and SDKs that know no deadline.
 
-A program is started without a shell and without anything of sealpipe's own in its environment.
+A program is started without a shell, and none of sealpipe's own variables are in its environment.
 
 It has no standard input and no terminal (a session of its own), so it cannot prompt. Its stderr may contain paths and
 data: callers search it for known messages and never show it.
@@ -38,7 +38,7 @@ class ProgramResult(NamedTuple):
     status: int
     out: bytes
     errors: bytes
-    """Only its beginning."""
+    """Only the beginning of stderr is kept."""
     errors_length: int
 
     @property
@@ -56,7 +56,7 @@ class ProgramTimeoutError(Exception):
 def find_program(program: str, environ: Mapping[str, str], remedy: str) -> str:
     """Return the program's absolute path, looked up on PATH. NotConfiguredError if it is not found.
 
-    A relative entry of PATH is ignored: a checkout could choose the program.
+    Relative entries of PATH are ignored: otherwise a checkout could choose the program.
     """
     path = shutil.which(program, path=environ.get("PATH", os.defpath)) if program else None
     if path is None or not path.startswith("/"):
@@ -65,12 +65,12 @@ def find_program(program: str, environ: Mapping[str, str], remedy: str) -> str:
 
 
 def effective_timeout(timeout: float, deadline: float, *, is_configured: bool) -> float:
-    """Return a program's timeout: as configured by the user, else at most the command's deadline."""
+    """Return a program's timeout: the user's setting, otherwise at most the command's deadline."""
     return timeout if is_configured else min(timeout, deadline)
 
 
 def run_program(argv: Sequence[str], name: str, *, environ: Mapping[str, str], timeout: float) -> ProgramResult:
-    """Start a program and read what it writes to stdout, up to 16 MiB. `name` is what errors call it.
+    """Run a program and return its stdout, up to 16 MiB. `name` is its name in errors.
 
     Raises ProgramTimeoutError after `timeout` seconds, PayloadTooLargeError, and NotConfiguredError if it cannot be
     started.
@@ -99,7 +99,7 @@ def run_program(argv: Sequence[str], name: str, *, environ: Mapping[str, str], t
 
 
 def run_with_timeout(seconds: float, work: Callable[[], T]) -> T:
-    """Return or raise what `work` does. TimeoutError if it takes longer: its thread is left to run."""
+    """Return or raise the result of `work`. Raises TimeoutError if it takes longer: its thread keeps running."""
     results: list[T] = []
     errors_raised: list[BaseException] = []
 
@@ -126,7 +126,7 @@ def _read_output(process: subprocess.Popen[bytes], name: str, end: float) -> Pro
             selector.register(_require_pipe(stream), selectors.EVENT_READ)
         # Waits only for the end of stdout: a background helper (an agent) may keep stderr open.
         while process.stdout in [key.fileobj for key in selector.get_map().values()]:
-            remaining = end - time.monotonic()  # checked each time: endless output must not avoid the timeout
+            remaining = end - time.monotonic()  # checked each time, so that endless output cannot avoid the timeout
             ready = selector.select(remaining) if remaining > 0 else ()
             if not ready:
                 raise ProgramTimeoutError
@@ -162,9 +162,9 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
     """Kill the program and its children, and close the pipes."""
     if process.returncode is None:
         with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)  # the group of its own session
+            os.killpg(process.pid, signal.SIGKILL)  # the process group of its own session
         with suppress(subprocess.TimeoutExpired):
-            process.wait(_KILL_TIMEOUT)  # a program that became another user (sudo) cannot be killed
+            process.wait(_KILL_TIMEOUT)  # a program that changed its user (sudo) cannot be killed
     for stream in (process.stdout, process.stderr):
         _require_pipe(stream).close()
     if process.returncode is not None:

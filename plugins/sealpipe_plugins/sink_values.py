@@ -1,4 +1,4 @@
-"""Convert the values that a sink is given for its store."""
+"""Converts the values for a sink's store."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _STORE_AS_BASE64: Final = "ask for it as base64 text and read it with decode=bas
 
 
 def values_by_key(fields: Sequence[SinkField], locator: Locator) -> dict[str, bytes]:
-    """Return the values by key. ReferenceValueError for a repeated key, UnsupportedError for a lone surrogate."""
+    """Return the values by key. Raises ReferenceValueError (repeated key), UnsupportedError (lone surrogate)."""
     found: dict[str, bytes] = {}
     for key, value in fields:
         if key in found:
@@ -27,7 +27,7 @@ def values_by_key(fields: Sequence[SinkField], locator: Locator) -> dict[str, by
 
 
 def decode_text(value: bytes, locator: Locator) -> str:
-    """Return a value for a store of text. Raises UnsupportedError."""
+    """Return a value as text, for a store that holds only text. Raises UnsupportedError."""
     try:
         return value.decode()
     except UnicodeDecodeError:
@@ -36,7 +36,7 @@ def decode_text(value: bytes, locator: Locator) -> str:
 
 
 def variable_values(locator: Locator, fields: Sequence[SinkField], name: re.Pattern[str], rule: str) -> dict[str, str]:
-    """Return the values of environment variables, by name. `rule` is the remedy for a name that does not match.
+    """Return the values of environment variables, by name. `rule` is the remedy for an invalid name.
 
     Raises ReferenceValueError for an invalid name, UnsupportedError for a value that a variable cannot hold.
     """

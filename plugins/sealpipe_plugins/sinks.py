@@ -82,4 +82,4 @@ SINKS: tuple[SinkInfo, ...] = (
         **VAULT,
     ),
 )
-"""By what they need: nothing, then what their backend does."""
+"""In order of what they need: nothing, then a backend."""

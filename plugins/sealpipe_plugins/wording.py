@@ -1,4 +1,4 @@
-"""A message's text in the formats of channels: all but the secret is escaped, the secret is exact.
+"""A message's text in the formats of the channels: everything but the secret is escaped, the secret is exact.
 
 The text is untrusted (a title from a pull request, say): it cannot become markup, mentions or commands.
 """
@@ -20,7 +20,7 @@ class Segment(NamedTuple):
 
 
 def split_lines(message: Message) -> list[list[Segment]]:
-    """Split the text into lines of segments. If the text lacks the secret, a last line with it is added."""
+    """Split the text into lines of segments. If the text lacks the secret, append a line with it."""
     text, secret = message.text.reveal(), message.secret.reveal()
     if secret not in text:
         text = f"{text.rstrip()}\n\n{secret}"
@@ -38,12 +38,12 @@ def split_lines(message: Message) -> list[list[Segment]]:
 
 
 def is_link(secret: str) -> bool:
-    """Whether the secret is a link."""
+    """Return whether the secret is a link."""
     return re.fullmatch(r"https?://[^\s<>\"'|\\^`{}]+", secret) is not None
 
 
 def subject_line(message: Message) -> str:
-    """Return a subject of one line, without the secret."""
+    """Return a one-line subject, without the secret."""
     words = " ".join(_strip_invisible(re.sub(r"\s", " ", message.subject)).split())[:200]
     return words if words and message.secret.reveal() not in words else "A message from sealpipe"
 
@@ -54,7 +54,7 @@ def as_plain(message: Message) -> str:
 
 
 def as_html(message: Message) -> str:
-    """Return an HTML page: paragraphs and the link."""
+    """Return an HTML page with paragraphs and the link."""
     paragraphs: list[list[str]] = [[]]
     for line in split_lines(message):
         if line:
@@ -68,15 +68,15 @@ def as_html(message: Message) -> str:
 
 
 def as_markdown(message: Message) -> str:
-    """Return Markdown for comments of GitHub and GitLab."""
-    # An indented line would be code, and no link.
+    """Return Markdown for comments on GitHub and GitLab."""
+    # an indented line would be code, not a link
     rows = ["".join(_segment_markdown(segment) for segment in line).lstrip() for line in split_lines(message)]
-    # Two spaces break a line in both; GitHub's comments would without them.
+    # Two spaces force a line break in both; GitHub comments would break lines without them.
     return "\n".join(f"{row}  " if row and after else row for row, after in zip(rows, [*rows[1:], ""], strict=True))
 
 
 def as_mrkdwn(message: Message) -> str:
-    """Return Slack's mrkdwn without any markup but links."""
+    """Return Slack's mrkdwn without any markup except links."""
     return "\n".join("".join(_segment_mrkdwn(segment) for segment in line) for line in split_lines(message))
 
 
@@ -100,7 +100,7 @@ def _segment_markdown(segment: Segment) -> str:
 
 
 def _segment_mrkdwn(segment: Segment) -> str:
-    escaped = html.escape(segment.text, quote=False)  # the three characters that Slack wants escaped
+    escaped = html.escape(segment.text, quote=False)  # the three characters that Slack requires to be escaped
     return f"<{escaped}>" if segment.secret and is_link(segment.text) else escaped
 
 

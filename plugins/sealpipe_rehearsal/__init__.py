@@ -1,4 +1,4 @@
-"""The rehearsal: a faithful local copy of the service, and the people at the other end of its links.
+"""The rehearsal: a faithful local copy of the service, with a recipient and a submitter for its links.
 
     service/             the service: a second reading of the specification that imports nothing of ours
     page/                the web pages at its links: a third reading, in WebCrypto
@@ -15,7 +15,7 @@ Importing this package loads nothing else; `LinkRefusedError` and `Rehearsal` ar
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # as typing's own
+TYPE_CHECKING = False  # the same form as in typing
 if TYPE_CHECKING:
     from typing import Any
 

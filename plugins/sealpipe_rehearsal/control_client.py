@@ -1,4 +1,4 @@
-"""Client of a running rehearsal outside /v1: the control API and the routes of the link pages.
+"""A client of a running rehearsal's other routes: the control API and the routes behind its links.
 
 Plain HTTP to loopback, never through a proxy: http.client is enough.
 """
@@ -34,7 +34,7 @@ class RehearsalError(Exception):
 
 
 def send_request(base: str, method: str, path: str, members: object = None) -> tuple[int, Any]:
-    """Send one request; returns the status and the JSON (or text) of the response.
+    """Send one request; return the status and the JSON (or text) of the response.
 
     `base` is any URL of the service, such as `http://127.0.0.1:8080/v1`; `path` starts at the root.
     Raises RehearsalError if the URL is not on loopback or nothing responds.
@@ -80,10 +80,10 @@ class MintedKey:
 def mint(tag: str = "svc", *, token_bytes: Callable[[int], bytes] = secrets.token_bytes) -> MintedKey:
     """Create `<tag>_sk_live_<keyId>.<auth>.<custody>` from 12, 32 and 32 random bytes (specification: Credential).
 
-    The service gets the key id, the SHA-256 (hex) of the auth secret, and the custody public key (base64url of
-    65 bytes). The credential itself is only returned.
+    The service gets only the key id, the SHA-256 (hex) of the auth secret, and the custody public key (base64url of 65
+    bytes). The credential itself exists only in the return value.
     """
-    from sealpipe.wire import keys  # here, so that other calls load no cryptography
+    from sealpipe.wire import keys  # here, so that other calls do not load cryptography
 
     key_id, auth_secret, custody_secret = (_base64url(token_bytes(length)) for length in (12, 32, 32))
     return MintedKey(
@@ -193,7 +193,7 @@ def add_webhook(base: str, url: str, *, account: str = "default") -> Webhook:
 
 
 def rotate_webhook(base: str, webhook_id: str) -> Webhook:
-    """Create a new secret for an endpoint. For 24 hours the previous one signs, too."""
+    """Create a new secret for an endpoint. For 24 hours the previous secret also signs."""
     return _webhook(call_control_api(base, "POST", f"/webhooks/{quote(webhook_id, safe='')}/rotate"))
 
 
@@ -203,7 +203,7 @@ def remove_webhook(base: str, webhook_id: str) -> None:
 
 
 def list_webhooks(base: str) -> dict[str, Any]:
-    """`webhooks`, oldest first and without secrets, and `signature_header`."""
+    """Return `webhooks`, oldest first and without secrets, and `signature_header`."""
     members: dict[str, Any] = call_control_api(base, "GET", "/webhooks")
     return members
 
@@ -213,7 +213,7 @@ def _webhook(members: Mapping[str, Any]) -> Webhook:
 
 
 def list_scopes(base: str) -> list[str]:
-    """Every scope that a key of this service can have."""
+    """List every scope that a key of this service can have."""
     known: list[str] = call_control_api(base, "GET", "")["scopes"]
     return known
 
@@ -224,14 +224,14 @@ def advance_clock(base: str, seconds: float) -> None:
 
 
 def set_faults(base: str, rows: Iterable[Mapping[str, object]]) -> list[dict[str, Any]]:
-    """Replace the fault plan and return its rows; no row removes the plan."""
+    """Replace the fault plan and return its rows; without rows, remove the plan."""
     plan = {"faults": [dict(row) for row in rows]}
     members: list[dict[str, Any]] = call_control_api(base, "PUT", "/faults", plan)["faults"]
     return members
 
 
 def list_faults(base: str) -> list[dict[str, Any]]:
-    """The rows of the fault plan, each with the number of requests `applied` and `left`."""
+    """List the rows of the fault plan, each with its numbers of requests: `applied` and `left`."""
     members: list[dict[str, Any]] = call_control_api(base, "GET", "/faults")["faults"]
     return members
 

@@ -1,6 +1,6 @@
-"""The people at the other end: recipient and submitter, who have only a link and use it over real HTTP.
+"""The people who get the links: recipient and submitter. They have only a link, and use it over real HTTP.
 
-Their exceptions carry no frames: frames hold links and passcodes, which a failing test would print.
+Their exceptions have no traceback frames: frames hold links and passcodes, which a failing test would print.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Recipient:
 
     @strips_frames
     def look(self, share_link: str | Secret) -> dict[str, Any]:
-        """What the page shows before opening: `passcode_required`, `expired_at`. Uses no view."""
+        """Return what the page shows before opening: `passcode_required`, `expired_at`. Uses no view."""
         origin, path, _ = _parts(share_link, self.origin, "shares")
         return _check_response(*send_request(origin, "GET", path))
 
@@ -61,7 +61,7 @@ class Recipient:
                 raise LinkRefusedError("passcode-required", "this share needs a passcode")
             proof["passcode_verifier"] = tokens.passcode_verifier(given_passcode)
         else:
-            given_passcode = None  # the share has none: the content key alone decrypts
+            given_passcode = None  # without a passcode, the content key alone decrypts
         content = _check_response(*send_request(origin, "POST", f"{path}/open", proof))
         return fields.load(envelope.open(content_key, content["data"], given_passcode))
 
@@ -74,22 +74,23 @@ class Submitter:
 
     @strips_frames
     def look(self, collect_link: str | Secret) -> dict[str, Any]:
-        """What the page shows before the form: `title`, `passcode_required`, `expired_at`. Uses no access."""
+        """Return what the page shows before the form: `title`, `passcode_required`, `expired_at`. Uses no access."""
         origin, path, _ = _parts(collect_link, self.origin, "requests")
         return _check_response(*send_request(origin, "GET", path))
 
     @strips_frames
     def tag(self, collect_link: str | Secret) -> str:
-        """The service tag of a link's service."""
+        """Return the service tag for a link."""
         origin, _, _ = _parts(collect_link, self.origin, "requests")
         tag: str = call_control_api(origin, "GET", "")["service_tag"]
         return tag
 
     @strips_frames
     def open_form(self, collect_link: str | Secret, **identity: Any) -> dict[str, Any]:
-        """The form: `title`, `description`, `fields` of `item` and `type`, `public_key`. Uses an access.
+        """Return the form: `title`, `description`, `fields` of `item` and `type`, `public_key`. Uses an access.
 
-        `identity` answers the request's conditions: `passcode`, `signed_in_as` (email address), `mfa`, `from_ip`.
+        `identity` has what the request's conditions ask for: `passcode`, `signed_in_as` (email address), `mfa`,
+        `from_ip`.
         """
         origin, path, _ = _parts(collect_link, self.origin, "requests")
         return _check_response(*send_request(origin, "POST", f"{path}/open", _reveal(identity)))
@@ -98,7 +99,7 @@ class Submitter:
     def submit(
         self, collect_link: str | Secret, values: Mapping[str, str], *, tag: str = "svc", **identity: Any
     ) -> str:
-        """Fill in the form, seal and send it; returns the submission's short code. Raises LinkRefusedError.
+        """Fill in the form, seal and send it; return the submission's short code. Raises LinkRefusedError.
 
         `values` maps prompts to values; other prompts stay empty. `tag` is the service tag.
         """
@@ -114,14 +115,14 @@ class Submitter:
         tag: str,
         **identity: Any,
     ) -> str:
-        """The same with a form that `open_form` returned, so that no other access is used."""
+        """Like `submit`, with a form that `open_form` returned, so that no other access is used."""
         filled = [Field(field["item"], values.get(field["item"], ""), field["type"]) for field in form["fields"]]
         public_key = encoding.decode_base64url(form["public_key"])
         return self.send(collect_link, sealed_box.seal(public_key, fields.dump(filled), tag=tag), **identity)
 
     @strips_frames
     def send(self, collect_link: str | Secret, data: str, **identity: Any) -> str:
-        """Send `data` (standard base64) unchanged, sealed or not; returns the submission's short code."""
+        """Send `data` (standard base64) unchanged, sealed or not; return the submission's short code."""
         origin, path, _ = _parts(collect_link, self.origin, "requests")
         code: str = _check_response(
             *send_request(origin, "POST", f"{path}/submit", {**_reveal(identity), "data": data}), expected=201

@@ -1,4 +1,4 @@
-"""The pytest plugin (entry point `pytest11`): the fixture `sealpipe_rehearsal` and what it hands to a test.
+"""The pytest plugin (entry point `pytest11`): the fixture `sealpipe_rehearsal` and its `Rehearsal`.
 
 pytest imports this module in every run wherever sealpipe is installed, so its top imports only pytest and the standard
 library.
@@ -12,7 +12,7 @@ from datetime import timedelta
 
 import pytest
 
-TYPE_CHECKING = False  # as typing's own
+TYPE_CHECKING = False  # the same form as in typing
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def _sealpipe_rehearsal_service() -> Iterator[RunningService]:
-    """One service per session (with xdist per worker), started by the first test that needs it."""
+    """One service per session (per worker with xdist), started by the first test that needs it."""
     missing = None
     try:
         from sealpipe_rehearsal.server import start
@@ -52,7 +52,7 @@ def _sealpipe_rehearsal_service() -> Iterator[RunningService]:
 def sealpipe_rehearsal(
     _sealpipe_rehearsal_service: RunningService, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Rehearsal]:
-    """An empty local copy of the service, and the people at the other end of its links.
+    """An empty local copy of the service, with a recipient and a submitter for its links.
 
     .base_url .link_base_url .api_key .credential(scopes=, custody=) .client() .environ() .recipient .submitter
     .advance(seconds) .faults(...) .seen() .events() .set_account(...) .webhook(url) .deliveries() .extend()
@@ -64,7 +64,7 @@ def sealpipe_rehearsal(
 class Rehearsal:
     """A service for this test alone: data of earlier tests is deleted, and the clock is reset.
 
-    No repr, here or of what it returns, shows a credential.
+    No credential appears in its repr or in those of its results.
     """
 
     def __init__(self, running: RunningService, new_folder: Callable[[], Path]) -> None:
@@ -109,10 +109,10 @@ class Rehearsal:
         account: str = "default",
         name: str = "test",
     ) -> Secret:
-        """Create an API key and return its full three-part credential. `custody` is `none`, `self` or `account`.
+        """Create an API key and return its three-part credential. `custody` is `none`, `self` or `account`.
 
-        `scopes` are the specification's (`shares:read`, ...): every one by default, and an empty list is allowed.
-        Another `account` sees none of this one's shares. A plan limits the number of keys (`business`: 5);
+        `scopes` are the specification's (`shares:read`, ...): by default all; an empty list is allowed. Another
+        `account` sees none of this account's shares. A plan limits the number of keys (`business`: 5);
         `set_account(api_keys=50)` raises it.
         """
         return self._running.create_key(name=name, scopes=scopes, custody=custody, account=account)
@@ -135,16 +135,17 @@ class Rehearsal:
         return self._exit_stack.enter_context(Client(**self._arguments(api_key), **options))
 
     def async_client(self, api_key: Secret | None = None, **options: Any) -> AsyncClient:
-        """The same for asyncio, but close it yourself: `async with sealpipe_rehearsal.async_client() as client`."""
+        """Like `client`, for asyncio; close it yourself: `async with sealpipe_rehearsal.async_client() as client`."""
         from sealpipe import AsyncClient
 
         return AsyncClient(**self._arguments(api_key), **options)
 
     def environ(self, api_key: Secret | None = None) -> dict[str, str]:
-        """SEALPIPE_* variables that point a program here, for `monkeypatch.setenv` or a child's environment.
+        """Return SEALPIPE_* variables that point a program at this service (for `monkeypatch.setenv` or a child).
 
-        They name an empty config file and an empty state directory. Other SEALPIPE_* variables of this process
-        get an empty value, which counts as unset.
+
+        They name an empty config file and an empty state directory. Other SEALPIPE_* variables of this process get an
+        empty value, which counts as unset.
         """
         folder = self._new_folder()
         config = folder / "config.toml"
@@ -168,11 +169,11 @@ class Rehearsal:
         return self._running.submitter()
 
     def advance(self, time: float | timedelta) -> None:
-        """Move the service's clock forward, by seconds or a timedelta. The test's own clock stays."""
+        """Move the service's clock forward, by seconds or a timedelta. The test's own clock does not change."""
         self._running.advance(time.total_seconds() if isinstance(time, timedelta) else time)
 
     def faults(self, *rows: Mapping[str, object]) -> None:
-        """Inject faults from now on, instead of earlier ones: `{"fault": "reset", "after_commit": True}`, ...
+        """Inject these faults from now on, instead of earlier ones: `{"fault": "reset", "after_commit": True}`, ...
 
         A row affects the next matching request, unless `times`, `skip` or `when` say otherwise. Without rows,
         faults end. The names are in `service.faults.FAULTS`; ValueError suggests the nearest for an unknown one.
@@ -180,7 +181,7 @@ class Rehearsal:
         self._running.set_faults(*rows)
 
     def extend(self) -> None:
-        """From now on, offer what the specification does not show: access log, capabilities and more."""
+        """From now on, offer the newer endpoints that the specification omits: access log, capabilities and more."""
         self._running.service.extended = True
 
     def webhook(self, url: str, *, account: str = "default") -> Webhook:
@@ -188,19 +189,19 @@ class Rehearsal:
         return self._running.add_webhook(url, account=account)
 
     def deliveries(self) -> list[WebhookDelivery]:
-        """Deliveries to webhook endpoints, oldest first. Waits for those in progress."""
+        """Return the deliveries to webhook endpoints, oldest first. Waits for those in progress."""
         return self._running.deliveries()
 
     def seen(self) -> list[LoggedRequest]:
-        """Every request that the service received in this test, oldest first; `bytes(request)` is the whole one."""
+        """Return the requests that the service received in this test, oldest first; `bytes(request)` is a whole one."""
         return self._running.seen()
 
     def events(self) -> list[Event]:
-        """Every event that the service emitted in this test, oldest first."""
+        """Return every event that the service emitted in this test, oldest first."""
         return self._running.events()
 
     def notes(self) -> list[Note]:
-        """Notes for the service's operator, such as `key.compromised`."""
+        """Return the notes for the service's operator, such as `key.compromised`."""
         return self._running.notes()
 
     def _arguments(self, api_key: Secret | None) -> dict[str, Any]:
@@ -218,7 +219,7 @@ class Rehearsal:
 
 
 class HiddenText(str):
-    """Text with a repr that hides it, so that a failing test does not print it, in a dict either."""
+    """Text whose repr hides it, so that a failing test does not print it, not even inside a dict."""
 
     __slots__ = ()
 

@@ -27,7 +27,7 @@ _DELIVERY_SECONDS = 20
 
 
 class RunningService:
-    """A service that runs in a thread of this process. A context manager: it stops at the end."""
+    """A service that runs in a thread of this process. As a context manager, it stops at the end."""
 
     def __init__(self, service: Service, server: Server, sock: socket.socket) -> None:
         host, port = sock.getsockname()[:2]
@@ -38,7 +38,7 @@ class RunningService:
             target=server.run, kwargs={"sockets": [sock]}, name="sealpipe-rehearsal", daemon=True
         )
         self._thread.start()
-        service.deliverer.wake()  # deliveries that were due when it last stopped
+        service.deliverer.wake()  # deliveries that were due when the service last stopped
         if not server.ready.wait(_START_SECONDS):
             self.stop()
             raise RuntimeError("the rehearsal service did not start")
@@ -64,7 +64,7 @@ class RunningService:
         return self.service.tag
 
     def create_key(self, *, name: str = "rehearsal", **options: Unpack[KeyOptions]) -> Secret:
-        """Create and register a key: see `control_client.register_key`. Returns the full three-part credential."""
+        """Create and register a key: see `control_client.register_key`. Returns the three-part credential."""
         return control_client.register_key(self.origin, name=name, **options)
 
     def set_account(self, name: str = "default", *, at_once: bool = True, **changes: str | bool | int) -> None:
@@ -85,13 +85,13 @@ class RunningService:
 
     def recipient(self) -> Recipient:
         """A person who has been sent a share's link."""
-        from .people import Recipient  # here, so that serving loads no cryptography
+        from .people import Recipient  # here, so that serving does not load cryptography
 
         return Recipient(self.origin)
 
     def submitter(self) -> Submitter:
         """A person who has been sent a collect link."""
-        from .people import Submitter  # as above
+        from .people import Submitter
 
         return Submitter(self.origin)
 
@@ -100,7 +100,7 @@ class RunningService:
         return control_client.add_webhook(self.origin, url, account=account)
 
     def rotate_webhook(self, webhook_id: str) -> Webhook:
-        """Create a new secret for an endpoint. For 24 hours the previous one signs, too."""
+        """Create a new secret for an endpoint. For 24 hours the previous secret also signs."""
         return control_client.rotate_webhook(self.origin, webhook_id)
 
     def remove_webhook(self, webhook_id: str) -> None:
@@ -108,31 +108,31 @@ class RunningService:
         control_client.remove_webhook(self.origin, webhook_id)
 
     def deliveries(self) -> list[WebhookDelivery]:
-        """Deliveries to webhook endpoints, oldest first. Waits for those in progress."""
+        """Return the deliveries to webhook endpoints, oldest first. Waits for those in progress."""
         self.service.deliverer.wait_idle(_DELIVERY_SECONDS)
         return self.service.deliverer.all()
 
     def seen(self) -> list[LoggedRequest]:
-        """Every request that the service received, oldest first, except calls of the control API."""
+        """Return every request that the service received, oldest first, except calls of the control API."""
         return self.service.log.requests()
 
     def events(self) -> list[Event]:
-        """Every event that the service emitted, oldest first."""
+        """Return every event that the service emitted, oldest first."""
         return self.service.log.events()
 
     def notes(self) -> list[Note]:
-        """Notes for the operator, such as compromised keys, oldest first."""
+        """Return the notes for the operator, such as compromised keys, oldest first."""
         return self.service.log.notes()
 
     def set_faults(self, *rows: Mapping[str, object]) -> None:
-        """Replace the fault plan; no row removes it. Raises FaultPlanError for an invalid row.
+        """Replace the fault plan; without rows, remove it. Raises FaultPlanError for an invalid row.
 
-        A row is what a plan's file holds under `[[fault]]`: `{"fault": "reset", "after_commit": True, "times": 2}`.
+        A row is an entry of a plan file's `[[fault]]`: `{"fault": "reset", "after_commit": True, "times": 2}`.
         """
         self.service.faults.set(parse_plan(rows))
 
     def faults(self) -> list[Progress]:
-        """Every row of the fault plan and its progress."""
+        """Return every row of the fault plan and its progress."""
         return self.service.faults.progress()
 
     def refuse(self) -> None:
@@ -149,7 +149,7 @@ class RunningService:
         control_client.reset(self.origin)
 
     def stop(self) -> None:
-        """Finish open calls, close the port and the state. May be called twice."""
+        """Finish open calls, then close the port and the state. May be called twice."""
         self._server.should_exit = True
         self._thread.join(_STOP_SECONDS)
         self.service.deliverer.stop()

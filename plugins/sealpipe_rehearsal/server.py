@@ -1,4 +1,4 @@
-"""Starting the rehearsal service on loopback: in a thread (`start`) or as a command (`serve`)."""
+"""Starts the rehearsal service on loopback: in a thread (`start`) or as a command (`serve`)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def start(
     extended: bool = False,
     signature_header: str = SIGNATURE_HEADER,
 ) -> RunningService:
-    """Start a service in a background thread. Port 0 takes a free one; `state` None keeps data in memory.
+    """Start a service in a background thread. Port 0 selects a free port; with `state` None, data is only in memory.
 
     `on_moment` is called with the name of a moment in a call (see `Service.on_moment`); `extended` offers what the
     specification does not show (docs/reference/rehearsal.md); `signature_header` carries the signature of webhooks.
@@ -66,9 +66,9 @@ def serve(
     extended: bool = False,
     signature_header: str = SIGNATURE_HEADER,
 ) -> int:
-    """Run a service until SIGINT or SIGTERM; returns the number of the signal (0 for none).
+    """Run a service until SIGINT or SIGTERM; return the number of the signal (0 for none).
 
-    `announce` is called with the address once the service accepts connections. Raises as `start` does.
+    `announce` is called with the address once the service accepts connections. Raises the errors of `start`.
     """
     rows = parse_plan(list(faults))
     sock = listen(host, port)
@@ -82,7 +82,7 @@ def serve(
     address = Address(*sock.getsockname()[:2])
     server = Server(make_config(service), lambda: announce(address))
     try:
-        service.deliverer.wake()  # deliveries that were due when it last stopped
+        service.deliverer.wake()  # deliveries that were due when the service last stopped
         with end_on_signals(server):
             server.run(sockets=[sock])
     finally:
@@ -98,7 +98,7 @@ def _service(
     clock: Callable[[], datetime],
     token_bytes: Callable[[int], bytes],
     on_moment: Callable[[str], None],
-    extended: bool,  # noqa: FBT001  # both callers name it so
+    extended: bool,  # noqa: FBT001  # both callers use this name
     signature_header: str,
 ) -> Service:
     if not re.fullmatch(r"[a-z0-9]+", tag, re.ASCII):

@@ -1,4 +1,4 @@
-"""uvicorn's HTTP/1.1 connection with raw access for faults, which may send what is not HTTP."""
+"""uvicorn's HTTP/1.1 connection with raw access for faults, which may send bytes that are not HTTP."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class FaultConnection(H11Protocol):
         self.app_state = {**self.app_state, CONNECTION_KEY: self}
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wake faults that wait for the client to leave."""
+        """Wake faults that wait for the client to disconnect."""
         super().connection_lost(exc)
         self._closed.set()
 
@@ -40,12 +40,12 @@ class FaultConnection(H11Protocol):
             super().shutdown()
 
     def write(self, data: bytes) -> None:
-        """Send bytes past the HTTP server."""
+        """Send bytes, bypassing the HTTP server."""
         if not self.transport.is_closing():
             self.transport.write(data)
 
     def take_over(self) -> None:
-        """Make uvicorn believe that the client is gone, so that it sends nothing more."""
+        """Make uvicorn believe that the client has disconnected, so that it sends nothing more."""
         self._taken_over = True
         self.cycle.disconnected = True
 
@@ -55,17 +55,17 @@ class FaultConnection(H11Protocol):
 
     def reset(self) -> None:
         """Reset the connection (RST)."""
-        with contextlib.suppress(OSError):  # the client has closed already
+        with contextlib.suppress(OSError):  # the client has closed the connection
             self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RST)
         self.transport.abort()
 
     async def drain(self) -> None:
-        """Wait until the client has read most of what was written, or is gone."""
+        """Wait until the client has read most of what was written, or has disconnected."""
         await asyncio.sleep(0)
         await self.flow.drain()
 
     async def wait_closed(self, seconds: float | None = None) -> bool:
-        """Wait until the client is gone, at most some seconds; whether it is gone."""
+        """Wait until the client disconnects, at most some seconds; return whether it has."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._closed.wait(), seconds)
         return self._closed.is_set()

@@ -1,4 +1,4 @@
-"""uvicorn on a loopback socket: address, configuration, refusing connections, signals."""
+"""Runs uvicorn on a loopback socket: address, configuration, refusing connections, signals."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Address:
 
 
 class Server(uvicorn.Server):
-    """uvicorn with an event for readiness, and without its signal handlers."""
+    """A uvicorn server that signals readiness and leaves signals alone."""
 
     def __init__(self, config: uvicorn.Config, announce: Callable[[], None] = lambda: None) -> None:
         super().__init__(config)
@@ -58,7 +58,7 @@ class Server(uvicorn.Server):
         self._listen_timer: asyncio.TimerHandle | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, then announce it."""
+        """Start, then announce that it is ready."""
         self._loop = asyncio.get_running_loop()
         self.lifespan.state[SERVER_KEY] = self
         for sock in sockets or []:
@@ -77,14 +77,14 @@ class Server(uvicorn.Server):
     def refuse(self, seconds: float | None = None) -> None:
         """Refuse new connections for some seconds, or until `listen`. Call it in the event loop only.
 
-        A socket that is bound and does not listen reserves the port meanwhile. Open connections stay.
+        Meanwhile a bound socket that does not listen reserves the port. Open connections stay.
         """
         self._cancel_timer()
         if self._reserved_socket is None and self._address is not None:
             for server in self.servers:
                 for sock in server.sockets:
                     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-            # Bound before the other socket is closed: in between, another process could get the port.
+            # bound before the other socket is closed, so that no other process can take the port
             self._reserved_socket = listen(*self._address, share_port=True)
             for server in self.servers:
                 server.close()
@@ -118,13 +118,13 @@ class Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Capture none: uvicorn would raise them again after its end, which kills the process."""
+        """Capture no signals: uvicorn would raise them again when it ends, which would kill the process."""
         yield
 
 
 @contextlib.contextmanager
 def end_on_signals(server: Server) -> Iterator[None]:
-    """Stop the server on SIGINT and SIGTERM; a second signal does not wait for open calls."""
+    """Stop the server on SIGINT and SIGTERM; after a second signal, do not wait for open calls."""
 
     def end(number: int, _: FrameType | None) -> None:
         server.force_exit = server.should_exit
@@ -143,7 +143,7 @@ def end_on_signals(server: Server) -> Iterator[None]:
 
 
 def make_config(service: Service) -> uvicorn.Config:
-    """uvicorn's configuration: HTTP/1.1 only, no server header, no log."""
+    """Return uvicorn's configuration: HTTP/1.1 only, no server header, no log."""
     return uvicorn.Config(
         build(service),
         http=FaultConnection,
@@ -155,7 +155,7 @@ def make_config(service: Service) -> uvicorn.Config:
         access_log=False,
         proxy_headers=False,
         server_header=False,
-        date_header=False,  # the service dates its answers by its own clock
+        date_header=False,  # the service sets Date itself, from its own clock
         # Longer than a client's pool keeps a connection, so that none is closed during a request.
         timeout_keep_alive=75,
         timeout_graceful_shutdown=3,
@@ -163,14 +163,14 @@ def make_config(service: Service) -> uvicorn.Config:
 
 
 def listen(host: str, port: int, *, share_port: bool = False) -> socket.socket:
-    """A bound socket, on loopback only: the control API has no authentication.
+    """Return a bound socket, on loopback only: the control API has no authentication.
 
-    `share_port` binds beside another socket of ours that allows it (SO_REUSEPORT).
+    With `share_port`, it can be bound while another socket of ours has the port (SO_REUSEPORT).
     """
     if host not in (LOOPBACK, "::1"):
         raise ValueError(f"the rehearsal service listens on 127.0.0.1 or ::1 only, not on {host}")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # With the protocol named: only then does asyncio set TCP_NODELAY, without which each response on a kept
+    # The protocol number is required: only then does asyncio set TCP_NODELAY, without which each response on a reused
     # connection waits 40 ms for an acknowledgement.
     sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:

@@ -1,5 +1,5 @@
-"""The program behind the composite actions: from inputs to a `sealpipe` command, and on to outputs.
+"""The program behind the composite actions: it turns inputs into a `sealpipe` command, and results into outputs.
 
-It runs on any Python from 3.9 on, so it imports only the standard library and modules of `core` that need nothing
-else. runner_output.py therefore repeats what the GitHub plugin does, which needs an installed sealpipe.
+It runs on Python 3.9 and later, so it imports only the standard library and modules of `core` that need nothing else.
+Therefore runner_output.py repeats code of the GitHub plugin, which needs an installed sealpipe.
 """

@@ -1,4 +1,4 @@
-"""`collect`: submissions are stored or become one output. `expire`: shares and requests end; nothing is purged."""
+"""`collect`: store submissions or set them as one output. `expire`: expire shares and requests; nothing is purged."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def collect(step: Step) -> int:
         result = step.sealpipe(*words, "--", *requests)
         log_dry_run(result)
         return step.end(result.code, "dry-run")
-    # With an output, the request may expire only after we have set it, not once stdout has the values.
+    # With an output, the request may expire only after the output is set, not when the values are on stdout.
     words += ["--output=json", f"--after={'keep' if entries else after}", "--", *requests]
     result = step.sealpipe(*words, expected=() if on_pending == "fail" else (PENDING,))
     rows, code = result.rows(), result.code
@@ -67,7 +67,7 @@ def _check_inputs(step: Step, requests: Sequence[str], entries: Sequence[MapEntr
 
 
 def read_prompts(requests: Sequence[str]) -> dict[str, str]:
-    """The prompt of each id, from the receipt; empty if the request is given as a short code."""
+    """Return each id's prompt, from the receipt; empty if the request is given as a short code."""
     if len(requests) != 1 or not (requests[0].endswith(".json") or "/" in requests[0]):
         return {}
     try:
@@ -80,7 +80,7 @@ def read_prompts(requests: Sequence[str]) -> dict[str, str]:
 def select_values(
     entries: Sequence[MapEntry], rows: Sequence[Mapping[str, Any]], prompts: Mapping[str, str]
 ) -> dict[str, str]:
-    """The values that `map` names. Raises InputError if a prompt has no value or several."""
+    """Return the values that `map` names. Raises InputError if a prompt has no value or several."""
     found: dict[str, str] = {}
     fields = [field for row in rows for each in row["submissions"] for field in each["fields"]]
     for each in entries:
@@ -100,13 +100,13 @@ def _set_values(step: Step, found: Mapping[str, str], entries: Sequence[MapEntry
     if secrets:
         if not is_stderr_readable():
             raise InputError("values cannot be masked because stderr is a file", "use to or dir")
-        # Masked as they are, as JSON, and as the whole output: the runner passes no masked output to other jobs.
+        # Masked one by one, as JSON, and as the whole output: the runner does not pass a masked output to other jobs.
         runner_output.mask([*secrets, *(json.dumps(each, ensure_ascii=False)[1:-1] for each in secrets), text])
     step.set_outputs({"values": text})
 
 
 def _service_options(step: Step) -> list[str]:
-    """The options that select the service, for a second command."""
+    """Return the options that select the service, for a second command."""
     return inputs.build_options("expire", {**dict.fromkeys(("shares", "requests", "missing-ok"), ""), **step.values})
 
 
@@ -121,7 +121,7 @@ def _summary(row: Mapping[str, Any]) -> str:
 
 
 def expire(step: Step) -> int:
-    """Expire every share and request; the step's exit code is the first failure's."""
+    """Expire every share and request; return the exit code of the first failure."""
     entries = [(kind, code) for kind in KINDS for code in inputs.split_lines(step.values[kind])]
     if not entries:
         runner_output.annotate("notice", "nothing to expire: no code was given")

@@ -11,7 +11,7 @@ from sealpipe_action.manifest import Input, inputs
 
 
 class InputError(Exception):
-    """An input is wrong. `code` is the step's exit code."""
+    """An input is invalid. `code` is the step's exit code."""
 
     def __init__(self, message: str, remedy: str = "", code: int = 2) -> None:
         super().__init__(message)
@@ -19,7 +19,7 @@ class InputError(Exception):
 
 
 def read_inputs(action: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """Every input by name, with defaults. Raises InputError for a switch that is neither true nor false."""
+    """Return every input by name, with defaults. Raises InputError for a switch that is neither true nor false."""
     result = {each.name: environ.get(each.variable, "") or each.default for each in inputs(action)}
     for each in inputs(action):
         if each.kind == "flag" or each.default in ("true", "false"):
@@ -30,13 +30,13 @@ def read_inputs(action: str, environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def build_options(action: str, values: Mapping[str, str], *, rehearsing: bool = False) -> list[str]:
-    """The options of an action. Each is one argument, so that no value is parsed as an option."""
+    """Return the options of an action. Each is one argument, so that no value is parsed as an option."""
     wanted_inputs = [each for each in inputs(action) if each.kind != "own" and not (rehearsing and each.real)]
     return [word for each in wanted_inputs for word in _option_words(each, values[each.name])]
 
 
 def ignored_in_rehearsal(action: str, values: Mapping[str, str]) -> list[str]:
-    """The inputs that are set but ignored in a rehearsal."""
+    """Return the inputs that are set but ignored in a rehearsal."""
     empty = ("", "false")
     return [each.name for each in inputs(action) if each.real and values[each.name] not in empty]
 
@@ -51,27 +51,27 @@ def _option_words(each: Input, value: str) -> Iterator[str]:
 
 
 def split_lines(text: str) -> list[str]:
-    """The lines that are not blank, stripped of YAML's indentation."""
+    """Return the lines that are not blank, without YAML's indentation."""
     return [line.strip() for line in re.split(r"\r\n|[\r\n]", text) if line.strip()]
 
 
 def split_fields(text: str) -> list[str]:
-    """The lines of `fields` or of the file in `fields-from`, without comments (#)."""
+    """Return the lines of `fields` or of the file in `fields-from`, without comments (#)."""
     return [line for line in split_lines(text) if not line.startswith("#")]
 
 
 def encode_code(code: str) -> str:
-    """A short code as an output, percent-encoded: it is opaque and may hold shell or expression syntax."""
+    """Percent-encode a short code for an output: it is opaque and may contain shell or expression syntax."""
     return quote(code, safe="", errors="replace")
 
 
 def is_encoded(word: str) -> bool:
-    """Whether text is percent-encoded already."""
+    """Return whether text is already percent-encoded."""
     return re.fullmatch(r"(?:[A-Za-z0-9._~-]|%[0-9A-F]{2})+", word) is not None
 
 
 def check_choice(name: str, value: str, choices: Sequence[str]) -> str:
-    """The value. Raises InputError if it is not one of the choices."""
+    """Return the value. Raises InputError if it is not one of the choices."""
     if value not in choices:
         raise InputError(f"the input {name} must be one of {', '.join(choices)}")
     return value
@@ -100,6 +100,6 @@ def parse_map(text: str) -> list[MapEntry]:
 
 
 def stand_ins(references: Sequence[str], environ: Mapping[str, str]) -> dict[str, str]:
-    """For a rehearsal: a value for each empty variable that a reference names (secrets are empty in forks)."""
+    """Return a value for each empty variable that a reference names, for a rehearsal (in forks, secrets are empty)."""
     names = [result[1] for each in references for result in re.finditer(r"(?:^|=)env:(?://)?([^?#=]+)", each)]
     return {name: f"stand-in for {name}" for name in names if not environ.get(name)}

@@ -1,4 +1,4 @@
-"""Run an action. Its outputs are set even after a failure."""
+"""Runs an action. Outputs are set even after a failure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ACTIONS: Mapping[str, Callable[[Step], int]] = {
 
 
 def main(action: str) -> int:
-    """Run the action; the step's exit code is that of sealpipe."""
+    """Run the action; return sealpipe's exit code."""
     step = None
     try:
         step = Step(action, os.environ)

@@ -13,9 +13,9 @@ Kind = Literal["text", "lines", "flag", "own"]
 
 
 class Input(NamedTuple):
-    """An input: name, help, and its option (default: the same name; none for kind `own`).
+    """An input: name, help, and its option (by default the same name; none for kind `own`).
 
-    `real`: it concerns the real service or stores something, so a rehearsal ignores it.
+    With `real`, it concerns the real service or stores something, so a rehearsal ignores it.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Input(NamedTuple):
 
     @property
     def flag(self) -> str:
-        """The command-line option; empty if there is none."""
+        """Its command-line option; empty if it has none."""
         name = self.option if self.kind == "own" else self.option or self.name
         return name and f"--{name}"
 
@@ -199,5 +199,5 @@ OUTPUTS: Mapping[str, tuple[Output, ...]] = {
 
 
 def inputs(action: str) -> tuple[Input, ...]:
-    """Every input of an action."""
+    """Return every input of an action."""
     return (*INPUTS[action], *COMMON, *SETUP)

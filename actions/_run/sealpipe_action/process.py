@@ -1,4 +1,4 @@
-"""Running sealpipe as a child process: stderr is forwarded line by line, signals are passed on."""
+"""Runs sealpipe as a child process: forwards stderr line by line, and signals."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ProcessResult(NamedTuple):
 
 
 class ProcessRunner:
-    """Runs processes one after the other and passes signals on.
+    """Runs processes one after the other and forwards signals to them.
 
     The runner sends a cancelled job SIGINT, then SIGTERM, and gives it ten seconds for both.
     """
@@ -81,7 +81,7 @@ class ProcessRunner:
 
 
 def _forward(stream: IO[bytes], error_lines: list[bytes]) -> None:
-    """Forward each line, but collect both forms of the error: it is logged later, unless it was expected."""
+    """Forward each line, except the error in either form: it is logged later, unless it was expected."""
     for line in stream:
         if line.startswith((_ERROR, _ANNOTATION)):
             error_lines.append(line)

@@ -1,4 +1,4 @@
-"""What a step gives to the runner: log lines, annotations, masks, outputs and the summary. The text may be hostile."""
+"""A step's output to the runner: log lines, annotations, masks, outputs and the summary. The text may be hostile."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sealpipe.ci_systems import (
 )
 
 _CELL = 300
-"""Characters of a cell in the summary."""
+"""Maximum characters of a cell in the summary."""
 
 
 def log(text: str) -> None:
@@ -28,7 +28,7 @@ def log(text: str) -> None:
 
 
 def annotate(level: str, message: str) -> None:
-    """Write an annotation, which the run's page shows."""
+    """Write an annotation, which the run's page displays."""
     command = RunnerCommand(f"::{level} title=sealpipe::", ADD_MASK.percent)
     write_stderr(command.format(escape_unprintable(message)).encode())
 
@@ -61,7 +61,7 @@ def log_error(error: Mapping[str, object]) -> None:
 
 
 def summary_table(title: str, rows: Sequence[tuple[str, str]]) -> str:
-    """A Markdown table for the summary, without rows that have no value."""
+    """Return a Markdown table for the summary, without empty rows."""
     body = "".join(f"| {name} | {escape_cell(value)} |\n" for name, value in rows if value)
     return f"### {escape_cell(title)}\n\n| | |\n| --- | --- |\n{body}\n"
 
@@ -80,7 +80,10 @@ SUMMARY_LIMIT = 1024 * 1024
 
 
 def format_output(name: str, value: str, delimiter: str | None = None) -> str:
-    """An entry for GITHUB_OUTPUT. Raises ValueError with the name if the value is too long or has the delimiter."""
+    """Return an entry for GITHUB_OUTPUT.
+
+    Raises ValueError with the name if the value is too long or contains the delimiter.
+    """
     delimiter = delimiter or f"sealpipe-{secrets.token_hex(16)}"
     if delimiter in value or len(value.encode("utf-8", "replace")) > LIMIT:
         raise ValueError(name)
@@ -93,7 +96,7 @@ def set_outputs(environ: Mapping[str, str], values: Mapping[str, str]) -> None:
 
 
 def add_summary(environ: Mapping[str, str], markdown: str) -> bool:
-    """Append to the summary. Returns False, and writes nothing, if it would exceed the limit."""
+    """Append to the summary. Return False, and write nothing, if it would exceed the limit."""
     file = Path(environ.get("GITHUB_STEP_SUMMARY") or os.devnull)
     size = file.stat().st_size if file.exists() else 0
     if size + len(markdown.encode("utf-8", "replace")) > SUMMARY_LIMIT:

@@ -15,7 +15,7 @@ from sealpipe_action.step import Step, log_dry_run, read_text_file
 RECIPIENT = "RECIPIENT_OF_THE_LINK"
 """Environment variable that passes `recipient` on as plain data, never as a reference."""
 _CREATED_CODES = (0, 11)
-"""Exit codes with which the share exists: done, or not delivered."""
+"""Exit codes with which the share exists: success, or delivery failed."""
 
 
 def share(step: Step) -> int:
@@ -25,7 +25,7 @@ def share(step: Step) -> int:
         references += inputs.split_fields(read_text_file(step.values["fields-from"], "fields-from"))
     words = ["share", *(f"--field={each}" for each in references), *_prepare(step, references), *_bind_option(step)]
     if step.is_on("dry-run"):
-        result = step.sealpipe(*words, "--print")  # a dry run writes no link file
+        result = step.sealpipe(*words, "--print")  # a dry run creates no link file
         log_dry_run(result)
         return step.end(result.code, "dry-run")
     folder = tempfile.mkdtemp(prefix="sealpipe-", dir=step.environ.get("RUNNER_TEMP") or None)
@@ -35,7 +35,7 @@ def share(step: Step) -> int:
         for row in result.rows():
             step.outputs |= {"custody": _text(row, "custody"), "sealed-link": _text(row, "sealed_link")}
             _summarize(step, row, "shared")
-        # With any other exit code the file may be an old one, which sealpipe has refused to overwrite.
+        # With any other exit code the file may be an old one that sealpipe refused to overwrite.
         if file and result.code in _CREATED_CODES and file.is_file() and step.is_on("mask-link"):
             _set_link(step, file.read_text(encoding="utf-8").rstrip("\n"))
         return step.end(result.code, _outcome(result.rows()))
@@ -53,7 +53,7 @@ def request(step: Step) -> int:
 
 
 def _prepare(step: Step, references: list[str]) -> list[str]:
-    """The options; sets the environment variables that they refer to."""
+    """Return the options, and set the environment variables that they name."""
     words = step.options()
     if step.values["recipient"] and not step.rehearsing:
         words.append(f"--param=recipient=env:{RECIPIENT}")
@@ -74,7 +74,7 @@ def _prepare(step: Step, references: list[str]) -> list[str]:
 
 
 def _bind_option(step: Step) -> list[str]:
-    """The option that binds the sealed link: to this run by default."""
+    """Return the option that binds the sealed link: by default to this run."""
     bind = step.values["bind"].strip()
     if bind or not step.is_on("seal-link"):
         return [f"--bind={bind}"] if bind not in ("", "none") else []
@@ -95,7 +95,7 @@ def _link_file(step: Step, own: Path) -> Path | None:
 
 
 def _set_link(step: Step, link: str) -> None:
-    """Set the output `link` if it can be masked first: whole, its fragment, and the key in the fragment."""
+    """Set the output `link` if it can be masked first: the whole link, its fragment, and the key in the fragment."""
     if not is_stderr_readable():
         runner_output.annotate("warning", "the output link is not set: it cannot be masked because stderr is a file")
         return

@@ -25,13 +25,13 @@ _KEYS = ("SEALPIPE_API_KEY", "SEALPIPE_API_KEY_FILE")
 
 
 class Step:
-    """`values` are the inputs by name. `outputs` are set at the end, after a failure, too."""
+    """`values` are the inputs by name. `outputs` are set at the end, even after a failure."""
 
     def __init__(self, action: str, environ: Mapping[str, str]) -> None:
         self.action = action
         self.values = inputs.read_inputs(action, environ)
         self.executable = environ.get(f"{PREFIX}SEALPIPE") or "sealpipe"
-        # sealpipe does not know our variables; PYTHON* set by an earlier step could run code in it.
+        # sealpipe must not see our variables; PYTHON* variables of an earlier step could inject code
         self.environ = {name: value for name, value in environ.items() if not name.startswith((PREFIX, "PYTHON"))}
         self.processes = ProcessRunner(self.environ)
         self.rehearsing = self.values.get("rehearse") == "true"
@@ -39,7 +39,7 @@ class Step:
         self.summary = ""
 
     def is_on(self, name: str) -> bool:
-        """Whether a switch is true."""
+        """Return whether a switch is true."""
         return self.values.get(name) == "true"
 
     def sealpipe(self, *words: str, expected: Container[int] = ()) -> ProcessResult:
@@ -51,11 +51,11 @@ class Step:
             raise InputError(f"{self.executable} cannot be run: {os.strerror(error.errno or 0)}") from None
 
     def options(self) -> list[str]:
-        """The command-line options for the inputs."""
+        """Return the command-line options for the inputs."""
         return inputs.build_options(self.action, self.values, rehearsing=self.rehearsing)
 
     def missing_key_reason(self) -> str:
-        """Why there is no credential; empty if there is one, or may be one in a config file."""
+        """Return why no credential is available; empty if one is, or may be in a config file."""
         if self.rehearsing or self.values["api-key-file"] or any(self.environ.get(name) for name in _KEYS):
             return ""
         home = self.environ.get("XDG_CONFIG_HOME") or f"{self.environ.get('HOME', '')}/.config"
@@ -69,7 +69,7 @@ class Step:
         )
 
     def end(self, code: int, outcome: str) -> int:
-        """Set the outputs outcome and error-code; returns the exit code."""
+        """Set the outputs outcome and error-code; return the exit code."""
         outcome_name = outcome if code == 0 else OUTCOMES.get(code, "failed")
         self.outputs |= {"outcome": outcome_name, "error-code": str(code) if code else ""}
         return code
@@ -109,6 +109,6 @@ def read_text_file(path: str, name: str) -> str:
 
 
 def log_dry_run(result: ProcessResult) -> None:
-    """Log the plan of a dry run; sealpipe has escaped it."""
+    """Log the plan of a dry run; sealpipe has already escaped it."""
     for line in result.out.splitlines():
         runner_output.log(line)

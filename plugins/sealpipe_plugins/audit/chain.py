@@ -1,11 +1,11 @@
-"""The audit log's chain: each line has the MAC of the one before it, so that every change shows.
+"""The hash chain of the audit log: each line contains the MAC of the previous line, so every change is detectable.
 
     line  = {..., "seq": N, "prev": MARK, ["torn": SHA256,] "chain": KIND, "mac": MARK} LF
     mark  = HMAC-SHA256 under the key, or without one SHA-256, of the line's bytes without its `mac`; in hex
 
-`prev` is the mark of the line before (64 zeros in the first), `torn` the digest of what a writer left that was cut off.
-The last line's `seq:mac` is the head: whoever has it finds that lines are missing at the end, too. Without a key
-whoever can write the file can make a whole chain of their own; then only a head that is kept elsewhere tells.
+`prev` is the MAC of the previous line (64 zeros in the first), `torn` the digest of a truncated line before this one.
+The last line's `seq:mac` is the head: anyone who has it can also detect missing lines at the end. Without a key, anyone
+who can write the file can forge a whole chain; then only a head stored elsewhere reveals it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _KINDS: Final = {True: "hmac-sha256", False: "sha256"}
 _MAX_SEQ: Final = 2**63
 """Upper bound of a line's number."""
 _MAX_ITEMS, _MAX_TEXT = 50, 200
-"""Items of a list and characters of a text, where a line would be too long."""
+"""Limits of a list's items and a text's characters, if a line would be too long."""
 
 
 class Link(NamedTuple):
@@ -44,7 +44,7 @@ class Link(NamedTuple):
         return f"{self.seq}:{self.mac}"
 
     def is_valid(self, key: bytes | None) -> bool:
-        """Whether the MAC matches these bytes under this key."""
+        """Return whether the MAC matches these bytes under this key."""
         kind = self.members.get("chain") == _KINDS[key is not None]
         return kind and hmac.compare_digest(compute_mac(self.body, key), self.mac)
 
@@ -100,7 +100,7 @@ def sha256_hex(data: bytes) -> str:
 def find_last(tail: bytes) -> tuple[Link | None, bytes]:
     """Return the last link in the end of a file, and the truncated line after it.
 
-    A complete line without a line end is the last link.
+    A complete line without a newline is the last link.
     """
     *lines, rest = tail.split(b"\n")
     complete_line = parse_line(rest) if rest else None

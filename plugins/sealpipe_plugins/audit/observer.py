@@ -2,7 +2,7 @@
 
 [audit]
 file = "/var/log/sealpipe/audit.jsonl"
-required = true                        # an action that cannot be logged first is refused
+required = true                        # refuse an action that cannot be logged first
 key = "file:/etc/sealpipe/audit.key"   # or env:NAME; at least 16 bytes
 """
 
@@ -26,7 +26,7 @@ _MIN_KEY, _MAX_KEY = 16, 4096
 _LOCK_TIMEOUT: Final = 10.0
 """Seconds to wait for other writers of the same file."""
 _OPEN_ATTEMPTS: Final = 5
-"""How often the file is reopened if log rotation replaces it in between."""
+"""How often to reopen the file if log rotation replaces it at the same time."""
 
 heads: dict[Path, str] = {}
 """The head of every file that this process has written to."""
@@ -99,14 +99,14 @@ def _append_line(file: Path, event: Mapping[str, Any], key: bytes | None) -> str
         size = os.fstat(descriptor).st_size
         previous, torn = _read_last(descriptor, size)
         link, line = chain.make_link(event, previous, torn, key)
-        # A truncated line, or a complete one without a line end, gets its line end first.
+        # A truncated line, or a complete one without a newline, first gets its newline.
         separator = b"\n" if size and os.pread(descriptor, 1, size - 1) != b"\n" else b""
         try:
             if os.write(descriptor, separator + line) < len(separator + line):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             os.fsync(descriptor)
         except OSError:
-            with suppress(OSError):  # an append-only file keeps it, and the next writer notes it
+            with suppress(OSError):  # an append-only file cannot drop it, and the next writer records it
                 os.ftruncate(descriptor, size)
             raise
         return link.head

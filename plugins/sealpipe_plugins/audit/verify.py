@@ -76,7 +76,7 @@ class _Verifier:
         self._has_head = self._has_head or link.head == self._head
 
     def _resolve_torn(self, number: int, link: Link) -> None:
-        """Compare a broken line with what the next link notes as truncated; anything else was inserted."""
+        """Compare a broken line with the truncated line that the next link records; any other was inserted."""
         torn = link.members.get("torn")
         if torn is not None and self._broken_line is not None and self._broken_line[1] == torn:
             self._add_remark(self._broken_line[0], f"was truncated while it was written, as line {number} notes")
@@ -86,7 +86,7 @@ class _Verifier:
             self._add_finding(number, "notes a truncated line before it, which was removed")
 
     def _report_broken_line(self) -> None:
-        """Report a broken line that the next link does not note."""
+        """Report a broken line that the next link does not record."""
         if self._broken_line is not None:
             self._add_finding(self._broken_line[0], "is not a line of the chain: it was changed or added")
         self._broken_line = None

@@ -1,4 +1,4 @@
-"""Read many AWS secrets in one call, and singly those that the call does not return."""
+"""Read many AWS secrets in one call, and those that the call does not return one by one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def fetch_in_batches(
 ) -> Results:
     """Return every locator's result, with at most `threads` calls at once.
 
-    `batch` leaves out what must be fetched singly. Both functions raise only PluginError.
+    `batch` omits secrets that must be fetched singly. Both functions raise only PluginError.
     """
     results: Results = {}
 
@@ -68,14 +68,14 @@ def run_batch(
 ) -> tuple[Results, type[PluginError] | None]:
     """Return the batch's results, and the kind of error if all failed. `action` is the permission.
 
-    A secret whose own fault may be the cause has no result: it is fetched singly.
+    A secret that may itself have caused the error has no result: it is fetched singly.
     """
     try:
         return ask(), None
     except FAILURES as error:
         errors = {locator: map_error(error, locator, action) for locator in locators}
     except PluginError as error:
-        return {locator: copy(error) for locator in locators}, None  # each gets its own locator
+        return {locator: copy(error) for locator in locators}, None  # each locator needs an error of its own
     kind = type(errors[locators[0]])
     return ({} if kind in _SINGLE_SECRET_ERRORS else dict(errors)), kind
 

@@ -1,7 +1,7 @@
-"""The connection to AWS: clients of the SDK, one for each service and region, and calls that log nothing.
+"""The connection to AWS: the SDK's clients, one for each service and region, and calls that log nothing.
 
-Clients may be used from several threads, sessions may not: what makes clients does it under a lock. Calls are
-not repeated here: the core does that.
+Clients may be used from several threads, sessions may not: clients are created under a lock. Calls are not retried
+here: the core does that.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from sealpipe_plugins.aws.transport import silence_sdk
 from sealpipe_plugins.program import run_with_timeout
 
 THREADS: Final = 4
-"""Calls at once: AWS allows an account some forty of these a second."""
+"""Maximum concurrent calls: AWS allows an account about forty of these a second."""
 
 
 class Aws:
-    """One account, by its settings. Connects at the first call."""
+    """One AWS account, as configured. Connects at the first call."""
 
     def __init__(self, settings: AwsSettings, context: Context) -> None:
         self._settings = settings
@@ -38,7 +38,7 @@ class Aws:
         self._clients: dict[tuple[str, str | None], Any] = {}
 
     def call_raw(self, service: str, operation: str, *, region: str | None = None, **parameters: Any) -> dict[str, Any]:
-        """One call; `operation` as the SDK names its methods. Raises FAILURES, and PluginError where login fails."""
+        """Make one call; `operation` is the SDK's method name. Raises FAILURES, and PluginError if login fails."""
         self._ensure_login()
         with silence_sdk():
             response: dict[str, Any] = getattr(self._cached_client(service, region), operation)(**parameters)
@@ -56,9 +56,9 @@ class Aws:
         region: str | None = None,
         **parameters: Any,
     ) -> dict[str, Any]:
-        """One call about a reference. Raises PluginError; an error that is `expected`, by its code, is empty.
+        """Make one call about a reference. Raises PluginError; returns an empty response for error codes in `expected`.
 
-        `tagging` is the second operation whose permission it needs, where it sets tags.
+        `tagging` is a second operation that the call needs permission for if it sets tags.
         """
         try:
             return self.call_raw(service, operation, region=region, **parameters)
@@ -70,7 +70,7 @@ class Aws:
         raise failure
 
     def region(self, arn_or_name: str) -> str | None:
-        """Return the region in an ARN; None for that of the settings."""
+        """Return the region in an ARN; None to use the configured region."""
         parts = arn_or_name.split(":")
         return parts[3] if parts[0] == "arn" and len(parts) > 5 and parts[3] else None
 
@@ -95,7 +95,7 @@ class Aws:
         return str(self._cached_client("sts", None).meta.region_name)
 
     def _ensure_login(self) -> None:
-        """Find credentials within the deadline, which the SDK's own providers do not keep."""
+        """Find credentials within the deadline, which the SDK's own providers ignore."""
         failure: PluginError
         try:
             run_with_timeout(self._context.deadline, self._log_in)
@@ -108,12 +108,12 @@ class Aws:
         raise failure
 
     def _log_in(self) -> None:
-        with silence_sdk(), self._login:  # its own lock, because a provider that hangs keeps it
+        with silence_sdk(), self._login:  # its own lock, because a provider that hangs keeps holding it
             if self._session is None:
                 self._session = make_session(self._settings, self._context, self._make_client)
             credentials = self._session.get_credentials()
             if credentials is not None:
-                credentials.get_frozen_credentials()  # anew, where they have run out
+                credentials.get_frozen_credentials()  # renewed if they have expired
 
     def _cached_client(self, service: str, region: str | None) -> Any:
         with self._lock:
@@ -124,7 +124,7 @@ class Aws:
     def _make_client(self, session: Session, service: str, region: str | None = None, *, unsigned: bool = False) -> Any:
         options: dict[str, Any] = {"retries": {"total_max_attempts": 1}}
         if self._context.named:
-            options["ignore_configured_endpoint_urls"] = True  # AWS_ENDPOINT_URL is the default store's
+            options["ignore_configured_endpoint_urls"] = True  # AWS_ENDPOINT_URL applies to the default store only
         if unsigned:
             options["signature_version"] = UNSIGNED
         client = session.create_client(
@@ -138,10 +138,10 @@ class Aws:
 
 
 class AwsPlugin:
-    """Mixin of the sources and sinks of AWS: account, check and close. Comes before Source or Sink."""
+    """Mixin of the AWS sources and sinks: account, check and close. Must precede Source or Sink in the bases."""
 
     def __init__(self, settings: AwsSettings, context: Context) -> None:
-        super().__init__(settings, context)  # type: ignore[call-arg]  # Source's, or Sink's
+        super().__init__(settings, context)  # type: ignore[call-arg]  # from Source or Sink
         self._aws = Aws(settings, context)
 
     def check(self) -> Health:
@@ -154,7 +154,7 @@ class AwsPlugin:
 
 
 def _permission(service: str, operation: str) -> str:
-    """Return the permission of a call, from the SDK's name for it."""
+    """Return the IAM permission for a call, from the SDK's name of the call."""
     return f"{service}:{''.join(word.capitalize() for word in operation.split('_'))}"
 
 

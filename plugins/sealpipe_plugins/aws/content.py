@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from json.decoder import scanstring  # type: ignore[attr-defined]  # its types leave it out
+from json.decoder import scanstring  # type: ignore[attr-defined]  # missing from the type stubs
 from typing import Any, Final, NamedTuple
 
 from sealpipe.plugin import Locator, Mode, UnsupportedError, WriteConflictError
@@ -13,7 +13,7 @@ from sealpipe_plugins.confirm import add_marker
 from sealpipe_plugins.sink_values import decode_text
 
 MAX_SIZE: Final = 65536
-"""Bytes of a secret."""
+"""Maximum bytes of a secret."""
 
 TAG: Final = "sealpipe.dev/submissions"
 """The tag that holds the markers, newest last."""
@@ -26,18 +26,18 @@ def tags_with(markers: str, marker: str) -> list[dict[str, str]]:
 
 
 def markers_in(tags: Iterable[Mapping[str, Any]] | None) -> str:
-    """Return the markers that a target's tags hold; empty for none."""
+    """Return the markers in a target's tags; an empty string if there are none."""
     return next((str(tag.get("Value", "")) for tag in tags or () if tag.get("Key") == TAG), "")
 
 
 Content = Mapping[str, Any]
-"""SecretString or SecretBinary, as AWS takes and gives them."""
+"""SecretString or SecretBinary, as in AWS's API."""
 
 
 def next_content(content: Content, wanted: Mapping[str, bytes], mode: Mode, locator: Locator) -> Content:
-    """Return the content of the next version, from that of this one (empty: none).
+    """Return the content of the next version, made from the current one (empty: none).
 
-    Raises WriteConflictError if the values do not fit what is stored.
+    Raises WriteConflictError if the values cannot be merged into the stored content.
     """
     if mode != "merge" or not content:
         return make_content(None, wanted, locator)
@@ -56,7 +56,7 @@ def next_content(content: Content, wanted: Mapping[str, bytes], mode: Mode, loca
 
 
 def read_values(content: Content, *, whole: bool) -> dict[str, bytes]:
-    """Return a secret's values: the whole under an empty key, or by its keys."""
+    """Return a secret's values: the whole text under an empty key, or each member under its key."""
     existing = get_text(content)
     found = None if whole or existing is None else find_members(existing)
     if found is None or existing is None:
@@ -66,7 +66,7 @@ def read_values(content: Content, *, whole: bool) -> dict[str, bytes]:
             else existing.encode("utf-8", "surrogatepass")
         }
     if len({member.name for member in found}) < len(found):
-        return {"": existing.encode("utf-8", "surrogatepass")}  # ambiguous: two members of one name
+        return {"": existing.encode("utf-8", "surrogatepass")}  # ambiguous: two members have the same name
     return {member.name: decode_member(existing, member) for member in found}
 
 
@@ -102,8 +102,8 @@ def get_text(content: Content) -> str | None:
     return found if isinstance(found, str) else None
 
 
-# By hand: the members of a JSON object as its text has them, so that one is changed and all else stays as it was
-# written. A decoder and an encoder would spell numbers and blanks anew.
+# A parser that keeps each member's text, so that one member changes and everything else stays as written. Decoding and
+# encoding would change the spelling of numbers and white space.
 
 _BLANK: Final = re.compile(r"[ \t\n\r]*")
 _DECODER: Final = json.JSONDecoder()
@@ -149,7 +149,7 @@ def decode_member(text: str, member: Member) -> bytes:
 
 
 def set_members(text: str, values: Mapping[str, str]) -> str:
-    """Return the text with these members, each in its old position, new ones at the end."""
+    """Return the text with these members: existing ones in their positions, new ones at the end."""
     found = find_members(text) or []
     spans = {member.name: member for member in found}
     end = found[-1].end if found else text.index("{") + 1
@@ -158,7 +158,7 @@ def set_members(text: str, values: Mapping[str, str]) -> str:
     ]
     parts = [text[:end], ", " if found and new else "", ", ".join(new), text[end:]]
     changed = "".join(parts)
-    for member in reversed(found):  # from the end, so that the places before it stay
+    for member in reversed(found):  # from the end, so that earlier positions stay valid
         if member.name in values:
             changed = changed[: member.start] + _encode_text(values[member.name]) + changed[member.end :]
     return changed

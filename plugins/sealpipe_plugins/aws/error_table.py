@@ -1,4 +1,4 @@
-"""What the errors of AWS and its SDK mean: a table."""
+"""What the errors of AWS and its SDK mean, as a table."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sealpipe.plugin import (
 
 
 class Verb(NamedTuple):
-    """What a call does, in a word for messages. If one that is `not_repeatable` fails, its outcome is unknown."""
+    """What a call does, as a word for messages. If a `not_repeatable` call fails, its outcome is unknown."""
 
     word: str
     not_repeatable: bool = False
@@ -33,9 +33,9 @@ MARK: Final = Verb("written")
 
 
 class Meaning(NamedTuple):
-    """An error: its kind, what it says behind the reference, and what to do.
+    """An error: its kind, the text after the reference, and the remedy.
 
-    `{action}` is the permission, `{done}` what the call does, `{key}` what it needs of a KMS key.
+    `{action}` is the permission, `{done}` what the call does, `{key}` the permission it needs on a KMS key.
     """
 
     kind: type[PluginError]

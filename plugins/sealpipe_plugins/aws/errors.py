@@ -1,4 +1,4 @@
-"""Errors of AWS and its SDK as errors of the contract. Their own text is never shown."""
+"""Maps errors of AWS and its SDK to errors of the plugin contract. The original text is never shown."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from sealpipe_plugins.aws.error_table import (
 from sealpipe_plugins.http_errors import connect_error
 
 FAILURES: Final = (boto.BotoCoreError, boto.ClientError)
-"""What a call of the SDK raises."""
+"""The exceptions of an SDK call."""
 
 _CODE: Final = re.compile(r"[A-Za-z][A-Za-z0-9.]{0,63}")
 

@@ -1,7 +1,7 @@
-"""The settings of AWS, and the credentials by which it is called.
+"""The AWS settings, and the credentials for calls.
 
-The default store finds them as AWS's own tools do. A named store never does: it takes the keys, the profile,
-the source or the role that its settings name, so AWS_ACCESS_KEY_ID of one account is never used for another.
+The default store finds them as AWS's own tools do. A named store uses only the keys, the profile, the source or the
+role in its settings, so AWS_ACCESS_KEY_ID of one account is never used for another.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from sealpipe_plugins.aws.transport import send_through
 
 
 class AwsSettings(PluginSettings):
-    """Names as AWS's own tools have them. Without any, the default store does as these tools do.
+    """The settings are named as in AWS's own tools. Without any, the default store behaves like these tools.
 
-    With `audience` the role is assumed by the CI's OIDC token, without it by the credentials that are found.
-    `timeout` is in seconds, for connecting and for each read.
+    With `audience`, the role is assumed with the CI's OIDC token; without it, with the credentials found. `timeout` is
+    in seconds, for connecting and for each read.
     """
 
     region: str | None = None
@@ -40,7 +40,7 @@ class AwsSettings(PluginSettings):
     endpoint_url: str | None = None
     timeout: PositiveFloat = 30.0
 
-    # The SDK knows the others by itself; this one it does not.
+    # The SDK reads the other settings itself, but not this one.
     own_variables: ClassVar[Mapping[str, str]] = {"region": "AWS_REGION"}
 
 
@@ -48,18 +48,18 @@ _WITHOUT_VARIABLES: Final[Mapping[str, Any]] = {
     "profile": (None, None, None, None),
     "region": ("region", None, None, None),
 }
-"""The SDK's table of where it finds these (config file, variable, default, type), without their variables."""
+"""The SDK's table of the sources of these settings (config file, variable, default, type), without the variables."""
 
 
 class ClientFactory(Protocol):
-    """A function that makes a client of a session."""
+    """A function that makes a client from a session."""
 
     def __call__(self, session: Session, service: str, region: str | None = None, *, unsigned: bool = False) -> Any:
-        """The client."""
+        """Make the client."""
 
 
 def make_session(settings: AwsSettings, context: Context, make_client: ClientFactory) -> Session:
-    """Return a session whose clients have the right credentials. A role is assumed at the first call."""
+    """Return a session whose clients use the configured credentials. A role is assumed at the first call."""
     session = _base_session(settings, context)
     with_token = settings.role_arn is not None and settings.audience is not None
     credentials = None if with_token else _configured_credentials(session, settings, context)

@@ -1,6 +1,6 @@
 """`aws-ssm:/path/name`: AWS Systems Manager's Parameter Store, always encrypted. `aws-ssm:/path/#KEY` is /path/KEY.
 
-Below a path each key is a parameter of its own, and no other one is touched.
+Below a path each key is a separate parameter; no other parameter is changed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from sealpipe_plugins.confirm import Snapshot, has_marker, require_same, store_a
 from sealpipe_plugins.sink_values import decode_text, values_by_key
 
 STANDARD, ADVANCED = 4096, 8192
-"""Bytes of a parameter, by its tier."""
+"""Maximum bytes of a parameter, by its tier."""
 
 _NAME: Final = re.compile(r"/?[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+){0,14}")
 _MAX_NAME: Final = 1011
@@ -63,7 +63,7 @@ class AwsSsmSink(AwsPlugin, Sink):
         return WriteResult(locator, version, already=all(receipt.already for receipt in receipts))
 
     def call(self, operation: str, subject: object, verb: Verb = READ, **more: Any) -> dict[str, Any]:
-        """Make a call about a parameter."""
+        """Make a call about one parameter."""
         return self._aws.call("ssm", operation, subject, verb, **more)
 
 
@@ -85,7 +85,7 @@ class _Parameter:
             self._unchanged_settings(snapshot)
 
     def store(self) -> WriteResult:
-        """Write the value, unless it is stored already."""
+        """Write the value, unless the parameter already has it."""
         outcome = store_and_confirm(self._read, self._write, self._wanted, self._locator, self._mode, self._marker)
         if not self._is_new and not has_marker(outcome.snapshot.markers, self._marker):
             markers = self._read_markers() if outcome.is_written else outcome.snapshot.markers
@@ -208,7 +208,7 @@ def _check_locator(locator: Locator) -> None:
 
 
 def _is_valid_name(name: str) -> bool:
-    # A name with levels is a path from the root, and begins with a slash.
+    # A name with a slash in it is a path from the root and must begin with a slash.
     whole = name.startswith("/") or "/" not in name
     return whole and bool(_NAME.fullmatch(name)) and len(name) <= _MAX_NAME and not _RESERVED.match(name)
 

@@ -1,7 +1,7 @@
-"""`aws-ssm:/path/name`: AWS Systems Manager's Parameter Store, decrypted. `aws-ssm:/path/` is all below, as a map.
+"""`aws-ssm:/path/name`: AWS Systems Manager's Parameter Store, decrypted. `aws-ssm:/path/` is a map of its parameters.
 
-A version or label stands behind the name, as AWS writes it (`/path/name:3`), or in `?version=`, `?label=`. A
-StringList is its text, commas and all.
+A version or label follows the name, as in AWS (`/path/name:3`), or is given by `?version=` or `?label=`. A StringList
+is returned as its text, commas included.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sealpipe_plugins.aws.client import THREADS, AwsPlugin
 from sealpipe_plugins.aws.errors import error_for_code
 
 BATCH: Final = 10
-"""How many parameters AWS gives at once."""
+"""Maximum number of parameters per call."""
 
 _GET_MANY = "ssm:GetParameters"
 
@@ -32,7 +32,7 @@ class AwsSsmSource(AwsPlugin, Source):
     """Parameters, by name or ARN."""
 
     def fetch(self, locator: Locator) -> Document:
-        """Fetch one parameter, or all below a path."""
+        """Fetch one parameter, or all parameters below a path."""
         name = _request_name(locator)
         if locator.body.endswith("/"):
             return Document(self._fetch_path(locator))
@@ -41,11 +41,11 @@ class AwsSsmSource(AwsPlugin, Source):
         return _make_document(response.get("Parameter", {}), locator)
 
     def fetch_many(self, locators: Sequence[Locator]) -> Results:
-        """Fetch ten in a call. AWS denies the whole call if it denies one of them: then fetch one by one."""
+        """Fetch ten in a call. If AWS denies one of them, it denies the whole call: then fetch one by one."""
         regions: dict[str | None, dict[str, Locator]] = {}
         for locator in locators:
             if _single_name(locator) is not None:
-                # One version of each in a call: the response names the parameter without its version.
+                # One version of each per call: the response names the parameter without its version.
                 regions.setdefault(self._aws.region(locator.body), {}).setdefault(_base_name(locator.body), locator)
         batches = [
             part for by_name in regions.values() for part in split(list(by_name.values()), BATCH) if len(part) > 1
@@ -100,7 +100,7 @@ def _make_document(parameter: Mapping[str, Any], locator: Locator) -> Document:
 
 
 def _base_name(name: str) -> str:
-    """Return the name without version or label. An ARN itself has five colons."""
+    """Return the name without version or label. An ARN itself contains five colons."""
     colons = 5 if name.startswith("arn:") else 0
     return ":".join(name.split(":")[: colons + 1])
 

@@ -1,8 +1,8 @@
 """`aws-sm:NAME` or `aws-sm:ARN`: AWS Secrets Manager.
 
-Without a key the value is the whole secret; keys are members of its JSON object. A new version is put beside the
-current one, read back, and made the current one on condition that the one it was made from still is (AWS refuses to
-take a stage from a version that has it not): two that write at the same moment lose nothing.
+Without a key the value is the whole secret; keys are members of its JSON object. A new version is created beside the
+current one, read back, and promoted only if the version it was made from is still current. (AWS refuses to move a stage
+from a version that does not have it.) So two concurrent writers lose nothing.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class AwsSmSink(AwsPlugin, Sink):
             raise ReferenceValueError(
                 f"{locator}: values with and without a key cannot be mixed", remedy="give each value a key, or none"
             )
-        make_content(None, wanted, locator)  # refuse an invalid value before the first call
+        make_content(None, wanted, locator)  # reject an invalid value before the first call
         secret = _SecretUpdate(self, locator, wanted, mode, marker)
         outcome = store_and_confirm(secret.read, secret.write, wanted, locator, mode, marker)
         if not secret.is_new:
@@ -72,7 +72,7 @@ class AwsSmSink(AwsPlugin, Sink):
     def call(
         self, operation: str, locator: Locator, verb: Verb = READ, subject: str = "", **more: Any
     ) -> dict[str, Any]:
-        """Make a call about the secret."""
+        """Make a call about this secret."""
         if operation != "create_secret":
             more["SecretId"] = locator.body
         region = self._aws.region(locator.body)
@@ -86,14 +86,14 @@ class AwsSmSink(AwsPlugin, Sink):
 
 
 class _SecretUpdate:
-    """One secret while something is stored in it."""
+    """A write to one secret."""
 
     def __init__(self, sink: AwsSmSink, locator: Locator, wanted: Mapping[str, bytes], mode: Mode, marker: str) -> None:
         self._sink, self._locator, self._wanted, self._mode, self._marker = sink, locator, wanted, mode, marker
         self.is_new = False
 
     def read(self) -> Snapshot:
-        """The current version, and the tag."""
+        """Read the current version and the tag."""
         described = self._call("describe_secret", expected=_MISSING)
         if not described:
             return Snapshot(None)
@@ -102,7 +102,7 @@ class _SecretUpdate:
                 f"{self._locator} is marked for deletion",
                 remedy="restore it (`aws secretsmanager restore-secret`), or name another one",
             )
-        # There is none where nobody gave it a value.
+        # A secret that was created without a value has no version.
         content = self._call("get_secret_value", expected=_MISSING, VersionStage="AWSCURRENT")
         existing = read_values(content, whole="" in self._wanted) if content else None
         return Snapshot(
@@ -110,7 +110,7 @@ class _SecretUpdate:
         )
 
     def write(self, snapshot: Snapshot, after: Mapping[str, bytes], tries: int) -> str | None:  # noqa: ARG002 - spliced
-        """A new version, which becomes the current one only in place of the one that it was made from."""
+        """Write a new version and promote it, only if the version it was made from is still current."""
         if snapshot.raw is None:
             return self._create()
         base, new_content = (
@@ -124,7 +124,7 @@ class _SecretUpdate:
         self._read_back(token, new_content)
         if not self._promote(token, base):
             return None
-        with suppress(PluginError):  # nothing depends on removing it
+        with suppress(PluginError):  # cleanup only: nothing depends on it
             self._call("update_secret_version_stage", VersionStage=STAGE, RemoveFromVersionId=token)
         return token
 
@@ -136,7 +136,7 @@ class _SecretUpdate:
         else:
             current_version = _versions_by_stage(self._call("describe_secret")).get("AWSCURRENT")
             if current_version is not None:
-                return current_version == token  # the first version of all is current at once
+                return current_version == token  # the very first version becomes current at once
         return bool(self._call("update_secret_version_stage", WRITE, expected=_MOVED, **request))
 
     def _create(self) -> str | None:
@@ -145,7 +145,8 @@ class _SecretUpdate:
                 f"{self._locator} is not there", remedy="name a new secret by its name, not by an ARN"
             )
         new_content = make_content(None, self._wanted, self._locator)
-        # A token per attempt: AWS accepts a repeated token, so two writers would both believe the secret is theirs.
+        # A new token for each attempt: AWS accepts a repeated token, so two writers would both believe that the version
+        # is theirs.
         token, tags = str(uuid.uuid4()), tags_with("", self._marker)
         request = {"Name": self._locator.body, "ClientRequestToken": token, "Tags": tags, **new_content}
         if not self._call("create_secret", WRITE, expected=_EXISTS, tagging="tag_resource", **request):
@@ -161,8 +162,8 @@ class _SecretUpdate:
         require_same({name: response.get(name) for name in new_content}, dict(new_content), self._locator)
 
     def _token(self, base: str, tries: int) -> str:
-        # The token is the version's id and is public, so nothing secret goes into it. The base version does, so that
-        # one token never stands for two contents.
+        # The token becomes the version's id, which is public, so it must not depend on the value. It depends on the
+        # base version, so that one token never identifies two different contents.
         parts = [self._marker, self._mode, base, str(tries), *sorted(self._wanted)]
         return str(uuid.uuid5(_UUID_NAMESPACE, json.dumps(parts)))
 

@@ -1,6 +1,6 @@
 """`aws-sm:NAME` or `aws-sm:ARN`: AWS Secrets Manager.
 
-Text that is a JSON object is a map, as AWS's console writes it; `?raw=1` leaves it the text that it is.
+Text that is a JSON object becomes a map, as in AWS's console; with `?raw=1` it stays text.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from sealpipe_plugins.aws.errors import error_for_code
 from sealpipe_plugins.aws.login import AwsSettings
 
 BATCH: Final = 20
-"""How many secrets AWS gives at once."""
+"""Maximum number of secrets per call."""
 
 _GET, _BATCH_GET = "secretsmanager:GetSecretValue", "secretsmanager:BatchGetSecretValue"
 
@@ -38,7 +38,7 @@ class AwsSmSource(AwsPlugin, Source):
         self._use_batches = True
 
     def fetch(self, locator: Locator) -> Document:
-        """Fetch the secret's current value, or that of a version or stage."""
+        """Fetch the secret's current value, or the value of a version or stage."""
         selectors = {"SecretId": _check_name(locator), "VersionId": locator.param("version")}
         selectors["VersionStage"] = locator.param("stage")
         request: dict[str, Any] = {name: value for name, value in selectors.items() if value is not None}

@@ -1,7 +1,7 @@
-"""Sends requests of AWS's SDK over the shared network: its own client keeps neither our deadline nor our limits.
+"""Sends the requests of AWS's SDK over the shared network: the SDK's own HTTP client ignores our deadline and limits.
 
-The SDK asks its `before-send` handlers for a response before it sends a request itself. Its logins (STS, SSO) ask them,
-too; the metadata of an instance or a container is read in another way.
+Before the SDK sends a request, it asks its `before-send` handlers for a response. Its logins (STS, SSO) do so, too;
+instance and container metadata is read in another way.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sealpipe.plugin import Context
 from sealpipe_plugins.http_api import read_body
 
 LIMIT: Final = 8 * 1024 * 1024
-"""Maximum bytes of a response: a secret is 64 KiB at most, and a page of parameters less than one of these."""
+"""Maximum bytes of a response: a secret has at most 64 KiB, and a page of parameters fewer than one secret."""
 
 
 def send_through(session: Session, context: Context, timeout: float) -> None:
@@ -53,7 +53,7 @@ def _send(http: httpx.Client, request: AWSPreparedRequest, timeout: httpx.Timeou
 
 
 def _make_headers(request: AWSPreparedRequest) -> httpx.Headers:
-    # httpx.Headers hides a signature's key in its repr, a dict would not.
+    # httpx.Headers hides the signature in its repr; a dict would not.
     headers = [(_as_text(name), _as_text(value)) for name, value in request.headers.items()]
     return httpx.Headers([*headers, ("accept-encoding", "identity")])
 
@@ -76,7 +76,7 @@ class _Body:
         self._content = content
 
     def stream(self, *_: Any, **__: Any) -> Iterator[bytes]:
-        """All of it."""
+        """Yield the whole body at once."""
         yield self._content
 
 
@@ -101,7 +101,7 @@ _FILTER = _QuietFilter()
 def silence_sdk() -> Iterator[None]:
     """Suppress the SDK's log records below an error, in this thread only."""
     for name in _LOGGERS:
-        logging.getLogger(name).addFilter(_FILTER)  # once: adding it again does nothing
+        logging.getLogger(name).addFilter(_FILTER)  # adding it twice has no effect
     _thread_state.depth = getattr(_thread_state, "depth", 0) + 1
     try:
         yield

@@ -8,11 +8,11 @@ from sealpipe.plugin import CI, SET_SECRET, Level, NotConfiguredError, Run, Runn
 from sealpipe_plugins.ci import write_masks, write_text
 
 _LEVELS: dict[Level, str] = {"error": "error", "warning": "warning", "notice": "warning"}
-"""The agent's levels."""
+"""The agent's log levels."""
 
 
 class AzureCI(CI):
-    """A job of Azure Pipelines, by its predefined variables. Its agent reads commands from both streams."""
+    """A job of Azure Pipelines, detected by predefined variables. Its agent reads commands from both streams."""
 
     def run(self) -> Run:
         """Identify the run by collection, project, build and job."""
@@ -34,11 +34,11 @@ class AzureCI(CI):
         """Do nothing: a summary in Azure Pipelines is an uploaded file."""
 
     def annotate(self, level: Level, message: str) -> None:
-        """Log an issue, which the run's page shows."""
+        """Log an issue, which the run's page displays."""
         write_text(RunnerCommand(f"##vso[task.logissue type={_LEVELS[level]}]", SET_SECRET.percent).format(message))
 
     def oidc_token(self, audience: str | None = None) -> Secret:  # noqa: ARG002 - the contract's signature
-        """Raise NotConfiguredError: Azure's tokens belong to a service connection, which is unknown here."""
+        """Raise NotConfiguredError: an Azure token belongs to a service connection, which is unknown here."""
         raise NotConfiguredError(
             "Azure Pipelines issues no token that sealpipe can use",
             remedy="authenticate another way: with a token, or AppRole",

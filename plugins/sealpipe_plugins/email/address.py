@@ -1,6 +1,6 @@
-"""Exactly one email address, and nothing that a mail system could read as more than one.
+"""Parses exactly one email address, and rejects anything that a mail system could read as several.
 
-By hand: `email.utils` accepts names, comments, quotes and lists, and no other parser is a dependency.
+A parser of our own: `email.utils` accepts names, comments, quotes and lists, and no dependency has a stricter one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from sealpipe.plugin import ReferenceValueError
 
 _LOCAL: Final = re.compile(r"[A-Za-z0-9#$&'*+/=^_{}~-]+(?:\.[A-Za-z0-9#$&'*+/=^_{}~-]+)*")
 _MAX_LOCAL, _MAX_ADDRESS = 64, 254
-"""Octets of the local part and of the whole, by RFC 5321."""
+"""Maximum octets of the local part and of the whole address (RFC 5321)."""
 
 _HINTS: Final = {
     ",": "a comma: one address only",
@@ -46,7 +46,7 @@ def parse_address(text: str) -> str:
 
 
 def _mask_letters(local: str) -> str:
-    """Replace each letter or digit beyond ASCII (RFC 6531) by an x; return nothing for text that is not normalised."""
+    """Replace each letter or digit beyond ASCII (RFC 6531) by an x; return "" for text that is not normalised."""
     if unicodedata.normalize("NFKC", local) != local:
         return ""
     return "".join(
@@ -55,7 +55,7 @@ def _mask_letters(local: str) -> str:
 
 
 def _encode_domain(domain: str) -> str:
-    import idna  # httpx brings it
+    import idna  # a dependency of httpx
 
     try:
         encoded = idna.encode(domain.lower(), strict=True, std3_rules=True).decode("ascii")

@@ -25,11 +25,11 @@ class EmailChannel(Channel):
         self._server = MailServer(settings, context)
 
     def validate(self, to: str) -> None:
-        """One address, in its bare form."""
+        """Accept one bare address."""
         parse_address(to)
 
     def canonical(self, to: str) -> str:
-        """With its domain in ASCII."""
+        """Return the address with its domain in ASCII."""
         return parse_address(to)
 
     def send(self, message: Message, to: str) -> Delivery:
@@ -44,7 +44,7 @@ class EmailChannel(Channel):
             Header("Subject", subject_line(message)),
             Header("Date", Token(format_datetime(datetime.now(UTC)))),
             Header("Message-ID", Token(message_id)),
-            Header("Auto-Submitted", Token("auto-generated")),  # no out-of-office note replies to it (RFC 3834)
+            Header("Auto-Submitted", Token("auto-generated")),  # suppresses out-of-office replies (RFC 3834)
         ]
         content = write_mail(headers, as_plain(message), as_html(message))
         self._server.send(sender, recipient, content, utf8=not content.isascii())
@@ -56,7 +56,7 @@ class EmailChannel(Channel):
 
 
 def _parse_setting(text: str, setting: str) -> NamedAddress:
-    """Parse an address of the settings, with or without a name."""
+    """Parse an address in the settings, with or without a name."""
     match = re.fullmatch(r'(?:"?([^<>"]*?)"? *<([^<>]+)>|(\S+))', text)
     try:
         if match is not None and text.isprintable():

@@ -1,8 +1,8 @@
 """Encodes a mail so that its text cannot become headers or markup, and parses the result to verify it.
 
-The headers are written here and not by `email.message`: it decodes the words of RFC 2047 when a header is assigned,
-and what they hold, line ends too, then stands in the message (CPython before 3.12.3 and 3.13). So a title such as
-`=?utf-8?q?=0D=0ABcc:...?=` would write headers of its own.
+The headers are not made with `email.message`: it decodes RFC 2047 words when a header is assigned, and their contents,
+line breaks included, then appear in the message (CPython before 3.12.3 and 3.13). So a title such as
+`=?utf-8?q?=0D=0ABcc:...?=` would inject headers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sealpipe.plugin import PluginError, UnsupportedError
 
 
 class NamedAddress(NamedTuple):
-    """One address with its name, which may be empty."""
+    """One address with a name, which may be empty."""
 
     name: str
     address: str
@@ -43,12 +43,12 @@ class Header(NamedTuple):
 
 
 def write_mail(headers: Sequence[Header], plain: str, html: str) -> bytes:
-    """The mail: these headers, and a body as plain text and as HTML, with CRLF.
+    """Return the mail: these headers, and a body as plain text and as HTML, with CRLF.
 
-    ASCII, but for the letters beyond it in an address (RFC 6532). Raises UnsupportedError if it would be read
-    differently: then nothing may be sent.
+    ASCII, except for other letters in an address (RFC 6532). Raises UnsupportedError if the result would be parsed
+    differently: then it must not be sent.
     """
-    boundary = f"=_{secrets.token_hex(16)}"  # "=_" stands in no quoted-printable text
+    boundary = f"=_{secrets.token_hex(16)}"  # "=_" cannot occur in quoted-printable text
     encoded = [(name, _encode_value(value)) for name, value in headers]
     encoded += [
         ("MIME-Version", "1.0"),
@@ -66,17 +66,17 @@ def write_mail(headers: Sequence[Header], plain: str, html: str) -> bytes:
 
 
 def unsafe_mail_error(difference: str) -> PluginError:
-    """Return the error for a mail that would be read differently. It was not sent."""
+    """Return the error for a mail that would be parsed differently. It was not sent."""
     return UnsupportedError(
         f"the mail would arrive changed: {difference}", remedy="nothing was sent; give it a plainer title"
     )
 
 
 _MAX_COLUMNS: Final = 76
-"""Columns of a line; RFC 5322 asks for 78 at the most, RFC 2047 for 76."""
+"""Maximum columns of a line: RFC 5322 recommends 78, RFC 2047 requires 76."""
 
 _MAX_WORD: Final = 39
-"""Bytes in one word of RFC 2047: 52 in base64, with 12 around them, beside the header's name."""
+"""Bytes in one RFC 2047 word: 52 in base64 and 12 of syntax, after the header's name."""
 
 _ATOMS: Final = re.compile(r"[A-Za-z0-9!#$%&'*+/^_`{|}~-]+(?: [A-Za-z0-9!#$%&'*+/^_`{|}~-]+)*")
 
@@ -92,9 +92,9 @@ def _encode_value(value: NamedAddress | Token | str) -> str:
 
 
 def _encode_text(text: str) -> str:
-    """As the value of a header without structure: as it is where that can mean nothing else, else in RFC 2047's words.
+    """Encode the value of an unstructured header: unchanged if it is unambiguous, otherwise as RFC 2047 words.
 
-    What they hold is text and is not decoded once more.
+    The contents of these words are not decoded again.
     """
     if text.isascii() and text.isprintable() and "=?" not in text and text == " ".join(text.split()):
         rows = textwrap.wrap(text, _MAX_COLUMNS - len("Subject: "), break_long_words=False, break_on_hyphens=False)
@@ -137,7 +137,7 @@ _PART: Final = (("Content-Type", 'text/{kind}; charset="utf-8"'), ("Content-Tran
 
 
 def _encode_part(boundary: str, kind: str, text: str) -> str:
-    # Quoted-printable: no server on the way has a reason to write it anew, and the link stays whole.
+    # Quoted-printable: no mail server needs to re-encode it, so the link stays intact.
     body = binascii.b2a_qp(text.encode(), istext=True).decode("ascii").replace("\n", "\r\n")
     head = "".join(f"{name}: {value.format(kind=kind)}\r\n" for name, value in _PART)
     return f"--{boundary}\r\n{head}\r\n{body}\r\n"
@@ -146,7 +146,7 @@ def _encode_part(boundary: str, kind: str, text: str) -> str:
 def _find_difference(
     content: str, encoded: Sequence[tuple[str, str]], expected: Sequence[Header], bodies: tuple[str, str]
 ) -> str:
-    """Parse the finished mail and return how it differs from what was meant; empty if it does not."""
+    """Parse the finished mail and return how it differs from the input; an empty string if it does not."""
     if re.search(r"[\x00-\x09\x0b\x0c\x0e-\x1f\x7f]|\r(?!\n)|(?<!\r)\n", content):
         return "it has a control character"
     if max(map(len, content.encode().split(b"\r\n"))) > _MAX_LINE:
@@ -168,7 +168,7 @@ def _find_difference(
 
 
 _MAX_LINE: Final = 998
-"""Octets of a line, by RFC 5322."""
+"""Maximum octets of a line (RFC 5322)."""
 
 _KINDS: Final = ("plain", "html")
 
@@ -186,12 +186,12 @@ def _matches(found: object, expected: NamedAddress | Token | str) -> bool:
 
 
 def _without_spaces(name: str) -> str:
-    """Remove spaces: the standard library adds one between two RFC 2047 words of a name."""
+    """Remove spaces that the standard library inserts between two RFC 2047 words of a name."""
     return "".join(name.split())
 
 
 def _read_part(part: MIMEPart) -> tuple[str, str] | None:
-    """Return kind and text of a part; None if it has anything else."""
+    """Return kind and text of a part; None if it has unexpected content."""
     kind = part.get_content_subtype()
     if part.items() != [(name, value.format(kind=kind)) for name, value in _PART] or part.defects:
         return None

@@ -29,9 +29,12 @@ from sealpipe_plugins.http_errors import CHECK_FIRST, connect_error, iter_causes
 
 
 class SmtpSettings(PluginSettings):
-    """`security` is starttls, tls (from the first byte), none (to this machine itself only) or plain-internal: in
-    clear to a relay inside a network, by the config file only. It is tls on port 465, else starttls. The port is 587
-    unless set, with tls 465. `timeout` is in seconds, for each step."""
+    """Settings of the mail server.
+
+    `security` is starttls, tls (from the first byte), none (loopback only) or plain-internal: unencrypted to a relay
+    inside a network, allowed in the config file only. The default is tls on port 465, otherwise starttls.
+    The default port is 465 with tls, otherwise 587. `timeout` is in seconds, for each step.
+    """
 
     host: str
     port: int | None = Field(None, ge=1, le=65535)
@@ -46,7 +49,7 @@ class SmtpSettings(PluginSettings):
 
 
 class MailServer:
-    """The server of these settings. Each message has its own connection."""
+    """The configured server. Each message uses its own connection."""
 
     def __init__(self, settings: SmtpSettings, context: Context) -> None:
         self._settings = settings
@@ -81,15 +84,15 @@ class MailServer:
         try:
             _send_envelope(smtp, self._server_name, sender, to, len(content), utf8=utf8)
             _expect(smtp.docmd("DATA"), (354,), self._server_name, "refuses the message")
-            # Not smtplib's data(): that does not tell whether the final dot was sent.
+            # Not smtplib's data(): it does not report whether the final dot was sent.
             smtp.send(re.sub(rb"(?m)^\.", b"..", content))
-            is_complete = True  # from here on the server may accept it, whatever the response
+            is_complete = True  # from here on the server may have accepted it, whatever it responds
             smtp.send(b".\r\n")
             _expect(smtp.getreply(), (250,), self._server_name, "refuses the message")
             with contextlib.suppress(OSError):
                 smtp.putcmd("QUIT")
             return
-        except OSError as error:  # smtplib's own errors, too
+        except OSError as error:  # includes smtplib's own errors
             timed_out = " in time" if any(isinstance(each, TimeoutError) for each in iter_causes(error)) else ""
         finally:
             smtp.close()

@@ -1,4 +1,4 @@
-"""smtplib over a socket of the shared network, so that every line keeps the command's deadline."""
+"""smtplib over a socket of the shared network, so that each line obeys the command's deadline."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MAX_LINES: Final = 1000
 class SmtpConnection(smtplib.SMTP):
     """An SMTP connection over a socket of `network`, with TLS from its first byte if `tls`. `timeout` is in seconds.
 
-    With `must_be_loopback`, a host that resolves to another machine is NotConfiguredError before anything is sent.
+    With `must_be_loopback`, raises NotConfiguredError before anything is sent if the host resolves to another machine.
     """
 
     def __init__(
@@ -26,7 +26,7 @@ class SmtpConnection(smtplib.SMTP):
         self._scheme = "tls" if tls else "tcp"
         self._must_be_loopback = must_be_loopback
         self._own_name = ""
-        # Without a name smtplib would look one up, without a deadline.
+        # Without a name, smtplib would look one up, ignoring the deadline.
         super().__init__(host, port, "localhost", timeout)
         self.local_hostname = self._own_name
 
@@ -69,7 +69,7 @@ class _LimitedReader:
 
 
 def _client_name(connection: socket.socket) -> str:
-    """Return this machine's name if it has a domain, else its address (RFC 5321, section 4.1.4)."""
+    """Return this machine's name if it has a domain, otherwise its address (RFC 5321, section 4.1.4)."""
     name = socket.gethostname()
     if re.fullmatch(r"[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+", name) and len(name) < 256:
         return name

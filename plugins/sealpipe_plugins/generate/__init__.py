@@ -1,1 +1,1 @@
-"""What `gen:` draws, and how much of it there is: text and words, identifiers, key pairs."""
+"""The generators of `gen:` and their entropy: text and words, identifiers, key pairs."""

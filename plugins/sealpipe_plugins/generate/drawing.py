@@ -1,4 +1,4 @@
-"""Draw random values and count exactly how many are possible. All randomness is the operating system's.
+"""Draw random values and count exactly how many are possible. All randomness comes from the operating system.
 
 All values of a kind are equally likely, so the entropy is the logarithm of their number. It is computed in integers
 and rounded down, so it is never overstated.
@@ -32,19 +32,19 @@ def read_words() -> tuple[str, ...]:
 
 
 PLAIN: Final = (string.ascii_lowercase, string.ascii_uppercase, string.digits)
-"""The kinds of characters of a password without symbols: 62 in all."""
+"""The kinds of characters of a password without symbols: 62 characters."""
 
 WITH_SYMBOLS: Final = (*PLAIN, "+-.:=_")
-"""The same and six symbols: 68. Shells, dotenv files, a URL's userinfo and GitLab take each of them as it is."""
+"""The same and six symbols: 68. Shells, dotenv files, a URL's userinfo and GitLab need no escapes for them."""
 
 ALL_SYMBOLS: Final = (*PLAIN, string.punctuation)
-"""The same and the 32 symbols of ASCII: 94, every one that can be printed but the blank."""
+"""The same and all 32 symbols of ASCII: 94, every printable character except the space."""
 
 PUBLIC_PARTS: Final = ("public", "fingerprint")
-"""The parts of a key pair that are not secret."""
+"""The public parts of a key pair."""
 
 UUID_BITS: Final = 122
-"""The bits of a version 4 UUID that are drawn (RFC 9562, section 5.4); the other six are fixed."""
+"""The random bits of a version 4 UUID (RFC 9562, section 5.4); the other six are fixed."""
 
 
 def draw_password(length: int, kinds: Sequence[str]) -> str:
@@ -99,7 +99,7 @@ def draw_ssh_key_pair(comment: str = "") -> dict[str, str]:
 
     `private` is OpenSSH's format without a passphrase, `public` a line for authorized_keys, `fingerprint` SHA256:...
     """
-    # Imported only where a key is wanted.
+    # imported only when a key is needed
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 

@@ -27,7 +27,7 @@ MAX_SEPARATOR, MAX_COMMENT = 16, 200
 
 
 class GenSource(Source):
-    """New secrets. Each reference gets its own; references with the same `name=` share one."""
+    """New secrets. Each reference gets a separate one, but references with the same `name=` share one."""
 
     def fetch(self, locator: Locator) -> Document:
         """Draw a new value. ReferenceValueError names an invalid parameter and its valid values."""
@@ -95,7 +95,7 @@ def _make_ssh(locator: Locator) -> Document:
 
 
 class SecretKind(NamedTuple):
-    """How a kind of secret is made, and its parameters."""
+    """A kind of secret: its generator and its parameters."""
 
     make: Callable[[Locator], Document]
     params: tuple[str, ...]

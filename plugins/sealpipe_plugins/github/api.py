@@ -38,7 +38,7 @@ class GitHub:
         self._endpoint = Endpoint(context, "GitHub", settings.api_url, setting="api_url", headers=headers)
 
     def check_token(self) -> None:
-        """Ask for the token's rate limit, which does not count against it. Raises BackendAuthError."""
+        """Read the token's rate limit, which does not count against it. Raises BackendAuthError."""
         self.get("/rate_limit")
 
     def get(self, path: str, refusals: Refusals | None = None) -> Reply:
@@ -50,12 +50,12 @@ class GitHub:
         return _require_success(self._endpoint.post(path, members), refusals)
 
     def put(self, path: str, members: Mapping[str, Any], refusals: Refusals | None = None, *, once: bool) -> Reply:
-        """Send a PUT request. With `once`, an unknown outcome is UnknownOutcomeError."""
+        """Send a PUT request. With `once`, raises UnknownOutcomeError if the outcome is unknown."""
         return _require_success(self._endpoint.put(path, members, writes=once), refusals)
 
 
 def _require_success(reply: Reply, refusals: Refusals | None) -> Reply:
-    # Both of GitHub's rate limits may respond with 403, which means AccessDeniedError otherwise.
+    # GitHub may report either of its rate limits with 403, which otherwise means AccessDeniedError.
     if reply.status in (403, 429):
         is_exhausted = reply.headers.get("x-ratelimit-remaining") == "0"
         if is_exhausted or "retry-after" in reply.headers:

@@ -37,7 +37,7 @@ class GitHubChannel(Channel):
         _parse_target(to)
 
     def send(self, message: Message, to: str) -> Delivery:
-        """Create the comment and read it back. AccessDeniedError in a public repository."""
+        """Create the comment and read it back. Raises AccessDeniedError in a public repository."""
         repo, issue = _parse_target(to)
         repository = self._github.get(f"/repos/{repo}", _explain_refusals(f"repository {repo}"))
         if repository.member("private") is not True and not self.settings.public:

@@ -46,7 +46,7 @@ class GitHubSecretSink(Sink):
     def __init__(self, settings: GitHubSettings, context: Context) -> None:
         super().__init__(settings, context)
         self._github = GitHub(settings, context)
-        # What an earlier, failed call stored, so that the core's retry does not see it as a conflict.
+        # Values that an earlier failed call stored, so that the core's retry does not take them for a conflict.
         self._stored_before: set[tuple[str, str, str]] = set()
 
     def describe(self, locator: Locator, mode: Mode) -> str:
@@ -85,7 +85,7 @@ class GitHubSecretSink(Sink):
         return WriteResult(locator, version, known=False)
 
     def check(self) -> Health:
-        """Check that the token is valid. What it may write cannot be checked."""
+        """Check that the token is valid. Its write permissions cannot be checked."""
         self._github.check_token()
         return Health(ok=True, detail="the token is valid; what it may write cannot be checked")
 
@@ -110,7 +110,7 @@ _VISIBILITIES: Final = {"private": "its private repositories", "all": "all its r
 
 
 def _confirm(secrets: ActionsSecrets, name: str) -> str:
-    """Return GitHub's time of the change; empty if unknown. GitHub has accepted the write already."""
+    """Return GitHub's time of the change; an empty string if unknown. GitHub has already accepted the write."""
     try:
         secret = secrets.read(name)
     except PluginError:
@@ -125,7 +125,7 @@ def _confirm(secrets: ActionsSecrets, name: str) -> str:
 
 def _wanted_values(locator: Locator, fields: Sequence[SinkField]) -> dict[str, str]:
     values = variable_values(locator, fields, _NAME, _RULE)
-    wanted = {name.upper(): value for name, value in values.items()}  # as GitHub keeps them
+    wanted = {name.upper(): value for name, value in values.items()}  # GitHub stores names in upper case
     if len(wanted) < len(values):
         raise ReferenceValueError(
             f"{locator} names one secret twice", remedy="upper and lower case are the same secret"

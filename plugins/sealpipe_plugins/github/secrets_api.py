@@ -24,7 +24,7 @@ from sealpipe_plugins.http_errors import Refusals, explain_redirects
 
 PAGE: Final = 100
 PAGES: Final = 50
-"""Maximum pages of an organisation secret's repositories: 5,000 in all."""
+"""Maximum pages of an organisation secret's repositories: 5,000 repositories."""
 
 
 class SecretOwner(NamedTuple):
@@ -56,7 +56,7 @@ class ActionsSecrets:
         self._key = self.newest_key()
 
     def newest_key(self) -> SealingKey:
-        """Fetch the current key. SecretNotFoundError for an owner that the token cannot see."""
+        """Fetch the current key. Raises SecretNotFoundError for an owner that the token cannot see."""
         reply = self._github.get(f"{self.owner.path}/public-key", _explain_refusals(self.owner))
         number, text = reply.member("key_id"), reply.member("key")
         try:
@@ -80,7 +80,7 @@ class ActionsSecrets:
         return found
 
     def visibility_members(self, name: str, found: Mapping[str, Any] | None, default: str) -> dict[str, Any]:
-        """Return the members that keep the repositories of an organisation's secret unchanged."""
+        """Return the members that preserve the list of repositories of an organisation's secret."""
         if not self.owner.is_organisation:
             return {}
         visibility = default if found is None else str(found.get("visibility"))
@@ -89,12 +89,15 @@ class ActionsSecrets:
         )
 
     def write(self, name: str, value: bytes, extra_members: Mapping[str, Any], *, once: bool) -> bool:
-        """Store a value. Returns whether it is new. With `once`, an unknown outcome is UnknownOutcomeError."""
+        """Store a value and return whether the secret is new.
+
+        With `once`, raises UnknownOutcomeError if the outcome is unknown.
+        """
         try:
             return self._put(name, value, extra_members, once=once)
         except UnsupportedError as error:
             rejection = error
-        # If the owner's key has changed since it was fetched, nothing was stored.
+        # If the owner's key has changed since we fetched it, GitHub stored nothing.
         previous, self._key = self._key, self.newest_key()
         if self._key == previous:
             raise rejection

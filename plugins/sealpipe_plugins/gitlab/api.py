@@ -1,4 +1,4 @@
-"""The REST API of GitLab, at gitlab.com or self-managed."""
+"""The REST API of GitLab, on gitlab.com or self-managed."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class GitLab:
         )
 
     def version(self) -> str:
-        """Return the server's version: a request that needs a valid token and no permission."""
+        """Return the server's version: this request needs a valid token but no permission."""
         return str(self.get("/version").member("version"))
 
     def get(self, path: str, refusals: Refusals | None = None) -> Reply:

@@ -16,8 +16,8 @@ from sealpipe.plugin.settings import PluginSettings
 class GitLabCISettings(PluginSettings):
     """`id_token_variable` is the variable that the job's `id_tokens` declares.
 
-    `dotenv` is the file that the job names as its dotenv report: outputs are written there, their names in capitals
-    behind `dotenv_prefix`.
+    `dotenv` is the file that the job declares as its dotenv report: outputs are written there, with upper-case names
+    after `dotenv_prefix`.
     """
 
     id_token_variable: str = "VAULT_ID_TOKEN"  # noqa: S105 - the name of a variable
@@ -27,11 +27,11 @@ class GitLabCISettings(PluginSettings):
 
 MAX_VARIABLES: Final = 20
 MAX_BYTES: Final = 5 * 1024
-"""What GitLab takes in a dotenv report."""
+"""Names that GitLab accepts in a dotenv report."""
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _VALUE: Final = re.compile(r"[A-Za-z0-9_.,:+/=@~%-]*")
-"""What means the same with quotes and without: GitLab knows none, and later jobs expand `$`."""
+"""Values without characters that need quotes: GitLab parses no quotes, and later jobs expand `$`."""
 
 
 class GitLabCI(CI):
@@ -44,10 +44,10 @@ class GitLabCI(CI):
         return Run("gitlab", name, env.get("GITLAB_USER_LOGIN", ""), env.get("CI_JOB_URL", ""))
 
     def mask(self, values: Iterable[Secret]) -> None:
-        """Do nothing: GitLab masks only variables that were masked when the job began."""
+        """Do nothing: GitLab masks only variables that were masked when the job started."""
 
     def set_output(self, name: str, value: str) -> None:
-        """Write to the job's dotenv report, if set: in clear, for every later job. An empty value removes the line."""
+        """Write to the job's dotenv report, if set: plain text for all later jobs. An empty value removes the line."""
         if self.settings.dotenv is None:
             raise UnsupportedError(
                 "GitLab passes values on only in a dotenv report",
@@ -57,7 +57,7 @@ class GitLabCI(CI):
         if not _NAME.fullmatch(key) or not _VALUE.fullmatch(value):
             raise PluginError(f"{key} cannot be written to a dotenv report", remedy="take it from --receipt")
         try:
-            # Bytes, because the job's other lines may hold anything, such as the name of a branch.
+            # bytes, because the job's other lines may not be UTF-8
             lines = self.settings.dotenv.read_bytes().split(b"\n")
         except FileNotFoundError:
             lines = []
@@ -91,7 +91,7 @@ class GitLabCI(CI):
 
 
 def _read_audiences(token: str) -> list[Any]:
-    """Return the audiences of a token; empty for what is no JWT. Unverified, so no JWT library is needed."""
+    """Return the audiences of a token; empty if it is not a JWT. It is not verified, so no JWT library is needed."""
     try:
         part = token.split(".")[1]
         claims = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))

@@ -41,7 +41,7 @@ class GitLabChannel(Channel):
         _parse_target(to)
 
     def send(self, message: Message, to: str) -> Delivery:
-        """Create the note and read it back. AccessDeniedError in a public project."""
+        """Create the note and read it back. Raises AccessDeniedError in a public project."""
         project, kind, iid = _parse_target(to)
         path = f"/projects/{quote(project, safe='')}"
         project_reply = self._gitlab.get(path, _explain_refusals(f"project {project}"))

@@ -1,7 +1,6 @@
 """`gitlab-variable:GROUP/PROJECT#KEY`, and `gitlab-variable:groups/GROUP#KEY` for a group's.
 
-No group can be called `groups`, and GitLab's pages of a group have the same prefix. The marker
-stands at the end of a variable's description, in brackets.
+`groups` is unambiguous: no group can have this name. The marker is at the end of a variable's description, in brackets.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _RULE: Final = "use at most 255 letters, digits and _"
 
 
 class GitLabVariableSink(Sink):
-    """Variables of a project or a group: not expanded, and masked and protected unless told otherwise."""
+    """Variables of a project or a group: never expanded; masked and protected by default."""
 
     settings: GitLabSettings
 
@@ -51,7 +50,7 @@ class GitLabVariableSink(Sink):
         writes = [VariableWrite(key, value, mode, marker, flags) for key, value in wanted.items()]
         existing_variables = [variables.read(write.key) for write in writes]
         for write, existing in zip(writes, existing_variables, strict=True):
-            members_to_write(variables, write, existing)  # what is refused is refused before anything is written
+            members_to_write(variables, write, existing)  # reject invalid values before anything is written
         outcomes = [
             store_variable(variables, write, existing)
             for write, existing in zip(writes, existing_variables, strict=True)
@@ -63,7 +62,7 @@ class GitLabVariableSink(Sink):
         )
 
     def check(self) -> Health:
-        """Check that the token is valid. What it may write cannot be checked."""
+        """Check that the token is valid. Its write permissions cannot be checked."""
         version = self._gitlab.version()
         return Health(ok=True, detail=f"GitLab {version}; what the token may write cannot be checked")
 

@@ -19,14 +19,14 @@ from sealpipe_plugins.confirm import Snapshot, store_and_confirm
 from sealpipe_plugins.gitlab.variables import Variable, Variables, add_mark
 
 LIMIT: Final = 128 * 1024
-"""Maximum bytes of NAME=VALUE with its final NUL in a Linux environment; a longer one fails every job."""
+"""Maximum bytes of NAME=VALUE with its final NUL in a Linux environment; a longer one makes every job fail."""
 
 _MASKABLE: Final = re.compile(r"[^ \t\r\n\f\v]{8,}")
-"""What GitLab masks where nothing in it is expanded: one line without spaces, 8 characters or more."""
+"""Values that GitLab can mask, with expansion off: one line without spaces, at least 8 characters."""
 
 
 class VariableWrite(NamedTuple):
-    """A write of one variable: `flags` are those in the reference."""
+    """A write of one variable; `flags` come from the reference."""
 
     key: str
     value: str
@@ -41,9 +41,9 @@ class VariableWrite(NamedTuple):
 def members_to_write(
     variables: Variables, job: VariableWrite, existing: Variable | None
 ) -> tuple[dict[str, Any], bool]:
-    """Return the members to write, which may be none, and whether the value was stored before.
+    """Return the members to write (possibly none), and whether the value was stored before.
 
-    Raises WriteConflictError, and UnsupportedError for a value that GitLab could not mask or hand to a job.
+    Raises WriteConflictError, or UnsupportedError for a value that GitLab cannot mask or pass to a job.
     """
     value, what = job.value.encode(), f"{job.key} of {variables.owner.what}"
     has_mark = existing is not None and job.marker in existing.marks
@@ -67,9 +67,9 @@ def members_to_write(
 
 
 def store_variable(variables: Variables, job: VariableWrite, existing: Variable | None) -> tuple[Variable, bool]:
-    """Store one variable, even if others write it. Return it, and whether it had the value before.
+    """Store one variable, even under concurrent writes. Return it, and whether it had the value before.
 
-    `existing` was just read.
+    `existing` is the variable as last read.
     """
     already_read = [existing]
     to_write: dict[str, Any] = {}
@@ -97,7 +97,7 @@ def store_variable(variables: Variables, job: VariableWrite, existing: Variable 
     what = f"{job.key} of {variables.owner.what}"
     outcome = store_and_confirm(read, write, {job.key: job.value.encode()}, what, job.mode, job.marker)
     if not outcome.is_written:
-        to_write, _ = members_to_write(variables, job, outcome.snapshot.raw)  # the marker, where it has none yet
+        to_write, _ = members_to_write(variables, job, outcome.snapshot.raw)  # adds the marker if it is missing
         if not to_write:
             return outcome.snapshot.raw, True
         _add_marker(variables, job, to_write)

@@ -1,4 +1,4 @@
-"""The CI/CD variables of a project or a group, of one environment's scope."""
+"""The CI/CD variables of a project or a group, for one environment scope."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from sealpipe_plugins.gitlab.api import GitLab
 from sealpipe_plugins.http_errors import Refusals, explain_redirects
 
 MAX_DESCRIPTION: Final = 255
-"""Characters of a variable's description."""
+"""Maximum characters of a variable's description."""
 
 _MARKED: Final = re.compile(r"(?P<own>.*?) ?\[sealpipe:(?P<marks>(?: [A-Za-z0-9._-]{1,80})+)\]", re.DOTALL)
 
 
 class VariableOwner(NamedTuple):
-    """The owner of variables. `path` is the API path, `what` is for messages, `role` may write them."""
+    """The owner of variables. `path` is the API path, `what` is for messages, `role` is required to write."""
 
     path: str
     what: str
@@ -26,7 +26,7 @@ class VariableOwner(NamedTuple):
 
 
 class Variable(NamedTuple):
-    """A variable. `value` is None if GitLab hides it, `description` if GitLab has none."""
+    """A variable. `value` is None if GitLab hides it, `description` is None if GitLab does not support descriptions."""
 
     value: str | None
     masked: bool
@@ -39,23 +39,23 @@ class Variable(NamedTuple):
 
     @property
     def content(self) -> bytes:
-        """What a job gets; if unknown, bytes that never equal a value."""
+        """The value that a job gets; if unknown, bytes that never equal a value."""
         if self.value is None:
             return b"\0hidden"
         return b"\0expanded" if "$" in self.value and not self.raw else self.value.encode("utf-8", "surrogatepass")
 
     @property
     def marks(self) -> list[str]:
-        """The markers in its description, the oldest first."""
+        """The markers in its description, oldest first."""
         return _split_description(self.description or "")[1]
 
     def description_with(self, marker: str) -> str | None:
-        """Return the description with one more marker; None if there is no description."""
+        """Return the description with another marker; None if the variable has no description."""
         return None if self.description is None else add_mark(self.description, marker)
 
 
 def add_mark(text: str, marker: str) -> str:
-    """Append a marker to a description, dropping the oldest ones; unchanged if there is no room."""
+    """Append a marker to a description and drop the oldest ones if necessary; unchanged if it does not fit."""
     own_text, marks = _split_description(text)
     marks = [*(mark for mark in marks if mark != marker), marker]
     while marks:
@@ -82,7 +82,7 @@ class Variables:
         self._filter = f"?filter%5Benvironment_scope%5D={quote(scope, safe='')}"
 
     def read(self, key: str) -> Variable | None:
-        """Read a variable, or return None. A missing owner is an error of the write only."""
+        """Read a variable, or return None. A missing owner is reported by the write, not here."""
         try:
             variable = self._gitlab.get(f"{self._path}/{key}{self._filter}", _explain_refusals(self.owner, key)).json
         except SecretNotFoundError:
@@ -90,13 +90,13 @@ class Variables:
         value = variable.get("value") if isinstance(variable, dict) and variable.get("key") == key else 0
         if not isinstance(value, str) and (value is not None or variable.get("hidden") is not True):
             raise PluginError(f"the response is not GitLab's: it has no {key} of {self.owner.what}")
-        if variable.get("environment_scope", "*") != self.scope:  # a GitLab that does not know the filter
+        if variable.get("environment_scope", "*") != self.scope:  # an old GitLab that does not know the filter
             return None
         masked, protected, raw = (variable.get(name) is True for name in ("masked", "protected", "raw"))
         return Variable(value, masked, protected, raw, _read_description(variable))
 
     def add(self, key: str, members: Mapping[str, Any]) -> None:
-        """Create a variable. Raises UnsupportedError if GitLab refuses it, also because it exists by now."""
+        """Create a variable. Raises UnsupportedError if GitLab refuses it, for example because it now exists."""
         all_members = {"key": key, "environment_scope": self.scope, **members}
         reply = self._gitlab.post(self._path, all_members, _explain_refusals(self.owner, key))
         if (reply.member("environment_scope") or "*") != self.scope:

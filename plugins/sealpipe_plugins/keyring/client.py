@@ -1,8 +1,8 @@
 """The system's keyring through the package `keyring`, without prompting.
 
-keyring itself opens a dialog or a terminal prompt if a keyring is locked, and a pipeline would wait for ever. So a
-Secret Service is used through `secretstorage`, a dependency of keyring (module secret_service), and a backend that
-always prompts is refused.
+If a keyring is locked, the package opens a dialog or a terminal prompt, and a pipeline would hang. So Secret Service
+keyrings are used through `secretstorage`, a dependency of keyring (module secret_service), and a backend that always
+prompts is refused.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _PLAIN_TEXT: Final = ("keyrings.alt.file.PlaintextKeyring", "keyrings.alt.pyfs.P
 
 
 class KeyringSettings(PluginSettings):
-    """`backend` is keyring's own name of one, such as `keyring.backends.SecretService.Keyring`."""
+    """`backend` is the name of a backend in keyring, such as `keyring.backends.SecretService.Keyring`."""
 
     backend: str = ""
 
@@ -56,7 +56,7 @@ class KeyringSettings(PluginSettings):
 
 
 class KeyringClient:
-    """The keyrings of this session, in the order in which they are searched."""
+    """The keyrings of this session, in search order."""
 
     def __init__(self, settings: KeyringSettings, deadline: float) -> None:
         self._name = settings.backend
@@ -67,14 +67,14 @@ class KeyringClient:
         return self._in_time(lambda: self._find(service, username)[1])
 
     def store(self, service: str, username: str, value: bytes) -> None:
-        """Store it in the keyring that has the entry, else in the first one.
+        """Store the password in the keyring that has the entry, otherwise in the first one.
 
-        Raises as `describe_writable`, and UnknownOutcomeError.
+        Raises the errors of `describe_writable`, and UnknownOutcomeError.
         """
         self._in_time(lambda: self._store(service, username, value), UnknownOutcomeError)
 
     def _in_time(self, work: Callable[[], T], timeout_error: type[PluginError] = UnavailableError) -> T:
-        """Run within the deadline: a keyring is another program, on a socket of its own."""
+        """Run within the deadline: a keyring is another process behind its own socket."""
         try:
             return run_with_timeout(self._deadline, work)
         except TimeoutError:
@@ -114,7 +114,7 @@ class KeyringClient:
         raise failure
 
     def describe_writable(self) -> str:
-        """Describe the keyring for a write. Raises as `describe`, and UnsupportedError for a plain-text backend."""
+        """Describe the keyring for a write. Raises like `describe`, and UnsupportedError for a plain-text backend."""
         description = self.describe()
         self._in_time(lambda: _require_encrypted(self._usable_backends()[0]))
         return description
@@ -183,7 +183,7 @@ def _qualified_name(backend: KeyringBackend) -> str:
 
 
 def _require_encrypted(backend: KeyringBackend) -> str:
-    """Return the name of a backend; UnsupportedError if it stores in plain text."""
+    """Return the name of a backend. Raises UnsupportedError if it stores plain text."""
     name = _qualified_name(backend)
     if name in _PLAIN_TEXT:
         raise UnsupportedError(f"{name} stores everything in plain text", remedy=_NO_BACKEND)
@@ -199,11 +199,11 @@ def _read_password(backend: KeyringBackend, service: str, username: str) -> byte
 
 
 def parse_entry(locator: Locator) -> tuple[str, str]:
-    """Return service and user name of a locator. ReferenceValueError if one is missing."""
+    """Return service and user name of a locator. Raises ReferenceValueError if one is missing."""
     username = locator.param("username")
     service = locator.body
     if username is None:
-        # At the last slash: a service is often an address, a user name rarely has a slash.
+        # split at the last slash: a service is often a URL, a user name rarely has a slash
         service, _, username = service.rpartition("/")
     if not service or not username:
         raise ReferenceValueError(

@@ -1,4 +1,4 @@
-"""The Secret Service, with the format of keyring's backend, but AccessDeniedError instead of a prompt."""
+"""The Secret Service, in the format of keyring's backend, but with AccessDeniedError instead of a prompt."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def read(entry: SecretServiceEntry) -> bytes | None:
     try:
         return _with_collection(entry, read_secret)
     except NotConfiguredError:
-        return None  # no default collection: nothing was ever stored
+        return None  # no default collection: nothing has ever been stored
 
 
 def write(entry: SecretServiceEntry, value: bytes) -> None:
     """Store the value in the existing entry, or in a new one in keyring's format.
 
-    Raises NotConfiguredError without a keyring.
+    Raises NotConfiguredError if there is no keyring.
     """
 
     def write_secret(collection: Any) -> None:
@@ -75,7 +75,7 @@ def _with_collection(entry: SecretServiceEntry, work: Callable[[Any], T]) -> T:
     failure: AccessDeniedError | NotConfiguredError | UnavailableError
     try:
         with closing(secretstorage.dbus_init()) as connection:
-            # get_default_collection() would make one, with a dialog for its password.
+            # get_default_collection() would create one, with a dialog for its password
             collection = secretstorage.Collection(connection, path)
             if collection.is_locked():
                 raise AccessDeniedError("the keyring is locked", remedy=UNLOCK)

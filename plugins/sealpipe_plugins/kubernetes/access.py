@@ -14,13 +14,13 @@ from sealpipe.plugin import Context, NotConfiguredError, Secret, is_cleartext, r
 from sealpipe.plugin.settings import PluginSettings
 
 _FILE_LIMIT: Final = 4 * 1024 * 1024
-"""Maximum size in bytes of a kubeconfig, and of every other file for the access to a cluster."""
+"""Maximum bytes of a kubeconfig, and of every other file for cluster access."""
 
 
 class K8sSettings(PluginSettings):
-    """A cluster: its `server`, or a `context` of a kubeconfig (several files as KUBECONFIG has them).
+    """A cluster: its `server`, or a `context` of a kubeconfig (several files are separated as in KUBECONFIG).
 
-    Without either, the default store takes what kubectl would take: ~/.kube/config, or in a pod its service account.
+    Without either, the default store uses what kubectl would use: ~/.kube/config, or in a pod its service account.
     `timeout` is in seconds.
     """
 
@@ -40,8 +40,8 @@ class K8sSettings(PluginSettings):
 class Access(NamedTuple):
     """A cluster and the credentials for it.
 
-    `authorities` is PEM text (None: the system's are meant), `certificate` that of the client and its key as PEM.
-    A token file is read again for each call, because a pod's token is replaced every hour.
+    `authorities` is PEM text (None: the system's), `certificate` the client's certificate and key as PEM. A token file
+    is read again for each call, because a pod's token is replaced every hour.
     """
 
     server: str
@@ -53,7 +53,7 @@ class Access(NamedTuple):
 
 
 def resolve_access(settings: K8sSettings, context: Context) -> Access:
-    """Return cluster and credentials by the settings. Raises NotConfiguredError."""
+    """Return cluster and credentials from the settings. Raises NotConfiguredError."""
     found = _find_access(settings, context)
     if settings.ca_file is not None:
         found = found._replace(authorities=read_text(settings.ca_file, "the certificate authority's file").reveal())
@@ -91,7 +91,7 @@ def _find_access(settings: K8sSettings, context: Context) -> Access:
         return Access(settings.server, token=token, token_file=file)
     files = _kubeconfig_files(settings, context)
     if files:
-        from sealpipe_plugins.kubernetes.kubeconfig import from_kubeconfig  # it needs YAML, the rest does not
+        from sealpipe_plugins.kubernetes.kubeconfig import from_kubeconfig  # imported only here: it needs YAML
 
         found = from_kubeconfig(files, settings.context, with_user=not has_token)
         return found._replace(token=token, token_file=file) if has_token else found
@@ -110,7 +110,7 @@ def _kubeconfig_files(settings: K8sSettings, context: Context) -> list[Path]:
     if settings.kubeconfig is not None:
         return [Path(name).expanduser() for name in settings.kubeconfig.split(os.pathsep) if name]
     default_file = Path(context.environ.get("HOME") or "/", ".kube", "config")
-    # A context names one of the user's own clusters; without it a named store takes nothing by itself.
+    # A context names one of the user's own clusters; without one, a named store uses no cluster implicitly.
     has_context = settings.context is not None
     return [default_file] if has_context or (not context.named and default_file.is_file()) else []
 

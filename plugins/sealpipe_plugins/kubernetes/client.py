@@ -1,4 +1,4 @@
-"""The connection to a Kubernetes cluster, by HTTPS with the cluster's own certificate authority."""
+"""The connection to a Kubernetes cluster over HTTPS, with the cluster's own certificate authority."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import httpx
 
 BODY_LIMIT: Final = 8 * 1024 * 1024
-"""Maximum bytes of a response: a Secret has at most 1 MiB, and some have a copy in an annotation."""
+"""Maximum bytes of a response: a Secret has at most 1 MiB, and an annotation may hold a second copy."""
 
 _RUN_AGAIN: Final = "run it again: it checks what is stored first"
 _REFUSALS: Final[Refusals] = {
@@ -33,7 +33,7 @@ _FAILED_WRITE: Final = (UnknownOutcomeError, "failed during the write", _RUN_AGA
 
 
 class Cluster:
-    """One cluster, by its settings. Connects at the first call. Thread-safe."""
+    """One cluster, as configured. Connects at the first call. Thread-safe."""
 
     def __init__(self, settings: K8sSettings, context: Context) -> None:
         self._settings = settings
@@ -43,18 +43,18 @@ class Cluster:
 
     @property
     def namespace(self) -> str:
-        """The namespace of a name without one."""
+        """The namespace for a name without one."""
         return self._connect().access.namespace or "default"
 
     @property
     def host(self) -> str:
-        """The server's host and port, for people."""
+        """The server's host and port, for messages."""
         return self._connect().endpoint.host
 
     def call(self, method: str, path: str, body: Mapping[str, Any] | None = None, *, writes: bool = False) -> Reply:
         """Make one call. Raises UnavailableError, NotConfiguredError for a wrong address, and BackendAuthError for 401.
 
-        `writes` means that it changes something: UnknownOutcomeError if the outcome is unknown.
+        With `writes`, the call changes something: raises UnknownOutcomeError if the outcome is unknown.
         """
         connection = self._connect()
         headers: dict[str, str | Secret] = {}
@@ -86,7 +86,7 @@ class Cluster:
 
 
 class _Connection:
-    """The cluster once the settings are resolved: access, HTTP client and endpoint."""
+    """The cluster with its settings resolved: access, HTTP client and endpoint."""
 
     def __init__(self, settings: K8sSettings, context: Context) -> None:
         self.access: Access = resolve_access(settings, context)
@@ -112,7 +112,7 @@ class _Connection:
     def _own_client(self) -> httpx.Client:
         if self.access.certificate is None:
             return self._network.http(authorities=self.access.authorities)
-        with tempfile.TemporaryDirectory(prefix="sealpipe-k8s-") as folder:  # 0700; TLS takes files only
+        with tempfile.TemporaryDirectory(prefix="sealpipe-k8s-") as folder:  # 0700; TLS takes only files
             files = Path(folder, "certificate"), Path(folder, "key")
             for file, content in zip(files, self.access.certificate, strict=True):
                 file.write_bytes(content.reveal_bytes())

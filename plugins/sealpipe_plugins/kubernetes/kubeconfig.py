@@ -1,4 +1,4 @@
-"""A kubeconfig, except for plugins that run a program. What is not supported is an error, never ignored."""
+"""Reads a kubeconfig, except for auth plugins that run a program. Unsupported settings are errors, never ignored."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _UNSUPPORTED_USER: Final = dict.fromkeys(
 
 
 def from_kubeconfig(files: Sequence[Path], context: str | None, *, with_user: bool) -> Access:
-    """The cluster of a context (None: the current one), its user, too, where `with_user`.
+    """Return the cluster of a context (None: the current one), and its user if `with_user`.
 
-    Of several files the first that has a name counts, as kubectl has it. Raises NotConfiguredError, UnsupportedError.
+    If several files define a name, the first one wins, as in kubectl. Raises NotConfiguredError, UnsupportedError.
     """
     configs = [(file, _load(file)) for file in files]
     file_name = files[0] if len(files) == 1 else "the kubeconfig files"
@@ -54,7 +54,7 @@ def _add_user(found: Access, user: Mapping[str, Any], home: Path, context_name: 
     certificate, key = _read_pem(user, "client-certificate", home), _read_pem(user, "client-key", home)
     if certificate is not None and key is not None:
         found = found._replace(certificate=(Secret(certificate), Secret(key)))
-    if user.get("tokenFile"):  # it wins over token, as with kubectl
+    if user.get("tokenFile"):  # takes precedence over the token, as in kubectl
         return found._replace(token_file=home / str(user["tokenFile"]))
     if user.get("token"):
         return found._replace(token=Secret(str(user["token"])))
@@ -85,7 +85,7 @@ def _load(file: Path) -> Mapping[str, Any]:
 def _find_entry(
     configs: Sequence[tuple[Path, Mapping[str, Any]]], kind: str, name: str
 ) -> tuple[Path, Mapping[str, Any]]:
-    """An entry, and the folder at which its paths begin."""
+    """Return an entry, and the folder that its paths are relative to."""
     for file, config in configs:
         entries = config.get(f"{kind}s") or ()
         for entry in entries if isinstance(entries, list) else ():

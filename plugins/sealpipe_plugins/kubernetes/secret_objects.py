@@ -1,4 +1,4 @@
-"""A Secret of Kubernetes: its address, its values, and what its absence means."""
+"""A Kubernetes Secret: its address, its values, and the error if it is missing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MAX_NAME: Final = 253
 
 
 def parse_target(locator: Locator) -> tuple[str, str]:
-    """Namespace (empty: the store's own) and name. Raises ReferenceValueError."""
+    """Return namespace (empty: the store's own) and name. Raises ReferenceValueError."""
     namespace, slash, name = locator.body.rpartition("/")
     if not (_NAMESPACE.fullmatch(namespace) or not slash) or not _NAME.fullmatch(name) or len(name) > _MAX_NAME:
         raise ReferenceValueError(
@@ -28,7 +28,7 @@ def parse_target(locator: Locator) -> tuple[str, str]:
 
 
 def secret_path(namespace: str, name: str = "") -> str:
-    """Return the API path of a Secret, or of all in a namespace."""
+    """Return the API path of a Secret, or of all Secrets in a namespace."""
     return f"/api/v1/namespaces/{namespace}/secrets" + (f"/{name}" if name else "")
 
 
@@ -55,12 +55,12 @@ def missing_namespace_error(cluster: Cluster, locator: Locator, namespace: str) 
 
 
 def permission_remedy(verb: str, resource: str, namespace: str) -> str:
-    """Return what to do where Kubernetes does not allow `verb`."""
+    """Return the remedy if Kubernetes does not allow `verb`."""
     return f"bind a Role that allows it; check with `kubectl auth can-i {verb} {resource} -n {namespace}`"
 
 
 def check_permissions(cluster: Cluster, verbs: tuple[str, ...], action: str) -> Health:
-    """Check whether this login has these verbs for Secrets in the namespace. Reads no Secret."""
+    """Check whether the current user has these verbs for Secrets in the namespace. Reads no Secret."""
     namespace = cluster.namespace
     where = f"Secrets in the namespace {namespace} at {cluster.host}"
     denied = []

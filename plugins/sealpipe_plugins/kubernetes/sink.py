@@ -1,6 +1,6 @@
-"""`k8s:NAMESPACE/NAME#key`: a Secret of Kubernetes, a map of keys to bytes.
+"""`k8s:NAMESPACE/NAME#key`: a Kubernetes Secret, a map of keys to bytes.
 
-Every change is a patch that names the version it was made from. If another writer was faster, it is made again.
+Each patch names the resource version it is based on. If another writer was faster, the patch is made again.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from sealpipe_plugins.sink_values import values_by_key
 ANNOTATION: Final = "sealpipe.dev/submissions"
 """The annotation that holds the markers, newest last."""
 ANNOTATION_LIMIT: Final = 32 * 1024
-"""Maximum characters of it: all annotations together may have 256 KiB."""
+"""Maximum characters of the annotation: all annotations together may have 256 KiB."""
 MAX_SIZE: Final = 1024 * 1024
 """Maximum bytes of all values together."""
 
@@ -68,7 +68,7 @@ class K8sSink(Sink):
         return action[mode].format(where)
 
     def put(self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str) -> WriteResult:
-        """Store the values with the marker in an annotation, and read them back. There is no version to return."""
+        """Store the values with the marker in an annotation, and read them back. Returns no version."""
         namespace, name = parse_target(locator)
         wanted = _wanted_values(locator, fields)
         secret = _K8sSecretUpdate(self._cluster, locator, namespace or self._cluster.namespace, name, marker)
@@ -78,7 +78,7 @@ class K8sSink(Sink):
         return WriteResult(locator, already=not outcome.is_written)
 
     def check(self) -> Health:
-        """Check whether this login may store Secrets in the namespace. Changes nothing."""
+        """Check whether the current user may store Secrets in the namespace. Changes nothing."""
         return check_permissions(self._cluster, ("get", "create", "patch"), "store")
 
     def close(self) -> None:
@@ -155,7 +155,7 @@ class _K8sSecretUpdate:
         return self._require_ok(reply, "create", "Opaque")
 
     def _patch(self, snapshot: Snapshot, change: Mapping[str, Any]) -> Reply | None:
-        # With resourceVersion in it, the patch is refused (409) where the Secret has changed since.
+        # Because of resourceVersion, the patch is refused (409) if the Secret has changed since.
         meta = {"resourceVersion": snapshot.version, "annotations": self._annotations_with(snapshot.markers)}
         reply = self._cluster.call(
             "PATCH", secret_path(self._namespace, self._name), {**change, "metadata": meta}, writes=True
@@ -170,7 +170,7 @@ class _K8sSecretUpdate:
         return reply
 
     def _confirm(self, reply: Reply | None, after: Mapping[str, bytes]) -> str | None:
-        """Read it back. If it has changed since, compare the response to the write instead."""
+        """Read the Secret back. If it has changed since, check the response to the write instead."""
         if reply is None:
             return None
         version = _read_metadata(reply).get("resourceVersion")

@@ -1,4 +1,4 @@
-"""`k8s:NAMESPACE/NAME#key`: a Secret of Kubernetes, a map of keys to bytes."""
+"""`k8s:NAMESPACE/NAME#key`: a Kubernetes Secret, a map of keys to bytes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class K8sSource(Source):
         raise PluginError(f"{locator} cannot be read: Kubernetes responded with {reply.status}")
 
     def check(self) -> Health:
-        """Check whether this login may read Secrets in the namespace. Reads none."""
+        """Check whether the current user may read Secrets in the namespace. Reads none."""
         return check_permissions(self._cluster, ("get",), "read")
 
     def close(self) -> None:
@@ -61,7 +61,7 @@ class K8sSource(Source):
 
 
 def _missing_secret_error(cluster: Cluster, locator: Locator, namespace: str, name: str) -> SecretNotFoundError:
-    """Return the error for a missing Secret, or for a missing namespace, which Kubernetes does not distinguish."""
+    """Return the error for a missing Secret or namespace, which Kubernetes does not distinguish."""
     status = cluster.call("GET", f"/api/v1/namespaces/{namespace}").status
     if status == 404:
         return missing_namespace_error(cluster, locator, namespace)

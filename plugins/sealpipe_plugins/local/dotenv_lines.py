@@ -1,8 +1,8 @@
-"""Dotenv files for all their readers: shells, python-dotenv, Node's readers, Docker's `--env-file`.
+"""Dotenv files that all readers parse alike: shells, python-dotenv, Node's readers, Docker's `--env-file`.
 
-Docker has no quotes, and the others parse quoted text differently. So a value is written in one of three ways
-(`QUOTES`), each with exactly the characters that its readers parse the same, as tests/plugins/local measures.
-python-dotenv parses the files here; its own set_key() writes what the other readers understand differently.
+Docker has no quotes, and the others parse quoted text differently. So a value is written in one of three quoting styles
+(`QUOTES`), using only the characters that its readers parse alike; tests/plugins/local verifies them. python-dotenv
+parses files here, but what its set_key() writes is parsed differently by other readers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dotenv.parser import parse_stream
 
 KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 LINE_LIMIT = 65_535
-"""Bytes of a line, without its end: Docker's client refuses a file that has a longer one."""
+"""Maximum bytes of a line, without its newline: Docker's client refuses a file with a longer one."""
 
 NEVER_READ_BACK = frozenset({
     "BASHOPTS", "BASHPID", "BASH_ARGC", "BASH_ARGV", "BASH_COMMAND", "BASH_COMPAT", "BASH_LINENO", "BASH_SOURCE",
@@ -24,13 +24,13 @@ NEVER_READ_BACK = frozenset({
     "FUNCNAME", "GROUPS", "HISTCMD", "LINENO", "OPTIND", "PIPESTATUS", "PPID", "RANDOM", "SECONDS", "SHELLOPTS",
     "SRANDOM", "UID", "_",
 })  # fmt: skip
-"""Variables that a shell reserves: setting them fails, is changed, or prints an error."""
+"""Variables that a shell reserves: setting them fails, has side effects, or prints an error."""
 
-# No # although all four read it: Node's and Ruby's readers cut there. ~ is a home in front and after a colon. U+FEFF, a
-# byte order mark, is a blank to JavaScript.
+# Excludes #, because readers for Node and Ruby end the value there. ~ expands to the home directory at the start and
+# after a colon. JavaScript treats U+FEFF, a byte order mark, as a blank.
 _PLAIN = re.compile(r"(?!~)(?:[A-Za-z0-9!%*+,\-./=?@\[\]^_{}~]|:(?!~)|[^\x00-\x9f\s\ufeff])*")
 _CONTROL = r"\x00-\x1f\x7f-\x9f\u2028\u2029"
-# python-dotenv puts variables into ${...} in any quotes, and it and Node read a backslash where a shell keeps it.
+# python-dotenv expands ${...} in any quotes; python-dotenv and Node interpret backslashes that a shell keeps.
 _SINGLE = re.compile(r"(?:[^'\\$" + _CONTROL + r"]|\$(?!\{))*")
 _DOUBLE = re.compile(rf"[^\"\\$`{_CONTROL}]*")
 
@@ -39,9 +39,9 @@ QUOTES: Mapping[str, tuple[str, re.Pattern[str]]] = {
     "single": ("'", _SINGLE),
     "double": ('"', _DOUBLE),
 }
-"""How a value may be written: its quote and its valid characters. Docker reads `none` only."""
+"""The quoting styles: the quote and the characters that are valid in it. Docker reads only `none`."""
 
-_GLOB_CHARACTERS = frozenset("{*?[~")  # in a word of the command `export` a shell expands more than in an assignment
+_GLOB_CHARACTERS = frozenset("{*?[~")  # in an argument of `export`, a shell expands more than in an assignment
 
 _LEAD = re.compile(r"(?:[ \t]*\r?\n)*[ \t]*")
 _ASSIGNMENT = re.compile(
@@ -63,10 +63,10 @@ class DotenvSyntaxError(Exception):
 
 
 class Assignment(NamedTuple):
-    """Lines of a file that belong together. `key` is empty for blank lines and comments.
+    """A group of lines that belong together. `key` is empty for blank lines and comments.
 
-    `lead` is what stands before the assignment (blank lines), `export` the word with its blanks, `raw` all that
-    follows the `=`, None where there is none.
+    `lead` is the text before the assignment (blank lines), `export` that word with its blanks, `raw` everything after
+    the `=`, None if there is no `=`.
     """
 
     text: str
@@ -77,25 +77,25 @@ class Assignment(NamedTuple):
 
 
 def is_plain(value: str) -> bool:
-    """Whether all readers parse `KEY=value` to this value."""
+    """Return whether all readers parse `KEY=value` as this value."""
     return find_unwritable(value, "none") is None
 
 
 def find_unwritable(value: str, quote: str) -> str | None:
-    """Return the first character that cannot be written with this quote (or `${`), or None."""
+    """Return the first character (or `${`) that cannot be written in these quotes, or None."""
     match = QUOTES[quote][1].match(value)
     end = match.end() if match else 0
     if end == len(value):
         return None
     remaining = value[end : end + 2]
-    # Where it is written without quotes, `~` is a home in front and after a colon.
+    # Unquoted, `~` expands to the home directory at the start and after a colon.
     return {"${": "${" if quote == "single" else "$", ":~": "~"}.get(remaining, remaining[0])
 
 
 def parse(data: bytes, values_to_set: Mapping[str, str]) -> list[Assignment]:
-    """Parse a file into assignments. Raises DotenvSyntaxError if readers disagree about where one ends.
+    """Parse a file into assignments. Raises DotenvSyntaxError if readers disagree about where an assignment ends.
 
-    Also if Docker would read a line within a value as an assignment of a key to set.
+    Also raises it if Docker would parse a line inside a value as an assignment to one of the keys to set.
     """
     try:
         text: str | None = data.decode("utf-8")
@@ -125,7 +125,7 @@ def parse(data: bytes, values_to_set: Mapping[str, str]) -> list[Assignment]:
 
 
 def merge(assignments: list[Assignment], values_to_set: Mapping[str, str]) -> Iterator[str]:
-    """Iterate over the file's text with these values set or added. Every other line stays unchanged.
+    """Iterate over the file's text with these values set or added. All other lines stay unchanged.
 
     Raises DotenvSyntaxError.
     """
@@ -150,7 +150,7 @@ def merge(assignments: list[Assignment], values_to_set: Mapping[str, str]) -> It
 
 
 def read_values(assignments: list[Assignment]) -> dict[str, bytes]:
-    """Return each key's value as written; all of them if a file sets a key several times."""
+    """Return each key's values as written; several if the file sets the key more than once."""
     spellings: dict[str, list[str]] = {}
     for assignment in assignments:
         if assignment.key:
@@ -194,7 +194,7 @@ def _count_leading_lines(text: str) -> int:
     return text[: len(text) - len(text.lstrip())].count("\n")
 
 
-# One step of a shell through a value: words that end nothing, whole quotes, and expansions within one pair of braces.
+# One step of a shell through a value: plain words, whole quoted strings, and expansions with one pair of braces.
 _SIMPLE = r"\$(?![({'\[])|\$\{[A-Za-z_]\w*(?::?-[\w./:@%+,-]*)?\}"
 _QUOTED = rf"\"(?:[^\"\\`$]|\\.|{_SIMPLE})*\""
 _STEP = re.compile(
@@ -205,15 +205,15 @@ _STEP = re.compile(
 
 
 def _is_ambiguous(raw: str, *, exported: bool) -> bool:
-    """Whether a shell would read past the value's last line, start another command, or stop."""
+    """Return whether a shell would read past the value's last line, start another command, or stop."""
     position, in_later_word = 0, False
     while position < len(raw):
         step = _STEP.match(raw, position)
         if step is None:
             return True
         blank = step["blank"] is not None or step.group().lstrip(" \t").startswith("#")
-        # In a later word bash takes NAME[ for an element of an array, and reads on to the bracket's end; to `export`
-        # each is a variable's name, and dash ends at one that is none.
+        # In a later word bash takes NAME[ for an array element and reads on to the closing bracket; `export` takes each
+        # word for a variable's name, and dash exits if one is invalid.
         if in_later_word and not blank and (exported or "[" in (step["word"] or "")):
             return True
         in_later_word = in_later_word or step["blank"] is not None

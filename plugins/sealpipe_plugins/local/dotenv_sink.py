@@ -18,7 +18,7 @@ from sealpipe.plugin import (
 )
 from sealpipe_plugins.local import dotenv_lines, files
 
-_UNPARSABLE: Mapping[str, bytes] = {"": b""}  # a key that no file has: the file has other content
+_UNPARSABLE: Mapping[str, bytes] = {"": b""}  # a key that is in no file: forces a rewrite
 
 
 class DotenvSink(Sink):
@@ -61,7 +61,7 @@ def _parse_quote(locator: Locator) -> str:
 
 
 def _spell_value(key: str, field: SinkField, quote: str) -> str:
-    """Return a value as written in a file. ReferenceValueError for the key, UnsupportedError for the value."""
+    """Return a value as written in a file. Raises ReferenceValueError for the key, UnsupportedError for the value."""
     if not key:
         raise ReferenceValueError("each line needs a key", remedy="name the key to store it under: #KEY=PROMPT")
     if not dotenv_lines.KEY.fullmatch(key):
@@ -73,7 +73,7 @@ def _spell_value(key: str, field: SinkField, quote: str) -> str:
     try:
         value: str | None = files.encode_value(field).decode("utf-8")
     except UnicodeDecodeError:
-        value = None  # that error contains the value and must not be chained
+        value = None  # the original error contains the value and must not be chained
     if value is None:
         raise UnsupportedError(f"the value for {key} is not text", remedy=_ELSEWHERE)
     character = dotenv_lines.find_unwritable(value, quote)
@@ -97,7 +97,7 @@ _NAMES = {"${": "${ (dollar sign and brace)", "\n": "a line end", "\t": "a tab",
 
 
 def _describe_character(character: str) -> str:
-    """Return a character's name, the only part of a value that is shown."""
+    """Return the name of a character, the only part of a value that may be shown."""
     if character in _NAMES:
         return _NAMES[character]
     name = unicodedata.name(character, "")
@@ -107,7 +107,7 @@ def _describe_character(character: str) -> str:
 
 
 def _suggest_quotes(value: str, quote: str) -> str:
-    """Return a remedy that names quotes that work, if any."""
+    """Return a remedy that names quotes that work, if any do."""
     quotes = [
         each for each in ("single", "double") if each != quote and dotenv_lines.find_unwritable(value, each) is None
     ]
@@ -139,7 +139,7 @@ def _new_content(locator: Locator, existing: bytes | None, values: Mapping[str, 
 def _parse_file(
     locator: Locator, existing: bytes | None, values: Mapping[str, str], mode: Mode
 ) -> tuple[list[dotenv_lines.Assignment], Mapping[str, bytes] | None]:
-    """The pieces of the file, and what it sets. One that is not understood is only ever replaced as a whole."""
+    """Parse a file into assignments and their values. An invalid file may only be replaced as a whole."""
     if existing is None:
         return [], None
     try:

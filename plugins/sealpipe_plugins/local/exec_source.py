@@ -1,6 +1,6 @@
 """`exec:NAME?arg=VALUE`: the standard output of a command from the user's config file.
 
-A reference names a command and may fill in one word of it, but cannot define what is started. No shell is used.
+A reference names a command and may fill in one argument, but cannot choose the program. No shell is used.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from sealpipe_plugins import program
 
 
 class Command(BaseModel):
-    """One command. In the words of `argv` after the first, `{arg}` stands for the reference's `arg=`.
+    """A command. In `argv`, `{arg}` is replaced by the reference's `arg=`, except in the first word.
 
-    `arg_pattern` is a regular expression that the whole of `arg=` has to match. `timeout` is in seconds (None: the
-    plugin's); `allow_dash` lets `arg=` begin with a dash.
+    `arg_pattern` is a regular expression that must match the whole `arg=`. `timeout` is in seconds (None: the
+    plugin's); with `allow_dash`, `arg=` may begin with a dash.
     """
 
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True, frozen=True)
@@ -40,7 +40,7 @@ class Command(BaseModel):
 
 
 class ExecSettings(PluginSettings):
-    """`commands` by name; `timeout` is in seconds, for those that have none of their own."""
+    """`commands` by name; `timeout` is in seconds, for commands without their own."""
 
     commands: dict[str, Command] = Field(default_factory=dict)
     timeout: float = Field(30.0, gt=0, le=3600)
@@ -84,7 +84,7 @@ class ExecSource(Source):
         except program.ProgramTimeoutError:
             result = None
         if result is None:
-            # Not UnavailableError, which is retried: the command may not be safe to run twice.
+            # not UnavailableError, which is retried: the command may not be safe to run twice
             raise PluginError(
                 f"the command {name} did not finish within {timeout:g} s and was killed",
                 remedy="it gets no standard input and no terminal: if it needs none, set a longer timeout for it",
@@ -97,7 +97,7 @@ class ExecSource(Source):
         return Document(result.out)
 
     def check(self) -> Health:
-        """Check that every command's program exists. Starts none."""
+        """Check that each command's program exists. Runs none."""
         missing = []
         for name, command in sorted(self.settings.commands.items()):
             try:
@@ -117,7 +117,7 @@ class ExecSource(Source):
                 locator=f"{locator.name}:",
                 remedy=self._remedy,
             )
-        # Not shown: it may be a whole command line with a secret in it.
+        # not shown: it may be a whole command line with a secret in it
         raise ReferenceValueError(
             f"{locator.name}: the config file has no such command",
             locator=f"{locator.name}:",
@@ -126,7 +126,7 @@ class ExecSource(Source):
 
 
 def _fill_arguments(command: Command, name: str, locator: Locator) -> list[str]:
-    """Return argv. `arg=` is data: it stays within its word, and cannot be an option unless the config allows it."""
+    """Return argv. `arg=` stays within one argument, and cannot be an option unless the config allows it."""
     argv, value = list(command.argv), locator.param("arg")
     takes_one = any(PLACEHOLDER in word for word in argv)
     if value is None and takes_one:

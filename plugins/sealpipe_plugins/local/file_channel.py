@@ -1,4 +1,4 @@
-"""`file:PATH`: a new 0600 file that holds the link, or the passcode, and a newline."""
+"""`file:PATH`: a new 0600 file with the link or the passcode, and a newline."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from sealpipe.plugin import (
 
 
 class FileChannel(Channel):
-    """New files of this machine, read back so that nothing is written twice."""
+    """New files on this machine, read back so that nothing is written twice."""
 
     def validate(self, to: str) -> None:
-        """Raise ReferenceValueError if no new file can be created there."""
+        """Raise ReferenceValueError if no new file can be created at this path."""
         if not to.strip() or not to.isprintable() or to.endswith(("/", "/.", "/..")) or to in (".", ".."):
             raise ReferenceValueError("the path names no file", remedy="write file:PATH")
         path = Path(self.canonical(to))
@@ -44,7 +44,7 @@ class FileChannel(Channel):
         try:
             self.context.new_file(path, content)
         except FileExistsError:
-            pass  # by an earlier try of ours, perhaps
+            pass  # possibly by our own interrupted attempt
         except PermissionError:
             raise AccessDeniedError(
                 "this user may not write there", remedy="give this user the right to write there"

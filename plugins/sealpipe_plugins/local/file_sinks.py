@@ -1,4 +1,4 @@
-"""`file:PATH`: one value as a 0600 file, exactly. `dir:FOLDER`: each value as such a file, named by its key."""
+"""`file:PATH`: one value as a 0600 file, byte for byte. `dir:FOLDER`: each value as such a file, named by its key."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class FileSink(Sink):
-    """Files of this machine. They store no marker: equal content counts as stored."""
+    """Files on this machine. They store no marker: equal content counts as stored."""
 
     def describe(self, locator: Locator, mode: Mode) -> str:
         """Describe the write."""
@@ -48,7 +48,7 @@ class FileSink(Sink):
 
 
 class DirSink(Sink):
-    """Private folders of this machine. No file in them is ever removed."""
+    """Private folders on this machine. Files in them are never removed."""
 
     def describe(self, locator: Locator, mode: Mode) -> str:
         """Describe the write."""
@@ -57,7 +57,7 @@ class DirSink(Sink):
         return f"write files into the folder {folder}, each named by its key, {existing_note}"
 
     def put(self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str) -> WriteResult:  # noqa: ARG002
-        """Check every file first, then write and read back."""
+        """Check all files first, then write and read them back."""
         folder = _parse_folder(locator)
         contents = {key: files.encode_value(field) for key, field in files.fields_by_key(fields).items()}
         for key in contents:
@@ -78,7 +78,7 @@ class DirSink(Sink):
 
 
 def new_content(existing: bytes | None, content: bytes, mode: Mode) -> bytes | None:
-    """Return the content to write; None if it is stored already. Raises WriteConflictError."""
+    """Return the content to write; None if the file already has it. Raises WriteConflictError."""
     after = merge_fields(None if existing is None else {"": existing}, {"": content}, mode=mode, marked=False)
     return None if after is None else after[""]
 
@@ -134,20 +134,20 @@ def _open_folder(locator: Locator, folder: Path) -> Iterator[Path]:
             raise WriteConflictError(
                 f"other users can write to {locator}", remedy="chmod go-w the folder, or name a new one"
             )
-        # Only Linux has such a path; elsewhere a folder that replaced this one would be written to.
+        # Only Linux has such paths; elsewhere a folder that replaced this one would be written to.
         yield _DESCRIPTOR_PATHS / str(descriptor) if _DESCRIPTOR_PATHS.exists() else folder
     finally:
         os.close(descriptor)
 
 
 def _make_folder(folder: Path) -> None:
-    """Create one private folder, whatever the umask, and flush its name to disk."""
+    """Create one private folder, whatever the umask, and flush its directory entry to disk."""
     if os.path.lexists(folder):
         return
     try:
         folder.mkdir(mode=0o700)
     except FileExistsError:
-        return  # another process created it: it is checked like an existing one
+        return  # another process created it: check it like an existing one
     folder.chmod(0o700)
     parent = os.open(folder.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

@@ -28,7 +28,7 @@ from sealpipe.plugin import (
 _TRIES = 100
 _NO_NAMES = ("", ".", "..")
 _REPLACED_BY = {errno.ELOOP: stat.S_IFLNK, errno.ENXIO: stat.S_IFSOCK}
-"""The type a path was replaced by, by the error of opening it."""
+"""The kind of file that replaced a path, by the error of opening it."""
 _READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -44,7 +44,7 @@ Decide = Callable[[bytes | None], bytes | None]
 
 
 def parse_path(locator: Locator) -> Path:
-    """Return the path of a target. ReferenceValueError if it cannot be a file."""
+    """Return the path of a target. Raises ReferenceValueError if it cannot be a file."""
     body = locator.body
     if not body.strip() or not body.isprintable() or body.rpartition("/")[2] in _NO_NAMES:
         raise ReferenceValueError(f"{locator.name}: names no file", remedy=f"write {locator.name}:PATH")
@@ -52,7 +52,7 @@ def parse_path(locator: Locator) -> Path:
 
 
 def fields_by_key(fields: Sequence[SinkField]) -> dict[str, SinkField]:
-    """Return the fields by key. ReferenceValueError for a repeated key, or for no field."""
+    """Return the fields by key. Raises ReferenceValueError for a repeated key, or for no field."""
     by_key = {field.key: field for field in fields}
     if len(by_key) != len(fields) or not fields:
         raise ReferenceValueError("every value needs a key of its own", remedy="name each key once: #KEY=PROMPT")
@@ -60,17 +60,17 @@ def fields_by_key(fields: Sequence[SinkField]) -> dict[str, SinkField]:
 
 
 def encode_value(field: SinkField) -> bytes:
-    """Return a value's bytes. UnsupportedError for a lone surrogate."""
+    """Return a value's bytes. Raises UnsupportedError for a lone surrogate."""
     with suppress(UnicodeEncodeError):
         return field.value.reveal_bytes()
     raise UnsupportedError("a value has a lone surrogate and cannot be written as UTF-8", remedy="ask for it again")
 
 
 def read_state(locator: Locator, path: Path) -> FileState | None:
-    """Read a file, or return None. WriteConflictError for a link, a folder or a device."""
+    """Read a file, or return None. Raises WriteConflictError for a link, a folder or a device."""
     with translate_errors(locator):
         try:
-            # Checked before it is opened, because opening a device may have an effect.
+            # checked before it is opened, because opening a device may have side effects
             _require_regular(locator, os.lstat(path).st_mode)
             descriptor = _open(locator, path)
         except FileNotFoundError:
@@ -86,7 +86,7 @@ def read_state(locator: Locator, path: Path) -> FileState | None:
 
 
 def write_when_needed(context: Context, locator: Locator, path: Path, mode: Mode, decide: Decide) -> bool:
-    """Write what `decide` returns, even if others write. Returns whether it was stored already."""
+    """Write what `decide` returns, even under concurrent writes. Return whether the file already had it."""
     for _ in range(_TRIES):
         existing = read_state(locator, path)
         content = decide(None if existing is None else existing.content)
@@ -143,7 +143,7 @@ def _require_regular(locator: Locator, mode: int) -> None:
 
 def _flush(path: Path) -> None:
     for each, flags in ((path, _READ_FLAGS), (path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)):
-        with suppress(OSError):  # a file system that is read-only, say: there is nothing to be flushed
+        with suppress(OSError):  # for example a read-only file system: nothing to flush
             descriptor = os.open(each, flags)
             try:
                 os.fsync(descriptor)
@@ -153,7 +153,7 @@ def _flush(path: Path) -> None:
 
 @contextmanager
 def translate_errors(locator: Locator) -> Iterator[None]:
-    """Translate OSError into errors of the contract."""
+    """Translate OSError into errors of the plugin contract."""
     try:
         yield
         return

@@ -1,6 +1,6 @@
 """Sources that need no backend: `env:NAME`, `file:PATH`, `dotenv:PATH#KEY`, `stdin:` and `text:VALUE`.
 
-A path is relative to the working directory or absolute; a FIFO or `/dev/fd/3` will do.
+A path is relative to the working directory or absolute; a FIFO or `/dev/fd/3` also works.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class EnvSource(Source):
     """Environment variables of this process."""
 
     def fetch(self, locator: Locator) -> Document:
-        """Return the variable's bytes. SecretNotFoundError if it is not set or empty."""
+        """Return the variable's bytes. Raises SecretNotFoundError if it is unset or empty."""
         name = locator.body
         if not name or "=" in name:
             raise ReferenceValueError("env: needs the name of a variable", locator="env:", remedy="write env:NAME")
@@ -47,11 +47,11 @@ class EnvSource(Source):
             )
         value = self.context.environ.get(name)
         if value:
-            return Document(os.fsencode(value))  # the bytes as they were set
+            return Document(os.fsencode(value))  # the original bytes
         if value is not None:
             raise SecretNotFoundError(f"the environment variable {name} is set but empty", remedy=_SET_IT)
         if not _VARIABLE_NAME.fullmatch(name):
-            # Probably `env:$NAME`, expanded by the shell: the name may be the secret.
+            # Probably `env:$NAME`, expanded by the shell: then the name may itself be the secret.
             raise SecretNotFoundError(
                 "the environment variable that env: names is not set; its name is not shown because it may be a value",
                 locator="env:",
@@ -69,7 +69,7 @@ class TextSource(Source):
 
 
 class FileSource(Source):
-    """Files of this machine."""
+    """Files on this machine."""
 
     def fetch(self, locator: Locator) -> Document:
         """Return the file's bytes."""
@@ -95,7 +95,7 @@ class FileSource(Source):
 
 
 def path_remedy(locator: Locator) -> str:
-    """Return what to do where a locator's path does not exist."""
+    """Return the remedy for a locator whose path does not exist."""
     if locator.body.startswith("~"):
         return f"~ is not expanded here: write {locator.name}:$HOME/... in the shell"
     return "check the path" + ("" if locator.body.startswith("/") else ": it is relative to the working directory")
@@ -111,7 +111,7 @@ class StdinSource(Source):
     is_consumed = False
 
     def fetch(self, locator: Locator) -> Document:
-        """Return the bytes. A terminal is refused: it would wait for ever and show what is typed."""
+        """Return the bytes. A terminal is refused: it would block and echo the secret."""
         if locator.body:
             raise ReferenceValueError("stdin: takes nothing after its colon", remedy="write stdin:")
         stream = self.context.stdin
@@ -129,14 +129,14 @@ class StdinSource(Source):
 def _refuse_process_file(stream: BinaryIO, locator: Locator) -> None:
     """Refuse `< /proc/self/environ`, like `file:/proc/self/environ`."""
     descriptor = -1
-    with suppress(io.UnsupportedOperation, OSError, AttributeError):  # a stream in memory has none
+    with suppress(io.UnsupportedOperation, OSError, AttributeError):  # an in-memory stream has no descriptor
         descriptor = stream.fileno()
     if descriptor >= 0:
         refuse_process_file(descriptor, locator)
 
 
 def read_whole(stream: BinaryIO, locator: Locator) -> bytes:
-    """Read a stream to its end. PayloadTooLargeError if it has more than can be sealed."""
+    """Read a stream to its end. Raises PayloadTooLargeError if it exceeds what can be sealed."""
     data = stream.read(PLAINTEXT_LIMIT + 1)
     if len(data) > PLAINTEXT_LIMIT:
         raise PayloadTooLargeError(f"{locator} has more than {PLAINTEXT_LIMIT // 1024 // 1024} MiB")

@@ -1,4 +1,4 @@
-"""`prompt:TEXT`: what a person types at the terminal, without echo, whatever standard input is. Unix only."""
+"""`prompt:TEXT`: what a person types at the terminal, without echo, even if standard input is redirected. Unix only."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from typing import Any, Final
 from sealpipe.plugin import Document, Locator, SecretNotFoundError, Source, UnsupportedError, detect_ci_system
 
 TERMINAL: Final = "/dev/tty"
-"""The terminal that this process is started from."""
+"""The terminal that this process was started from."""
 
 _ENDING_SIGNALS: Final = (signal.SIGTSTP, signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM)
 """Signals that stop or end a process by default: echo must be restored before that."""
 _PASTE_WINDOW: Final = 0.05
-"""Seconds in which the second line of a paste arrives."""
+"""Seconds within which the second line of a paste arrives."""
 _LOCK: Final = threading.Lock()
 _ELSEWHERE = "use another source: env:NAME, file:PATH, stdin: or a store"
 
@@ -30,7 +30,7 @@ class PromptSource(Source):
     """The terminal of this process. Each reference prompts once."""
 
     def fetch(self, locator: Locator) -> Document:
-        """Return what is typed, without the line end. UnsupportedError without a terminal, and in CI."""
+        """Return the typed text, without the newline. Raises UnsupportedError without a terminal, and in CI."""
         if detect_ci_system(self.context.environ) is not None:
             raise UnsupportedError("prompt: needs a person at a terminal, and this is a CI job", remedy=_ELSEWHERE)
         try:
@@ -55,13 +55,13 @@ def _question(locator: Locator) -> str:
 
 
 class InputTooLongError(Exception):
-    """The input is longer than a line of the terminal."""
+    """The input is longer than the terminal's line limit."""
 
 
 def read_secret_line(prompt: str) -> bytes:
-    """Prompt and return the typed line without its end.
+    """Prompt and return the typed line without its newline.
 
-    Echo is restored afterwards in any case. Raises OSError without a terminal, InputTooLongError.
+    Echo is always restored. Raises OSError without a terminal, InputTooLongError.
     """
     with _LOCK:
         descriptor = os.open(TERMINAL, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
@@ -74,7 +74,7 @@ def read_secret_line(prompt: str) -> bytes:
 
 
 class _Prompt:
-    """One prompt. It handles signals meanwhile, if it runs in the main thread."""
+    """One prompt. In the main thread, it handles signals while it waits."""
 
     def __init__(self, descriptor: int, prompt: str) -> None:
         self._descriptor = descriptor
@@ -137,9 +137,9 @@ class _Prompt:
 
 @contextmanager
 def _signals_as_bytes() -> Iterator[list[int]]:
-    """Yield a descriptor that every signal makes readable; nothing outside the main thread.
+    """Yield a descriptor that becomes readable on every signal; nothing outside the main thread.
 
-    Otherwise a signal just before a blocking read would be noticed only after it.
+    Otherwise a signal just before a blocking read would be noticed only after the read.
     """
     if threading.current_thread() is not threading.main_thread():
         yield []
@@ -157,5 +157,5 @@ def _signals_as_bytes() -> Iterator[list[int]]:
 
 
 def _max_line(descriptor: int) -> int:
-    """Return the length of a line above which a terminal silently drops input."""
+    """Return the line length above which a terminal silently drops input."""
     return 4095 if sys.platform == "linux" else os.fpathconf(descriptor, "PC_MAX_CANON") - 1

@@ -1,6 +1,6 @@
-"""A Connect server of 1Password, by its public REST interface (version 1): vaults, items and files, read only.
+"""A 1Password Connect server, by its public REST API (version 1): vaults, items and files, read only.
 
-Ids of the server are validated before they are used in paths. No part of a response is shown.
+The server's ids are validated before they are used in paths. Responses are never shown.
 """
 
 from __future__ import annotations
@@ -57,13 +57,12 @@ class Connect:
         self._known: dict[tuple[str, ...], Any] = {}
 
     def get_item(self, vault: str, title: str) -> Mapping[str, Any]:
-        """An item, whole; both parts are ids or names. Raises SecretNotFoundError, ReferenceValueError where a name is
-        not unique."""
+        """Return a whole item, by ids or names. Raises SecretNotFoundError, ReferenceValueError (ambiguous name)."""
         vault_id = self._find_vault_id(vault)
         return self._get_once(("item", vault_id, title), lambda: self._find_item(vault_id, title))
 
     def get_file(self, item: Mapping[str, Any], file_id: str) -> bytes:
-        """The content of an item's file."""
+        """Return the content of an item's file."""
         vault_id = _require_id(_require_object(item.get("vault")).get("id"))
         path = f"/v1/vaults/{vault_id}/items/{_require_id(item.get('id'))}/files/{_require_id(file_id)}/content"
         return self._get(path).body
@@ -91,7 +90,7 @@ class Connect:
                 return _require_object(self._get_json(f"{path}/{title}"))
             except SecretNotFoundError:
                 pass  # a title may look like an id
-        # Titles with quotes cannot be filtered by the server; all titles are compared again here.
+        # The server cannot filter titles with quotes, so titles are compared again here.
         plain = not {'"', "\\"} & set(title)
         params = {"filter": f'title eq "{title}"'} if plain else None
         ids = [
@@ -104,7 +103,7 @@ class Connect:
     def _get_once(self, key: tuple[str, ...], make: Callable[[], T]) -> T:
         with self._lock:
             lock = self._locks.setdefault(key, threading.Lock())
-        with lock:  # only one thread requests it
+        with lock:  # only one thread requests an item
             if key not in self._known:
                 self._known[key] = make()
             value: T = self._known[key]

@@ -1,4 +1,4 @@
-"""What an item of 1Password holds: fields, in sections or without, and files. Pure."""
+"""The contents of a 1Password item: fields, in sections or without, and files. No I/O."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sealpipe.plugin import ReferenceValueError, SecretNotFoundError
 
 
 class ItemPart(NamedTuple):
-    """A field or a file: the names that a reference may call it, and its section's. `file` is a file's id."""
+    """A field or a file: the names that a reference may use for it, and for its section. `file` is a file's id."""
 
     names: tuple[str, ...]
     section: tuple[str, ...]
@@ -18,12 +18,12 @@ class ItemPart(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Its name in a map of the whole item, as a reference would end."""
+        """Its key in a map of the whole item: the last part of a reference."""
         return "/".join([*self.section[-1:], self.names[-1]])
 
 
 def parse_item(item: Mapping[str, Any]) -> list[ItemPart]:
-    """Fields and files, in their order. What has not the form of one is left out."""
+    """Return fields and files, in order. Malformed ones are skipped."""
     sections = {each.get("id"): _get_names(each, "label") for each in _get_list(item, "sections")}
 
     def make_part(each: Mapping[str, Any], name: str, **more: str) -> ItemPart:
@@ -37,7 +37,7 @@ def parse_item(item: Mapping[str, Any]) -> list[ItemPart]:
 
 
 def choose_part(parts: Sequence[ItemPart], path: Sequence[str]) -> ItemPart:
-    """The one that `field` or `section/field` means, by id or name. Raises SecretNotFoundError, ReferenceValueError."""
+    """Return the part that `field` or `section/field` names. Raises SecretNotFoundError, ReferenceValueError."""
     *section, name = path
     matches = [part for part in parts if name in part.names and (not section or section[0] in part.section)]
     if not section and len(matches) > 1:
@@ -54,7 +54,7 @@ def choose_part(parts: Sequence[ItemPart], path: Sequence[str]) -> ItemPart:
 
 
 def all_values(parts: Sequence[ItemPart]) -> dict[str, str]:
-    """All fields that hold something, by `field` or `section/field`. The first of two with one name counts."""
+    """Return all non-empty fields, by `field` or `section/field`. If two have the same name, the first wins."""
     values: dict[str, str] = {}
     for part in parts:
         if part.value and not part.file:
@@ -68,7 +68,7 @@ def _get_list(item: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
 
 
 def _get_names(each: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    """Its id and its name, the name last."""
+    """Return its id and its name, the name last."""
     return tuple(text for text in (_get_text(each, "id"), _get_text(each, name)) if text)
 
 

@@ -1,6 +1,6 @@
-"""1Password's own SDK, for a service account. Its core is native code that speaks to 1password.com by itself.
+"""1Password's own SDK, for a service account. Its native core connects to 1password.com by itself.
 
-Texts of its exceptions are untrusted: known ones are mapped to our messages, others are never shown.
+Exception texts are untrusted: known ones are mapped to our messages, others are never shown.
 """
 
 from __future__ import annotations
@@ -90,17 +90,17 @@ _BY_TEXT: Final[tuple[tuple[str, _ErrorKind, str, str], ...]] = (
 
 
 class SdkClient:
-    """A service account. Each call logs in anew: the SDK's client belongs to one event loop."""
+    """A service account. Each call logs in again: the SDK's client belongs to one event loop."""
 
     def __init__(self, token: Secret, version: str, timeout: float) -> None:
-        # A missing package is reported where the source is made.
+        # a missing package is reported when the source is created
         self._client = import_module("onepassword.client").Client
         self._token = token
         self._version = version
         self._timeout = timeout
 
     def resolve(self, references: Sequence[str]) -> dict[str, str | PluginError]:
-        """What each reference stands for, in one request. Raises PluginError where none could be asked for."""
+        """Return the value or error of each reference, in one request. Raises PluginError if that request fails."""
         failure: PluginError | None = None
         try:
             return map_responses(asyncio.run(asyncio.wait_for(self._resolve(references), self._timeout)), references)
@@ -113,7 +113,7 @@ class SdkClient:
         raise failure
 
     def check(self) -> None:
-        """Log in. Raises as `resolve`."""
+        """Log in. Raises the errors of `resolve`."""
         self.resolve(())
 
     async def _resolve(self, references: Sequence[str]) -> Any:
@@ -122,7 +122,7 @@ class SdkClient:
 
 
 def map_responses(response: Any, references: Sequence[str]) -> dict[str, str | PluginError]:
-    """Map the SDK's responses to values and our errors. Pure."""
+    """Map the SDK's responses to values and our errors. No I/O."""
     responses = {} if response is None else response.individual_responses
     results: dict[str, str | PluginError] = {}
     for reference in references:
@@ -138,7 +138,7 @@ def map_responses(response: Any, references: Sequence[str]) -> dict[str, str | P
 
 
 def map_exception(error: BaseException) -> PluginError:
-    """What an exception of the SDK means. Pure."""
+    """Map an exception of the SDK to an error of the contract. No I/O."""
     text = f"{type(error).__name__} {error}"
     for pattern, kind, what, remedy in _BY_TEXT:
         if re.search(pattern, text, re.IGNORECASE):

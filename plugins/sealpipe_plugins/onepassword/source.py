@@ -1,4 +1,4 @@
-"""`op://Vault/Item/[section/]field`: 1Password, by a Connect server or a service account, whichever is set."""
+"""`op://Vault/Item/[section/]field`: 1Password, through a Connect server or a service account."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from sealpipe_plugins.onepassword.items import all_values, choose_part, parse_it
 
 
 class OnePasswordSettings(PluginSettings):
-    """A Connect server's address and token, or the token of a service account; Connect comes first, as with `op`.
+    """A Connect server's address and token, or a service account's token; Connect takes precedence, as in `op`.
 
-    `timeout` is in seconds, for what a service account asks.
+    `timeout` is in seconds, for requests of a service account.
     """
 
     connect_host: str = ""
@@ -44,7 +44,7 @@ _PATH = "write op://Vault/Item/field, or op://Vault/Item/section/field"
 
 
 def make_source(settings: OnePasswordSettings, context: Context) -> Source:
-    """The source for what is set. Connect comes first, as it does for 1Password's own `op`."""
+    """Return the source for the configured method. Connect takes precedence, as in 1Password's own `op`."""
     host, token = settings.connect_host, settings.connect_token
     if host and token:
         return ConnectSource(settings, context)
@@ -60,7 +60,7 @@ def make_source(settings: OnePasswordSettings, context: Context) -> Source:
 
 
 class ConnectSource(Source):
-    """A Connect server. An item is fetched once, whatever is taken out of it."""
+    """A Connect server. An item is fetched once, however many fields are read."""
 
     concurrency = 8
 
@@ -71,7 +71,7 @@ class ConnectSource(Source):
         self._connect = Connect(context, settings.connect_host, settings.connect_token)  # type: ignore[arg-type]
 
     def fetch(self, locator: Locator) -> Document:
-        """A field's value or a file's bytes; without a field, a map of all fields that hold something."""
+        """Return a field's value or a file's bytes; without a field, a map of all non-empty fields."""
         path = _parse_path(locator, shortest=2)
         for name in ("attribute", "ssh-format"):
             if locator.param(name) is not None:
@@ -87,12 +87,12 @@ class ConnectSource(Source):
         return Document(self._connect.get_file(item, part.file) if part.file else part.value)
 
     def check(self) -> Health:
-        """Whether the server responds and accepts the token. Reads no item."""
+        """Check whether the server responds and accepts the token. Reads no item."""
         return Health(ok=True, detail=self._connect.check())
 
 
 class ServiceAccountSource(Source):
-    """A service account, by 1Password's SDK: all references of a run in one request."""
+    """A service account, through 1Password's SDK: all references of a run in one request."""
 
     def __init__(self, settings: OnePasswordSettings, context: Context) -> None:
         super().__init__(settings, context)
@@ -112,14 +112,14 @@ class ServiceAccountSource(Source):
         )
 
     def fetch(self, locator: Locator) -> Document:
-        """A field's value."""
+        """Return a field's value."""
         result = self.fetch_many([locator])[locator]
         if isinstance(result, PluginError):
             raise result
         return result
 
     def fetch_many(self, locators: Sequence[Locator]) -> dict[Locator, Document | PluginError]:
-        """Fields' values."""
+        """Return the values of several fields."""
         results: dict[Locator, Document | PluginError] = {}
         references: dict[Locator, str] = {}
         for locator in locators:
@@ -134,7 +134,7 @@ class ServiceAccountSource(Source):
         return results
 
     def check(self) -> Health:
-        """Whether 1Password takes the token."""
+        """Check whether 1Password accepts the token."""
         self._sdk.check()
         return Health(ok=True, detail="the service account is logged in")
 

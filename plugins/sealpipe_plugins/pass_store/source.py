@@ -1,4 +1,4 @@
-"""`pass:PATH`: the password of an entry of `pass`: its first line, as `pass -c` takes it."""
+"""`pass:PATH`: the password of a `pass` entry: its first line, as with `pass -c`."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class PassSettings(PluginSettings):
 
 _INSTALL: Final = "install pass and gnupg (packages of most systems)"
 _GPG_OPTIONS: Final = "--pinentry-mode=error --status-fd=2"
-"""For gpg: a passphrase that gpg-agent does not know is an error, and stderr says in fixed words what happened."""
+"""For gpg: fail on a passphrase that gpg-agent does not know, and report it on stderr in a fixed form."""
 
 
 class PassSource(Source):
-    """A password store of this machine. A process for each entry."""
+    """A password store on this machine. Runs one process per entry."""
 
     def __init__(self, settings: PassSettings, context: Context) -> None:
         super().__init__(settings, context)
@@ -50,7 +50,7 @@ class PassSource(Source):
         self._folder = settings.store_dir or home / ".password-store"
 
     def fetch(self, locator: Locator) -> Document:
-        """The first line without its end; with `raw=1` the whole entry, exactly."""
+        """Return the first line without its newline; with `raw=1` the whole entry, byte for byte."""
         raw = locator.param("raw") or "0"
         if raw not in ("0", "1"):
             raise ReferenceValueError(f"{locator.name}: raw= is 0 or 1", remedy="correct raw=")
@@ -107,7 +107,7 @@ class PassSource(Source):
         return program.effective_timeout(self.settings.timeout, self.context.deadline, is_configured=is_configured)
 
     def _decryption_error(self, locator: Locator, errors: bytes, environ: Mapping[str, str]) -> AccessDeniedError:
-        """Return the error for a missing or a locked key, which gpg does not distinguish when decrypting."""
+        """Return the error for a missing or locked key; gpg does not distinguish them."""
         ids = [key_id.decode() for key_id in re.findall(rb"ENC_TO ([0-9A-F]{8,40}) ", errors)]
         gpg = program.find_program("gpg", environ, _INSTALL)
         argv = [gpg, "--batch", "--list-secret-keys", "--", *ids]

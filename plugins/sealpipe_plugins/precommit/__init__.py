@@ -1,1 +1,1 @@
-"""Hooks for pre-commit: links, credentials and seeds that must not be committed. Imports `re` and little else."""
+"""Hooks for pre-commit: links, credentials and seeds that must not be committed. Imports little besides `re`."""

@@ -1,4 +1,4 @@
-"""`sealpipe-hook NAME [--tag TAG ...] [--link-host HOST ...] FILE ...`: what pre-commit runs."""
+"""`sealpipe-hook NAME [--tag TAG ...] [--link-host HOST ...] FILE ...`: the program that pre-commit runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sealpipe_plugins.precommit.rules import HOOKS, compile_rules
 from sealpipe_plugins.precommit.scanning import scan
 
 CLEAN, MATCHED, ERROR = 0, 1, 2
-"""Exit codes; pre-commit only tells the first from the others."""
+"""Exit codes; pre-commit distinguishes only zero from the others."""
 
 USAGE = f"""\
 usage: sealpipe-hook NAME [--tag TAG ...] [--link-host HOST ...] [--] FILE ...
@@ -30,7 +30,7 @@ class _UsageError(Exception):
 
 
 class CommandLine(NamedTuple):
-    """A command line, read."""
+    """A parsed command line."""
 
     hook: str
     tags: list[str]
@@ -39,13 +39,14 @@ class CommandLine(NamedTuple):
 
 
 def main() -> None:
-    """The console script."""
+    """The entry point of the console script."""
     sys.exit(run(sys.argv[1:]))
 
 
 def run(words: Sequence[str]) -> int:
-    """Run a command line to its exit code."""
-    # As the last of one or two words: among files it is one that is gone, and help would let the others pass.
+    """Run a command line and return its exit code."""
+    # Only as the last of one or two words: among file names, `--help` is a deleted file, and printing help would let
+    # the other files pass.
     if words and words[-1] in ("-h", "--help") and len(words) <= 2 and not _is_file(words[-1]):
         sys.stdout.write(USAGE)
         return CLEAN
@@ -73,10 +74,10 @@ def run(words: Sequence[str]) -> int:
 
 
 def parse_arguments(words: Sequence[str]) -> CommandLine:
-    """The words of a command line, by hand: argparse would be half of what the hook costs.
+    """Parse the command line without argparse, which would take half of the hook's run time.
 
-    pre-commit puts names of files behind what a user wants, and anybody may commit a file called `--tag=zz`. So what is
-    there is a file, and what follows a file is one, too.
+    pre-commit appends file names to the configured arguments, and anyone may commit a file called `--tag=zz`. So an
+    argument that exists is a file, and so are all arguments after a file.
     """
     if not words or words[0] not in HOOKS:
         raise _UsageError("the first argument is not the name of a hook")
@@ -88,27 +89,27 @@ def parse_arguments(words: Sequence[str]) -> CommandLine:
             break
         name, equals, value = word.partition("=")
         if name not in options:
-            raise _UsageError("unknown option")  # it may be a secret: it is not repeated
+            raise _UsageError("unknown option")  # not repeated: it may be a secret
         options[name].append(value if equals or not remaining else remaining.pop(0))
     if not all(re.fullmatch("[a-z][a-z0-9]{0,15}", tag) for tag in options["--tag"]):
-        raise _UsageError("--tag is a short word in lower case")
+        raise _UsageError("--tag must be a short lower-case word")
     if not all(re.fullmatch(r"[A-Za-z0-9.-]{1,253}", host) for host in options["--link-host"]):
-        raise _UsageError("--link-host is a host's name")
+        raise _UsageError("--link-host must be a host name")
     return CommandLine(words[0], options["--tag"], options["--link-host"], list(dict.fromkeys(remaining)))
 
 
 def _is_file(word: str) -> bool:
-    return os.path.lexists(word)  # a file, a folder, a link that leads nowhere
+    return os.path.lexists(word)  # a file, a folder or a dangling link
 
 
 def _print_line(line: str) -> None:
-    from sealpipe.ci_systems import escape_line  # imported only for a finding: each commit waits for the start
+    from sealpipe.ci_systems import escape_line  # only for a finding: start-up delays every commit
 
     os.write(1, f"{escape_line(line)}\n".encode("utf-8", "backslashreplace"))
 
 
 def _escape_name(name: str) -> str:
-    """A file's name as one line: it may hold anything."""
+    """Escape a file name to one line: it may contain any character."""
     return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in name)
 
 

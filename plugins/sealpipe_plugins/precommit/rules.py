@@ -11,28 +11,28 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 KEY: Final = "[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]"
-"""32 bytes as base64url: 43 characters, of which the last has two bits that are nothing."""
+"""32 bytes as base64url: 43 characters; the last one has two unused bits."""
 TAG: Final = "[a-z][a-z0-9]{0,15}"
-"""Any service's tag, as it begins a credential."""
+"""Any service's tag, at the start of a credential."""
 HOST: Final = "[^\\s\"'<>`|{}^\\\\/#%]{1,255}"
-"""Any host, and its port."""
+"""Any host and port."""
 _SLASH: Final = r"(?:/|\\/|%2[Ff]|\\u002[Ff])"
-"""As it stands in a link, in JSON, and in another address."""
+"""A slash, as written in a link, in JSON, or inside another URL."""
 _HASH: Final = r"(?:#|%23|\\u0023|&#35;|&#x23;)"
 _CONTINUATION: Final = "[_-]{0,4}[A-Za-z0-9]|[_-]{5}"
-"""Characters after a match that show a longer token; single underscores and dashes do not."""
+"""Characters that continue a token after a match; single underscores and dashes do not."""
 _END: Final = "[_-]{0,4}(?:[^A-Za-z0-9_-]|$)"
 """The opposite: the end of a token."""
 _FRONT: Final = "(?:^|[^A-Za-z0-9]|%[0-9A-Fa-f]{2})"
-"""What a credential's tag stands behind: in an address it may be an encoded sign."""
+"""Text before a credential's tag: in a URL it may be a percent-encoded sign."""
 _CREDENTIAL: Final = "_sk_live_[A-Za-z0-9_-]{16}\\.[A-Za-z0-9_-]{43}"
 
 
 class Rule(NamedTuple):
-    """One thing to look for. It begins with one of `anchors`, and `before` matches up to there.
+    """A pattern to search for. It begins with one of `anchors`, and `before` matches the text up to it.
 
-    `{host}` and `{tag}` in an expression stand for what a user may narrow. `after` must not follow. `before` is at most
-    `reach` bytes long, and holds none of `stops`. `advice` is what to do.
+    `{host}` and `{tag}` in an expression are placeholders that a user may narrow. `after` must not follow. `before`
+    matches at most `reach` bytes, which contain none of `stops`. `advice` is the remedy.
     """
 
     hook: str
@@ -94,7 +94,7 @@ HOOKS: Final = tuple(dict.fromkeys(rule.hook for rule in RULES))
 
 
 class CompiledRule(NamedTuple):
-    """A rule, ready to be looked for. `blanks` makes each of its stops a blank."""
+    """A compiled rule. `blanks` replaces each of its stops by a blank."""
 
     rule: Rule
     anchors: tuple[bytes, ...]
@@ -103,7 +103,7 @@ class CompiledRule(NamedTuple):
     blanks: bytes
 
     def matches_before(self, content: bytes, start: int) -> bool:
-        """Whether what stands before `start` is what the rule wants there."""
+        """Return whether the text before `start` matches the rule's `before`."""
         begin = max(0, start - self.rule.reach)
         if self.rule.stops:
             begin += content[begin:start].translate(self.blanks).rfind(b" ") + 1
@@ -111,7 +111,7 @@ class CompiledRule(NamedTuple):
 
 
 def compile_rules(hook: str, *, tags: Sequence[str] = (), hosts: Sequence[str] = ()) -> list[CompiledRule]:
-    """The rules of a hook. With `tags` or `hosts`, only for those services."""
+    """Return the rules of a hook. With `tags` or `hosts`, only for those services."""
     tag = "(?:" + "|".join(map(re.escape, tags)) + ")" if tags else TAG
     host = "(?:" + "|".join(map(re.escape, hosts)) + r")(?::\d{1,5})?" if hosts else HOST
     return [
@@ -128,7 +128,7 @@ def compile_rules(hook: str, *, tags: Sequence[str] = (), hosts: Sequence[str] =
 
 
 def gitleaks_pattern(rule: Rule) -> str:
-    """The same as one expression of RE2, which cannot look around: what it matches is longer at each end."""
+    """Return the rule as one RE2 expression. RE2 has no lookaround, so its match is longer at each end."""
     before, body = (_fill_pattern(part, TAG, HOST) for part in (rule.before, rule.pattern))
     return f"{before}({body}){_END}"
 

@@ -11,10 +11,10 @@ from typing import Final, NamedTuple
 from sealpipe_plugins.precommit.rules import CompiledRule, Rule
 
 PRAGMA: Final = b"sealpipe: allow"
-"""The pragma of a line that may match."""
+"""The pragma that allows a match on its line."""
 _CHUNK: Final = 32 * 1024 * 1024
 _OVERLAP: Final = 8 * 1024
-"""Bytes that two chunks have in common: more than any match is long, with what a rule looks at before it."""
+"""Bytes that two chunks share: longer than any match and the text that its rule checks before it."""
 _MESSAGES: Final = frozenset({"COMMIT_EDITMSG", "MERGE_MSG", "TAG_EDITMSG"})
 _SCISSORS: Final = re.compile(rb"^(.) -{8,} >8 -{8,}\r?\n(?:\1.*\n)*", re.M)
 _BYTE_ORDER_MARKS: Final = {
@@ -23,7 +23,7 @@ _BYTE_ORDER_MARKS: Final = {
     b"\xff\xfe": "utf-16-le",
     b"\xfe\xff": "utf-16-be",
 }
-"""The longer ones first: one begins with another."""
+"""The longer marks first: one begins with another."""
 
 
 class Match(NamedTuple):
@@ -35,10 +35,10 @@ class Match(NamedTuple):
 
 
 def scan(file: str, rules: Sequence[CompiledRule]) -> Iterator[Match]:
-    """All matches of a file, each line and rule once. Raises OSError."""
+    """Return all matches in a file, each line and rule once. Raises OSError."""
     mode = os.lstat(file).st_mode
     if stat.S_ISLNK(mode):
-        # What is committed of a link is where it points, not what is there.
+        # git stores a link's target, not the file it points to
         for line, rule in find_matches(os.fsencode(os.readlink(file)), rules):  # noqa: PTH115 - as below
             yield Match(file, line, rule)
     elif stat.S_ISREG(mode):
@@ -55,16 +55,16 @@ def scan(file: str, rules: Sequence[CompiledRule]) -> Iterator[Match]:
 
 
 def find_matches(content: bytes, rules: Sequence[CompiledRule]) -> list[tuple[int, Rule]]:
-    """Line and rule of each match that no pragma allows.
+    """Return line and rule of each match that no pragma allows.
 
-    Where there are NULs, without them, too: so stands what is UTF-16 or UTF-32, whether or not the file says so.
+    If the content has NUL bytes, also search it without them: this covers UTF-16 and UTF-32 without a byte order mark.
     """
     texts = (content, content.translate(None, b"\0")) if b"\0" in content else (content,)
     found = {
         (line, each.rule)
         for text in texts
         for each in rules
-        # The search for a literal is the fastest that there is, and most files hold none of them.
+        # searching for a literal is fastest, and most files contain none of them
         if any(map(text.__contains__, each.anchors))
         for line in _matching_lines(text, each)
     }
@@ -72,12 +72,12 @@ def find_matches(content: bytes, rules: Sequence[CompiledRule]) -> list[tuple[in
 
 
 def _matching_lines(content: bytes, each: CompiledRule) -> Iterator[int]:
-    """The lines with a match that no pragma allows. A line is done with its first: more would be looked at in vain."""
+    """Yield the lines with a match that no pragma allows. Each line is reported once, at its first match."""
     line, line_start, line_end, position = 1, 0, 0, 0
     while match := each.pattern.search(content, position):
         start = match.start()
         if not each.matches_before(content, start):
-            position = start + 1  # what it wants may begin within
+            position = start + 1  # the next match may begin inside this one
             continue
         before, line_start = line_start, max(line_end, content.rfind(b"\n", line_end, start) + 1)
         line += content.count(b"\n", before, line_start)
@@ -90,7 +90,7 @@ def _matching_lines(content: bytes, each: CompiledRule) -> Iterator[int]:
 def _read_chunk(descriptor: int) -> bytes:
     """Read up to one chunk."""
     parts: list[bytes] = []
-    # As much as there is: room for a whole chunk would be cleared by the kernel for every small file.
+    # Read only what exists: the kernel would clear a buffer of a whole chunk for every small file.
     left = min(_CHUNK, max(1, os.fstat(descriptor).st_size - os.lseek(descriptor, 0, os.SEEK_CUR)))
     while left and (part := os.read(descriptor, left)):
         parts.append(part)
@@ -99,23 +99,23 @@ def _read_chunk(descriptor: int) -> bytes:
 
 
 def _decoded_texts(file: str, content: bytes) -> Iterator[bytes]:
-    """What is looked through, until something is found: as git would store it, and as UTF-8 what says that it is none.
+    """Yield the texts to search: UTF-16 or UTF-32 with a byte order mark as UTF-8, then the bytes as git stores them.
 
-    It may not be what it says: then it is looked through as it is.
+    The mark may be wrong, so the bytes themselves are always included.
     """
     for mark, encoding in _BYTE_ORDER_MARKS.items():
         if content.startswith(mark):
             yield content[len(mark) :].decode(encoding, "replace").encode("utf-8", "replace")
             break
-    # Nothing that is tracked is below a folder of that name: anybody may commit a file MERGE_MSG.
+    # nothing tracked is in a folder of that name, but anyone may commit a file called MERGE_MSG
     folders, _, name = file.rpartition("/")
     yield _strip_git_comments(content) if name in _MESSAGES and ".git" in folders.split("/") else content
 
 
 def _strip_git_comments(message: bytes) -> bytes:
-    """A message without what git takes off: its scissors, its own comments below them, and the diff, if any.
+    """Remove what git itself removes from a commit message: the scissors line and everything that git wrote below.
 
-    Anything else below is no work of git's: a message from the command line is kept whole.
+    Other text below the scissors line was not written by git: a message from the command line is kept whole.
     """
     for cut in _SCISSORS.finditer(message):
         if message.startswith(b"diff --", cut.end()) or cut.end() == len(message):

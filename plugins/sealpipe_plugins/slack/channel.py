@@ -30,7 +30,7 @@ from sealpipe_plugins.wording import as_mrkdwn, is_link, split_lines, subject_li
 
 
 class SlackSettings(WebhookSettingsBase):
-    """`token` is a bot's (xoxb-...) and posts to any channel; a webhook posts to the one that it was made for."""
+    """`token` is a bot's (xoxb-...) and can post to any channel; a webhook posts to the channel it was created for."""
 
     token: Secret | None = None
     api_url: str = "https://slack.com/api"
@@ -39,7 +39,7 @@ class SlackSettings(WebhookSettingsBase):
 
 
 def make_api(settings: SlackSettings, context: Context, token: Secret) -> Endpoint:
-    """The Web API."""
+    """Return the Web API."""
     headers: dict[str, str | Secret] = {"authorization": Secret(f"Bearer {token.reveal()}")}
     return Endpoint(context, "Slack", settings.api_url, setting="api_url", headers=headers)
 
@@ -48,7 +48,7 @@ _TO: Final = re.compile(r"#[\w-]{1,80}|@?[UW][A-Z0-9]{5,20}|[CGD][A-Z0-9]{5,20}"
 
 
 class SlackChannel(Channel):
-    """Slack, with previews switched off, because they would open the link."""
+    """Slack, with link previews switched off, because a preview would open the link."""
 
     settings: SlackSettings
 
@@ -57,7 +57,7 @@ class SlackChannel(Channel):
         self._open_endpoint(to)
 
     def canonical(self, to: str) -> str:
-        """A member with the @; of several webhooks with one address, the first by name."""
+        """Return a member with the @; for several webhooks with the same address, the first name."""
         if _TO.fullmatch(to):
             return f"@{to}" if to[0] in "UW" else to
         return self.settings.first_name(to)
@@ -135,7 +135,7 @@ def _make_body(message: Message) -> dict[str, Any]:
 
 
 def _require_ok(reply: Reply) -> dict[str, Any]:
-    """Return an ok response. Slack also responds 200 to most errors."""
+    """Return a successful response. Slack responds 200 even to most errors."""
     response = reply.json
     error = response.get("error") if isinstance(response, dict) else None
     if isinstance(error, str) and response.get("ok") is False and reply.status < 500:

@@ -1,7 +1,7 @@
 """The program `sops`: its arguments, exit statuses and errors.
 
-The exit status has the kind of error (sops: cmd/sops/codes). Why no key could decrypt is on stderr only, wrapped at 60
-columns.
+The exit status gives the kind of error (sops: cmd/sops/codes). The reason why no key could decrypt is only on stderr,
+wrapped at 60 columns.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class Sops:
         self._context = context
 
     def decrypt(self, path: str, file_name: str, *, input_type: str, output_type: str) -> bytes:
-        """Return the decrypted file. The types are sops's own names of formats; empty: by the file's name.
+        """Return the decrypted file. The types are sops's names of formats; an empty one is derived from the file name.
 
-        `file_name` is the file's name in errors.
+        `file_name` is the name to show in errors.
         """
         types = [
             word
@@ -162,7 +162,7 @@ def _stderr_note(result: program.ProgramResult) -> str:
 
 
 def refuse_several(path: str, file_name: str) -> None:
-    """Raise ReferenceValueError for several YAML documents: as JSON, sops silently returns the first one."""
+    """Raise ReferenceValueError for several YAML documents: sops would silently return only the first one as JSON."""
     has_content = False
     with open(path, encoding="utf-8", errors="replace") as lines:  # noqa: PTH123 - a path of the user's, as it is
         for line in lines:

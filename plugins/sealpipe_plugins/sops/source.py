@@ -1,4 +1,4 @@
-"""`sops:PATH#KEY`: a file that SOPS has encrypted, decrypted by the program `sops`."""
+"""`sops:PATH#KEY`: a file encrypted with SOPS, decrypted by the program `sops`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FORMATS: Final = ("yaml", "json", "dotenv", "ini", "binary")
 
 
 class SopsSource(Source):
-    """Encrypted files of this machine. A process for each."""
+    """Encrypted files on this machine. Runs one process per file."""
 
     concurrency = 4
 
@@ -35,7 +35,7 @@ class SopsSource(Source):
         self._sops = Sops(settings, context)
 
     def fetch(self, locator: Locator) -> Document:
-        """The decrypted file: a map where it has keys, its bytes where it is binary or `raw=1` asks for them."""
+        """Return the decrypted file: a map if it has keys, otherwise bytes (binary formats, `raw=1`)."""
         path = _check_path(locator)
         input_type = locator.param("input", "") or ""
         if input_type and input_type not in _FORMATS:
@@ -60,7 +60,7 @@ class SopsSource(Source):
 
 
 def _check_path(locator: Locator) -> str:
-    """Return the path in a form that cannot be an option. Checks it before sops is started."""
+    """Return the path in a form that cannot be parsed as an option. Checked before sops is started."""
     path = locator.body
     if not path:
         raise ReferenceValueError(f"{locator.name}: needs a path", remedy=f"write {locator.name}:PATH")

@@ -1,4 +1,4 @@
-"""teams: and teams:NAME, a card by a webhook."""
+"""teams: and teams:NAME, a card sent by a webhook."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from sealpipe_plugins.wording import Segment, is_link, split_lines, subject_line
 
 
 class TeamsSettings(WebhookSettingsBase):
-    """Webhooks: one without a name, and any number with."""
+    """Webhooks: one unnamed, and any number of named ones."""
 
     own_variables: ClassVar[Mapping[str, str]] = {"webhook_url": "TEAMS_WEBHOOK_URL"}
 
 
 MAX_MESSAGE: Final = 28 * 1024
-"""Bytes that Teams takes."""
+"""Maximum bytes of a card in Teams."""
 
 
 class TeamsChannel(Channel):
@@ -43,7 +43,7 @@ class TeamsChannel(Channel):
         self._open_endpoint(to)
 
     def canonical(self, to: str) -> str:
-        """Of several webhooks with one address, the first by name."""
+        """For several webhooks with the same address, return the first name."""
         return self.settings.first_name(to)
 
     def send(self, message: Message, to: str) -> Delivery:
@@ -53,7 +53,7 @@ class TeamsChannel(Channel):
         if len(json.dumps(body)) > MAX_MESSAGE:
             raise UnsupportedError("Teams rejects messages of more than 28 KB", remedy="shorten it")
         reply = require_success(endpoint.post("", body))
-        # A connector also responds 200 to a failure, with a text.
+        # A connector responds 200 even to a failure; the body then says so.
         if reply.status == 200 and b"HTTP error 429" in reply.body:
             raise UnavailableError("Teams asks to try again later (429)", retry_after=reply.retry_after)
         if reply.status == 200 and b"failed" in reply.body:
@@ -61,7 +61,7 @@ class TeamsChannel(Channel):
         return Delivery()
 
     def check(self) -> Health:
-        """Check that a webhook is configured; it cannot be called."""
+        """Check that a webhook is configured; calling it would post a message."""
         has_webhook = self.settings.has_webhooks()
         return Health(ok=has_webhook, detail="webhooks cannot be checked" if has_webhook else "no webhook is set")
 
@@ -107,5 +107,5 @@ def _make_run(segment: Segment) -> dict[str, Any]:
 
 
 def _escape_template(text: str) -> str:
-    """Without `{{DATE(...)}}`, which a card would fill in: a character that nobody sees breaks it."""
+    """Insert an invisible character into `{{DATE(...)}}`, which a card would expand."""
     return re.sub(r"\{(?=\{)", "{\u2060", text)

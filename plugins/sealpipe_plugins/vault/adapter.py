@@ -1,4 +1,4 @@
-"""The adapter by which hvac's API classes use our connections in place of `requests`."""
+"""The adapter that lets hvac's API classes use our connections instead of `requests`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class VaultAdapter(Adapter):  # type: ignore[misc]  # hvac has no types
     """Calls with one token in one namespace. Errors are hvac's exceptions, with Vault's `response` attached."""
 
     def __init__(self, pool: ConnectionPool, token: Secret | None, namespace: str) -> None:
-        # Without super().__init__(), which creates a session of requests.
+        # does not call super().__init__(), which creates a requests session
         self._pool = pool
         self._headers = {"X-Vault-Request": "true"}
         self._token = token
@@ -39,7 +39,7 @@ class VaultAdapter(Adapter):  # type: ignore[misc]  # hvac has no types
         params: Mapping[str, Any] | None = None,
         json: Any = None,
     ) -> Any:
-        """Return the JSON of a 2xx response, or an empty map; numbers keep their spelling."""
+        """Return the JSON of a 2xx response, or an empty map; numbers keep their original text."""
         target = f"{url}?{urlencode(params)}" if params else url
         body = None if json is None else encode_exactly(json).encode()
         all_headers = {**self._headers, **(headers or {})}
@@ -66,13 +66,13 @@ def decode_response(response: Response, method: str, url: str) -> Any:
 
 
 class Number(str):
-    """A number that keeps its spelling."""
+    """A number that keeps its original text."""
 
     __slots__ = ()
 
 
 def encode_exactly(value: Any) -> str:
-    """Encode as canonical JSON: numbers keep their spelling, keys are sorted."""
+    """Encode as canonical JSON: numbers keep their original text, keys are sorted."""
     if isinstance(value, Number):
         return str(value)
     if isinstance(value, dict):
@@ -83,7 +83,7 @@ def encode_exactly(value: Any) -> str:
 
 
 def _decode(body: bytes) -> Any:
-    """Decode JSON; None if it is not JSON. Numbers keep their spelling, which may be a password's."""
+    """Decode JSON; None if it is not JSON. Numbers keep their original text, because a password may be a number."""
     try:
         return json.loads(body, parse_int=Number, parse_float=Number, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
@@ -95,7 +95,7 @@ def _refuse_constant(_name: str) -> Any:
 
 
 def as_number(value: Any) -> int:
-    """Return a number as an integer; 0 for none."""
+    """Return a number as an integer; 0 for None."""
     try:
         return int(value)
     except (TypeError, ValueError):

@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class Mount(NamedTuple):
-    """A mounted secrets engine; `path` has no slash at its end, `kind` is Vault's type (kv, database)."""
+    """A mounted secrets engine; `path` has no trailing slash, `kind` is Vault's type (kv, database)."""
 
     path: str
     versioned: bool
@@ -61,7 +61,7 @@ class Vault:
         self._mounts: dict[str, list[Mount]] = {}
 
     def read(self, target: VaultPath) -> tuple[dict[str, Any], Lease | None]:
-        """Read the keys of a key-value engine, or the data of another engine."""
+        """Read the keys of a key-value secret, or the data of another engine."""
         mount = self.find_mount(target)
         if mount.versioned:
             return self._read_versioned(target, mount.path), None
@@ -83,7 +83,7 @@ class Vault:
         raise failure
 
     def describe_state(self) -> str:
-        """Describe server and token in a line. Raises PluginError if Vault or the token cannot be used."""
+        """Describe server and token in one line. Raises PluginError if Vault or the token cannot be used."""
         version, token = self.health()
         policies = ", ".join(str(each) for each in token.get("policies", ()))
         lifetime = as_number(token.get("ttl"))
@@ -99,10 +99,10 @@ class Vault:
         capability: str = "read",
         passed_statuses: Collection[int] = (404,),
     ) -> T:
-        """Return the response to a call.
+        """Make a call and return its response.
 
-        A refusal becomes an error of the contract, except for the `passed_statuses`, which raise VaultError: 404 means
-        that nothing is there. `capability` is the one that the call needs.
+        A refusal becomes an error of the contract, except for the statuses in `passed_statuses`, which raise
+        VaultError: 404 means that nothing exists. `capability` is the one that the call needs.
         """
         adapter = self.session.adapter(target.namespace)
         try:
@@ -158,7 +158,7 @@ class Vault:
 
     def find_mount(self, target: VaultPath) -> Mount:
         """Return the engine of a path. Raises SecretNotFoundError if there is none."""
-        with self._lock:  # one thread looks it up, the others wait
+        with self._lock:  # one thread looks it up, the others wait for the result
             mounts = self._mounts.setdefault(target.namespace, [])
             for mount in mounts:
                 if target.path.startswith(f"{mount.path}/"):
@@ -168,7 +168,7 @@ class Vault:
             return mount_data
 
     def _look_up_mount(self, target: VaultPath) -> Mount:
-        """The engine that a path belongs to, as the `vault kv` command finds it."""
+        """Look up the engine that a path belongs to, like the `vault kv` command."""
         adapter = self.session.adapter(target.namespace)
         try:
             mount_data = get_member(adapter.get(f"/v1/sys/internal/ui/mounts/{quote(target.path)}"), "data")
@@ -179,7 +179,7 @@ class Vault:
             elif status == 403:
                 failure = self.session.access_denied(target.reference, target.path, target.namespace)
             elif status in (404, 405) and target.mount is not None and not has_words(error, "namespace not found"):
-                return Mount(target.mount, versioned=True)  # this Vault does not say; most are versioned
+                return Mount(target.mount, versioned=True)  # unknown version: assume the usual one
             else:
                 failure = read_error(error, target.reference, target.namespace)
         else:
@@ -211,7 +211,7 @@ def _require_map(data: Any, target: VaultPath) -> dict[str, Any]:
 
 
 def _parse_address(addr: str, context: Context) -> tuple[str, str]:
-    """Return host, with its port, and path of the address. NotConfiguredError for http to another machine."""
+    """Return host (with port) and path of the address. Raises NotConfiguredError for http to another machine."""
     reference = f"the setting addr of {context.store}"
     try:
         parts = urlsplit(addr)

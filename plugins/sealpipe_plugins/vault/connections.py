@@ -1,7 +1,7 @@
-"""A pool of HTTP connections to one Vault, one for each thread that calls.
+"""A pool of HTTP connections to one Vault, one for each calling thread.
 
-They are the standard library's, over the sockets that the context opens. hvac's own, by `requests`, cost four times
-the CPU and read neither our certificates nor our proxies (docs/contributing/benchmarks.md, `vault-cpu`).
+They are the standard library's, over the sockets that the context opens. hvac's own connections (`requests`) used four
+times the CPU, and ignored our certificates and proxies (docs/contributing/benchmarks.md, `vault-cpu`).
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ HEAD_LIMIT: Final = 1024 * 1024
 """Maximum bytes of a response's head, with informational responses."""
 
 _RETRY_DELAY: Final = 0.2
-"""Seconds after a failed connection in which calls fail at once."""
+"""Seconds after a failed connection during which calls fail at once."""
 
 
 _HEAD: Final = re.compile(
-    rb"(?:HTTP/1\.[01] [1-9][0-9]{2}(?: [^\r\n\0]*)?\r?\n"  # the status
-    rb"(?:[^\r\n\0]+\r?\n)*\r?\n)+"  # headers; and again, behind a 100 Continue
+    rb"(?:HTTP/1\.[01] [1-9][0-9]{2}(?: [^\r\n\0]*)?\r?\n"  # the status line
+    rb"(?:[^\r\n\0]+\r?\n)*\r?\n)+"  # headers; and again after a 100 Continue
 )
-"""A response head, as received. http.client takes HTTP/1.9 too, and a CR alone for the end of a line."""
+"""A response head, as received. http.client would also accept HTTP/1.9, and a lone CR as a line break."""
 
 
 class Response(NamedTuple):
-    """A response. Names of headers are case-insensitive."""
+    """A response. Header names are case-insensitive."""
 
     status: int
     headers: HTTPMessage
@@ -65,7 +65,7 @@ class _Response(HTTPResponse):
         self.fp = _Reader(self.fp.detach())
 
     def begin(self) -> None:
-        """Read the head. Raises HTTPException if it is not exactly valid."""
+        """Read the head. Raises HTTPException unless it is strictly valid."""
         reader = self.fp
         if isinstance(reader, _Reader):
             reader.head = bytearray()
@@ -76,7 +76,7 @@ class _Response(HTTPResponse):
 
 
 class Connection(HTTPConnection):
-    """HTTP/1.1 over a socket of `open_socket`, for one thread at a time. `used` means that it has carried a request."""
+    """HTTP/1.1 over a socket from `open_socket`, for one thread at a time. `used`: it has carried a request."""
 
     response_class = _Response
 
@@ -88,7 +88,7 @@ class Connection(HTTPConnection):
 
     @property
     def is_open(self) -> bool:
-        """Whether it can carry another request."""
+        """Return whether it can carry another request."""
         return self.sock is not None
 
     def connect(self) -> None:
@@ -101,15 +101,15 @@ class Connection(HTTPConnection):
         self._unsent += data
 
     def exchange(self, method: str, target: str, headers: Mapping[str, str], body: bytes | None) -> Response:
-        """Send a request and read its whole response. Raises OSError and HTTPException; then the connection is closed.
+        """Send a request and read the whole response. Raises OSError or HTTPException; then the connection is closed.
 
-        Raises ValueError for a header that would break out of its line; then nothing is sent.
+        Raises ValueError for a header value with a line break; then nothing is sent.
         """
         if any(not each.isascii() or not each.isprintable() for each in (target, *headers.values())):
             raise ValueError("a header cannot have these characters")
         try:
             if self.sock is not None and _is_readable(self.sock):
-                self.close()  # Vault has closed it, or has sent something that is not the response to this
+                self.close()  # Vault has closed the connection, or sent something that belongs to no request
             self._unsent.clear()
             self.request(method, target, body, headers)
             super().send(self._unsent)
@@ -117,7 +117,7 @@ class Connection(HTTPConnection):
                 _check_framing(response)
                 result = Response(response.status, response.headers, _read_body(response))
                 if response.chunked or response.version != 11:
-                    self.close()  # http.client is lax about chunks, so the end of the response is not certain
+                    self.close()  # http.client parses chunks leniently, so the end of the response is not certain
         except BaseException:
             self.close()
             raise
@@ -144,7 +144,7 @@ class ConnectionPool:
         except (OSError, HTTPException) as error:
             failure = self._connection_error(error)
         except ValueError:
-            # Raised before anything is sent: a namespace or a token would break out of its header.
+            # raised before anything is sent: a namespace or token with a line break would inject headers
             raise NotConfiguredError(
                 "a namespace or a token contains invalid characters", remedy="check both"
             ) from None
@@ -152,14 +152,14 @@ class ConnectionPool:
         raise failure
 
     def close(self) -> None:
-        """Close the connections. What is sent afterwards opens new ones."""
+        """Close the connections. A later call opens new ones."""
         while self._free:
             self._free.pop().close()
 
     __del__ = close  # for a run that ends without close()
 
     def retry_at_once(self) -> None:
-        """Let the next call try at once, even if the last one has just failed."""
+        """Let the next call connect at once, even if the last attempt has just failed."""
         self._last_failure = None
 
     def set_timeout(self, seconds: float) -> None:
@@ -177,7 +177,7 @@ class ConnectionPool:
         except (RemoteDisconnected, ConnectionResetError, BrokenPipeError):
             if not connection.used or method != "GET":
                 raise
-            connection = Connection(self._host, self._open_socket)  # Vault had closed the idle one
+            connection = Connection(self._host, self._open_socket)  # Vault has closed the idle connection
             result = connection.exchange(method, target, headers, body)
         if connection.is_open:
             self._free.append(connection)
@@ -200,7 +200,7 @@ class ConnectionPool:
 
 
 def copy_error(error: PluginError) -> PluginError:
-    """Copy an error for another call, because each gets its own locator."""
+    """Copy an error for another call, because each call adds its own locator."""
     return type(error)(error.message, remedy=error.remedy)
 
 
@@ -213,7 +213,7 @@ def _is_readable(sock: socket.socket) -> bool:
 
 
 def _check_framing(response: HTTPResponse) -> None:
-    """Refuse an ambiguous length: the next response on the connection could be mixed up with this one."""
+    """Refuse an ambiguous length: the next response on the connection could be confused with this one."""
     lengths, codings = (response.headers.get_all(name, []) for name in ("content-length", "transfer-encoding"))
     if response.status < 200 or response.headers.defects or len(lengths) + len(codings) > 1:
         raise HTTPException("a response with invalid framing")

@@ -77,7 +77,7 @@ _LOGINS: Final = (
 
 
 def read_error(error: VaultError, reference: str, namespace: str) -> PluginError:
-    """The error for a read. `reference` is the reference, to be named in it. Not for 403: that takes a second look."""
+    """Return the error for a read; `reference` is named in it. Not for 403, which needs a second call."""
     response = error.response
     if response.status == 404 and has_words(error, "namespace not found"):
         return SecretNotFoundError(
@@ -91,7 +91,7 @@ def read_error(error: VaultError, reference: str, namespace: str) -> PluginError
 
 
 def write_error(error: VaultError, reference: str, namespace: str) -> PluginError:
-    """Return the error for a write: as `read_error`, except for what differs for writes."""
+    """Return the error for a write: like `read_error`, except where writes differ."""
     status = error.response.status
     if status == 413 or has_words(error, "too large"):
         kind, reason, remedy = _TOO_LARGE
@@ -121,7 +121,7 @@ def login_error(error: VaultError, store: str, method: str, path: str, namespace
 
 
 def has_words(error: VaultError, words: str) -> bool:
-    """Whether Vault's response has these words."""
+    """Return whether Vault's response contains these words."""
     return any(words in each.lower() for each in error.errors or ())
 
 

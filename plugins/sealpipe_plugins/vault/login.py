@@ -21,9 +21,11 @@ _FILE_LIMIT: Final = 64 * 1024
 
 
 class Login(NamedTuple):
-    """A token. `ends_at` None: never, or not known; `uses`: how often it may be used, 0 for as often as one likes.
+    """A token.
 
-    `is_ours`: we logged in for it, so that it is ours to revoke (a batch token cannot be). `is_end_known`: its end is.
+    `ends_at` is None if it never expires or that is unknown; `uses` is how often it may be used, 0 for no limit.
+    `is_ours`: we created it by a login, so we revoke it (batch tokens cannot be revoked). `is_end_known`: whether
+    `ends_at` was looked up.
     """
 
     token: Secret
@@ -34,7 +36,7 @@ class Login(NamedTuple):
 
 
 def choose_method(settings: VaultSettings, context: Context) -> str:
-    """Return the login method by the settings. NotConfiguredError if none is configured."""
+    """Return the login method from the settings. Raises NotConfiguredError if none is configured."""
     if settings.auth is not None:
         return settings.auth
     for name, is_meant in _SIGNS:
@@ -83,7 +85,8 @@ def _approle(settings: VaultSettings, context: Context, adapter: VaultAdapter) -
     if not settings.role_id:
         raise _missing_setting(context, "role_id", "VAULT_ROLE_ID")
     secret_id = settings.secret_id or _read_file(settings.secret_id_file, "secret_id_file", context)
-    secret_id_text = None if secret_id is None else secret_id.reveal()  # a role may be bound to addresses only
+    # A role may require no secret id, only a client address in a given range.
+    secret_id_text = None if secret_id is None else secret_id.reveal()
     return AppRole(adapter).login(
         settings.role_id, secret_id_text, use_token=False, mount_point=mount_path(settings, "approle")
     )
@@ -91,7 +94,7 @@ def _approle(settings: VaultSettings, context: Context, adapter: VaultAdapter) -
 
 def _jwt(settings: VaultSettings, context: Context, adapter: VaultAdapter) -> Any:
     jwt = settings.jwt or _read_file(settings.jwt_file, "jwt_file", context) or context.oidc_token(settings.audience)
-    role = settings.role or None  # the method's default role
+    role = settings.role or None  # Vault then uses the method's default role
     return JWT(adapter).jwt_login(role, jwt.reveal(), use_token=False, path=mount_path(settings, "jwt"))
 
 
@@ -107,7 +110,7 @@ def _userpass(settings: VaultSettings, context: Context, adapter: VaultAdapter) 
     password = settings.password or _read_file(settings.password_file, "password_file", context)
     if not settings.username or password is None:
         raise _missing_setting(context, "password" if settings.username else "username")
-    # hvac does not quote these two.
+    # hvac does not percent-encode these two
     name, mount = quote(settings.username, safe=""), quote(mount_path(settings, "userpass"))
     return Userpass(adapter).login(name, password.reveal(), use_token=False, mount_point=mount)
 
@@ -131,7 +134,7 @@ def _read_token(settings: VaultSettings, context: Context) -> Secret:
 
 
 def _default_token_file(context: Context) -> Path | None:
-    """Return the token file of `vault login`, for the default store only: it belongs to VAULT_ADDR."""
+    """Return the token file of `vault login`; only the default store uses it, because it belongs to VAULT_ADDR."""
     home = context.environ.get("HOME")
     if context.named or not home:
         return None
@@ -140,7 +143,7 @@ def _default_token_file(context: Context) -> Path | None:
 
 
 def _read_file(file: Path | None, setting: str, context: Context) -> Secret | None:
-    """Read a file without surrounding white space. Raises NotConfiguredError."""
+    """Read a file and strip surrounding white space. Raises NotConfiguredError."""
     if file is None:
         return None
     try:
@@ -157,7 +160,7 @@ def _read_file(file: Path | None, setting: str, context: Context) -> Secret | No
 
 
 def mount_path(settings: VaultSettings, default: str) -> str:
-    """Return the mount of the method: `default` unless it is set."""
+    """Return the mount of the method; `default` if it is not configured."""
     return settings.auth_path.strip("/").removeprefix("auth/") or default
 
 

@@ -1,4 +1,4 @@
-"""The markers of submissions, in an entry of the custom metadata of a versioned key of Vault, newest last."""
+"""The markers of submissions, in the custom metadata of a versioned Vault key, newest last."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from sealpipe_plugins.vault.errors import has_words
 from sealpipe_plugins.vault.writing import Kv1Target
 
 ENTRY: Final = "sealpipe"
-"""The entry's name."""
+"""The name of the entry."""
 MAX_VALUE: Final = 512
 """Maximum bytes of an entry's value: Vault's own limit."""
 MAX_ENTRIES: Final = 64
-"""Entries of one key's custom metadata: Vault's own limit, which a patch can break, and nobody afterwards mend."""
+"""Maximum entries in one key's custom metadata: Vault's own limit. A patch can exceed it, beyond repair."""
 TRIES: Final = 8
 
 _MERGE: Final = {"Content-Type": "application/merge-patch+json"}
-_REFUSED: Final = (400, 403, 404, 405, 413, 501)  # 501: a proxy without PATCH
+_REFUSED: Final = (400, 403, 404, 405, 413, 501)  # 501: a proxy that does not support PATCH
 
 
 class _Metadata(NamedTuple):
-    """The custom metadata; `version` is the metadata's own, where the server counts it (OpenBao does)."""
+    """The custom metadata; `version` is the metadata's own version, if the server counts it (OpenBao does)."""
 
     custom: Mapping[str, str]
     version: str | None = None
 
 
 def add_mark(target: Kv1Target, marker: str, custom: Mapping[str, str]) -> bool:
-    """Add a marker; False if the token may not, or if there is no room. Raises UnavailableError.
+    """Add a marker; return False if the token may not or if there is no room. Raises UnavailableError.
 
-    `custom` is the metadata last read. Uses check-and-set if the server has it for metadata; otherwise the marker is
-    read back, and of two concurrent writers one may lose the other's.
+    `custom` is the metadata last read. Uses check-and-set if the server supports it for metadata. Otherwise the marker
+    is read back, and two concurrent writers may lose one marker.
     """
     for _ in range(TRIES):
         metadata = _read_metadata(target) or _Metadata(custom)
@@ -63,13 +63,13 @@ def add_mark(target: Kv1Target, marker: str, custom: Mapping[str, str]) -> bool:
 
 
 def _write_entry(target: Kv1Target, metadata: _Metadata, value: str) -> bool | None:
-    """Write the entry. False if it is refused, None if another writer was faster."""
+    """Write the entry. Return False if it is refused, None if another writer was faster."""
     cas = {} if metadata.version is None else {"metadata_cas": Number(metadata.version)}
     entry_members = _make_body({ENTRY: value}, cas)
     is_written = _try_call(target, lambda adapter, url: adapter.request("PATCH", url, _MERGE, json=entry_members))
     if is_written is not False:
         return is_written
-    # Without the capability `patch`, or a server that knows it: all of it, as it was just read.
+    # Without the capability `patch` or server support for it, write all metadata as just read.
     all_members = {**metadata.custom, ENTRY: value}
     return _try_call(target, lambda adapter, url: adapter.post(url, json=_make_body(all_members, cas)))
 

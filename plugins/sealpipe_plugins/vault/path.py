@@ -9,9 +9,9 @@ from sealpipe.plugin import Locator, ReferenceValueError
 
 
 class VaultPath(NamedTuple):
-    """Something in Vault: `reference` is its reference, for errors, and `path` begins with its mount.
+    """A path in Vault: `reference` is for errors, and `path` begins with its mount.
 
-    `mount` None: that is to be found. `version` as text, a number from 1; None for the newest.
+    `mount` is None if it must be looked up. `version` is a number from 1 as text; None for the newest.
     """
 
     reference: str
@@ -22,7 +22,7 @@ class VaultPath(NamedTuple):
 
 
 def parse_path(locator: Locator, namespace: str) -> VaultPath:
-    """Parse a locator; `namespace` is that of the settings. Raises ReferenceValueError."""
+    """Parse a locator; `namespace` comes from the settings. Raises ReferenceValueError."""
     mount, version = locator.param("mount"), locator.param("version")
     path = _check_path(locator.body, locator, "the path")
     if mount is None and "/" not in path:

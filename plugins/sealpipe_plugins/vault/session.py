@@ -19,16 +19,16 @@ from sealpipe_plugins.vault.login import Login
 from sealpipe_plugins.vault.settings import VaultSettings
 
 REVOKE_TIMEOUT: Final = 3.0
-"""Seconds that revoking our token at the end may take."""
+"""Maximum seconds for revoking our token at the end."""
 
 VALID_FOR: Final = 5.0
-"""Seconds for which a token is assumed valid after a check, so that 200 denials cause one check."""
+"""Seconds for which a token counts as valid after a check, so that 200 denials cause one check."""
 
 
 class Session:
-    """Logs in once, at the first call: 200 references must not lock an account. Thread-safe.
+    """Logs in once, at the first call: a login for each of 200 references could lock the account. Thread-safe.
 
-    `has_lease` is set after a read of dynamic credentials, which end with the token: then it is not revoked.
+    `has_lease` is set after a read of dynamic credentials. They expire with the token, so it is then not revoked.
     """
 
     def __init__(self, pool: ConnectionPool, settings: VaultSettings, context: Context) -> None:
@@ -60,7 +60,7 @@ class Session:
             return self._login
 
     def login_with_end(self) -> Login:
-        """Return our token with its end, which is looked up for a configured token."""
+        """Return our token with its expiry, which is looked up for a configured token."""
         with self._lock:
             login = self.login()
             if not login.is_end_known:
@@ -72,7 +72,7 @@ class Session:
             return login
 
     def look_up_token(self) -> dict[str, Any] | None:
-        """Look up the token's data; None if the token may not. BackendAuthError if it is invalid."""
+        """Look up the token's data; None if the token may not. Raises BackendAuthError if it is invalid."""
         try:
             response = self.adapter(self.namespace).get("/v1/auth/token/lookup-self")
         except VaultError as error:
@@ -93,7 +93,7 @@ class Session:
             if not self._is_token_valid():
                 return self._invalid_token()
         location = f" in the namespace {namespace}" if namespace else ""
-        # A write needs all three: to read first, for the first version and for later ones.
+        # A write needs all three: read, create (first version) and update (later versions).
         needs = '["read"]' if capability == "read" else '["create", "read", "update"]'
         return AccessDeniedError(
             f"{reference}: the token has no right to {capability} {path}{location}",
@@ -111,7 +111,7 @@ class Session:
         self.pool.close()
 
     def _is_token_valid(self) -> bool:
-        """Whether the token is valid, by a call that every valid token may make. True in doubt."""
+        """Return whether the token is valid, using a call that every valid token may make. True if in doubt."""
         if time.monotonic() < self._valid_until:
             return True
         try:

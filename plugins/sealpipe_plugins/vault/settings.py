@@ -1,4 +1,4 @@
-"""Settings of Vault and OpenBao, under the names of their own variables."""
+"""Settings of Vault and OpenBao, named like their own environment variables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sealpipe.plugin.settings import PluginSettings
 
 
 def _seconds(value: object) -> object:
-    """Parse a duration like VAULT_CLIENT_TIMEOUT: 60, 60s or 2m."""
+    """Parse a duration in the format of VAULT_CLIENT_TIMEOUT: 60, 60s or 2m."""
     match = re.fullmatch(r"([0-9]{1,5})(s|m)", value) if isinstance(value, str) else None
     return int(match[1]) * (60 if match[2] == "m" else 1) if match else value
 
@@ -23,10 +23,13 @@ Method = Literal["token", "approle", "jwt", "kubernetes", "userpass"]
 
 
 class VaultSettings(PluginSettings):
-    """`auth` is found from what is set unless it is named; `auth_path` is where that method is mounted (its name).
+    """A Vault server and the login to it.
 
-    `audience` is what the CI's own token is made for, where there is no `jwt`. `ca_file` is trusted beside all that
-    sealpipe trusts. `timeout` is in seconds, for each step of a call.
+    `auth` is the login method; by default it follows from the other settings. `auth_path` is the mount of that
+    method (default: its name).
+
+    `audience` is the audience of the CI's own token, used if there is no `jwt`. `ca_file` is trusted in addition to
+    sealpipe's certificates. `timeout` is in seconds, for each step of a call.
     """
 
     addr: str

@@ -1,4 +1,4 @@
-"""`vault:MOUNT/PATH#KEY`: HashiCorp Vault and OpenBao. Every engine is read, key-value engines are written."""
+"""`vault:MOUNT/PATH#KEY`: HashiCorp Vault and OpenBao. Reads every engine, writes key-value engines."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _DESCRIPTIONS: Final[Mapping[Mode, str]] = {
 class VaultSource(Source):
     """Key-value engines of both versions, and every other path that can be read."""
 
-    concurrency = 4  # more slows down a Vault on this machine, and gains little at one far away
+    concurrency = 4  # more connections slow down a Vault on this machine, and gain little with a distant one
 
     def __init__(self, settings: VaultSettings, context: Context) -> None:
         super().__init__(settings, context)
@@ -72,7 +72,7 @@ class VaultSink(Sink):
         return _DESCRIPTIONS[mode].format(path=vault_path.path, host=self._vault.host) + namespace_note
 
     def put(self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str) -> WriteResult:
-        """Store the values. The receipt's version is that of the key; empty in an engine without versions."""
+        """Store the values. The receipt's version is the key's version; empty for an engine without versions."""
         vault_path = self._parse_target(locator)
         wanted = _wanted_values(locator, fields)
         target = open_target(self._vault, vault_path)
@@ -116,7 +116,7 @@ class VaultSink(Sink):
 
 
 def _wanted_values(locator: Locator, fields: Sequence[SinkField]) -> dict[str, bytes]:
-    """Return the values by key. ReferenceValueError for an invalid key, UnsupportedError if not text."""
+    """Return the values by key. Raises ReferenceValueError (invalid key), UnsupportedError (value is not text)."""
     for field in fields:
         if not field.key or any("\ud800" <= character <= "\udfff" for character in field.key):
             raise ReferenceValueError(
@@ -130,14 +130,14 @@ def _wanted_values(locator: Locator, fields: Sequence[SinkField]) -> dict[str, b
 
 
 def _comparable(value: Any) -> bytes:
-    """Return a value as bytes for comparison; a value that is not text never equals one to store."""
+    """Return a value as bytes for comparison; a value that is not text never equals a value to store."""
     if isinstance(value, str) and not isinstance(value, Number):
         return value.encode("utf-8", "surrogatepass")
     return b"\xff" + encode_exactly(value).encode()
 
 
 def _refuse_api_path(target: Kv1Target, state: KeyState, locator: Locator) -> None:
-    """Refuse a new key below data/ or metadata/, which are part of the API's path only."""
+    """Refuse a new key below data/ or metadata/: these prefixes belong to API paths."""
     if target.has_markers and state.version == 0 and target.path.startswith(("data/", "metadata/")):
         raise ReferenceValueError(
             f"{locator}: begins with data/ or metadata/ after its mount, which are part of the API's path only",

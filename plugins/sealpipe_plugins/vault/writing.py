@@ -1,7 +1,7 @@
-"""Writes to the key-value engines of Vault: looked up first, with check-and-set where the engine has it.
+"""Writes to Vault's key-value engines: read first, then written with check-and-set if the engine supports it.
 
-The loop is that of confirm.py. What follows a write whose response was lost is here, because the loop compares only the
-newest values: here the version that the write would have made is read, even if others have written after it.
+The loop is in confirm.py. A write whose response was lost is handled here, because the loop compares only the newest
+values: here the version that the write would have created is read, even if others have written since.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sealpipe_plugins.vault.errors import has_words, write_error
 from sealpipe_plugins.vault.path import VaultPath
 
 READ_DELAYS: Final = (0.0, 0.1, 0.4, 1.0)
-"""Seconds before each read of a write: a standby that serves reads may lag behind."""
+"""Seconds before each read that confirms a write: a standby that serves reads may lag behind."""
 
 
 class KeyState(NamedTuple):
@@ -39,7 +39,7 @@ class Kv1Target:
     """A key in an engine without versions, which has no protection against concurrent writers."""
 
     has_markers: ClassVar[bool] = False
-    """Whether it can store markers."""
+    """Whether the engine can store markers."""
 
     def __init__(self, vault: Vault, vault_path: VaultPath, mount: str) -> None:
         self.vault, self.vault_path, self.mount = vault, vault_path, mount
@@ -56,7 +56,7 @@ class Kv1Target:
     def write(self, before: KeyState, after: Mapping[str, Any]) -> int | None:
         """Write and return the version (0: none), or None if another writer was faster.
 
-        Raises UnavailableError if it was not written, UnknownOutcomeError if that is unknown.
+        Raises UnavailableError if it was not written, UnknownOutcomeError if the outcome is unknown.
         """
         lost_error: UnavailableError
         try:
@@ -76,7 +76,7 @@ class Kv1Target:
         return None
 
     def confirm(self, version: int, after: Mapping[str, Any]) -> KeyState:
-        """Read back what was stored. Raises PluginError if it differs."""
+        """Read back the written values. Raises PluginError if they differ."""
         reference = self.vault_path.reference
         for delay in READ_DELAYS:
             time.sleep(delay)
@@ -117,7 +117,7 @@ class Kv1Target:
         return self.read()
 
     def _request(self, path: str, request: Callable[[VaultAdapter], Any]) -> Any:
-        """Return a response; the body of a 404 if nothing exists."""
+        """Return the body of a response, also of a 404 if nothing exists."""
         try:
             return self.vault.call(self.vault_path, path, request)
         except VaultError as error:
@@ -138,19 +138,19 @@ class Kv1Target:
 
 
 class Kv2Target(Kv1Target):
-    """A key in an engine with versions: a write names the version that it follows."""
+    """A key in an engine with versions: a write names the version it follows."""
 
     has_markers = True
 
     def read(self) -> KeyState:
-        """Read the newest version; a deleted one counts as nothing, but keeps its number."""
+        """Read the newest version; a deleted one counts as no data, but keeps its number."""
         return self._read_data(None)
 
     def _read_version(self, version: int) -> KeyState:
         return self._read_data(version)
 
     def _read_next_version(self, before: KeyState) -> KeyState:
-        # Only this write, or one with the same content, can be this version; later ones are from others.
+        # This version was made by this write or one with the same content; later versions are from others.
         written = self._read_data(before.version + 1)
         return self.read() if written.data is None else written
 
@@ -182,7 +182,7 @@ class Kv2Target(Kv1Target):
 
 
 def open_target(vault: Vault, vault_path: VaultPath) -> Kv1Target:
-    """Return a target for writing. UnsupportedError if its engine is not a key-value engine."""
+    """Return a target for writing. Raises UnsupportedError if its engine is not a key-value engine."""
     mount = vault.find_mount(vault_path)
     if mount.kind in ("kv", "generic"):
         return (Kv2Target if mount.versioned else Kv1Target)(vault, vault_path, mount.path)
@@ -198,5 +198,5 @@ def open_target(vault: Vault, vault_path: VaultPath) -> Kv1Target:
 
 
 def is_same_json(left: Mapping[str, Any] | None, right_side: Mapping[str, Any] | None) -> bool:
-    """Whether two maps are equal as JSON: 5 is not "5"."""
+    """Return whether two maps are equal as JSON: 5 is not "5"."""
     return encode_exactly(left) == encode_exactly(right_side)

@@ -1,1 +1,1 @@
-"""Webhooks of the user's own."""
+"""Webhooks to the user's own endpoints."""

@@ -41,15 +41,15 @@ _REDIRECTED: Final = (UnknownOutcomeError, "responded with a redirect, which is 
 REFUSALS: Final[Refusals] = {
     **{status: _REFUSED for status in range(400, 500) if status not in (408, 429)},
     **dict.fromkeys((404, 410), (SecretNotFoundError, "is not there", "check the address")),
-    # A server that responds so to a POST may have accepted it; 307 and 308 say that it has not.
+    # A server that redirects a POST this way may have accepted it; 307 and 308 state that it has not.
     **dict.fromkeys((301, 302, 303), _REDIRECTED),
     408: (UnknownOutcomeError, "waited too long for the message", CHECK_FIRST),
 }
-"""What the responses mean that are not success."""
+"""The meaning of statuses other than 2xx."""
 
 
 class WebhookSettings(PluginSettings):
-    """How a message is signed."""
+    """How messages are signed."""
 
     secret: Secret | None = None
     secret_previous: Secret | None = None
@@ -95,13 +95,13 @@ class WebhookChannel(Channel):
             )
 
     def canonical(self, to: str) -> str:
-        """The address with scheme and host in lower case, and without the port that is meant anyway."""
+        """Return the address with scheme and host in lower case, and without a default port."""
         parts = urlsplit(to)
         default_port = {"http": ":80", "https": ":443"}[parts.scheme]
         return urlunsplit(parts._replace(netloc=parts.netloc.lower().removesuffix(default_port)))
 
     def send(self, message: Message, to: str) -> Delivery:
-        """Send the message, once."""
+        """Send the message, without retries."""
         body = _make_body(message)
         headers: dict[str, str | Secret] = {
             # With keep-alive, a connection that the server closed could not be distinguished from a broken one.
@@ -115,7 +115,7 @@ class WebhookChannel(Channel):
 
 
 def sign(body: bytes, *secrets: Secret | None, now: float | None = None) -> str:
-    """`t=<unix>,v1=<hex>`, with another v1 for each further secret."""
+    """Return `t=<unix>,v1=<hex>`, with another v1 for each additional secret."""
     timestamp = str(int(time.time() if now is None else now)).encode()
     keys = [secret.reveal_bytes() for secret in secrets if secret is not None]
     digests = [hmac.new(key, timestamp + b"." + body, "sha256").hexdigest() for key in keys]

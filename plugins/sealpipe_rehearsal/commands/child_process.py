@@ -1,4 +1,4 @@
-"""Running the user's command against a fresh service."""
+"""Runs the user's command against a fresh service."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def run_command(running: RunningService, command: Sequence[str]) -> int:
-    """Run a command with SEALPIPE_* pointing at the service; its exit code, or 128+N after signal N."""
+    """Run a command with SEALPIPE_* pointing at the service; return its exit code, or 128+N after signal N."""
     with tempfile.TemporaryDirectory(prefix="sealpipe-rehearsal-") as folder:
         environ = environment(running, os.environ, Path(folder))
         with _delay_signals() as signals:
@@ -34,7 +34,7 @@ def run_command(running: RunningService, command: Sequence[str]) -> int:
 
 
 def environment(running: RunningService, environ: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """The environment with the user's SEALPIPE_* replaced, so that nothing reaches the real service."""
+    """Return the environment with the user's SEALPIPE_* replaced, so that nothing reaches the real service."""
     inherited = {name: value for name, value in environ.items() if not name.startswith("SEALPIPE_")}
     config = folder / "config.toml"
     config.touch(mode=0o600)
@@ -64,12 +64,12 @@ def print_exports(address: Address) -> None:
 
 @contextmanager
 def _delay_signals() -> Iterator[list[int]]:
-    """Collect signals, to be raised again later: one during Popen would orphan the child."""
+    """Collect signals and raise them again later: a signal during Popen would orphan the child."""
     signals: list[int] = []
     previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         for number, handler in previous.items():
-            if handler is not signal.SIG_IGN:  # the child inherits that
+            if handler is not signal.SIG_IGN:  # the child inherits this
                 signal.signal(number, lambda number, _: signals.append(number))
         yield signals
     finally:
@@ -78,7 +78,7 @@ def _delay_signals() -> Iterator[list[int]]:
 
 
 def _wait_for(process: subprocess.Popen[bytes], signals: Sequence[int]) -> int:
-    """Wait for the child. What interrupts us is passed on to it, and it may take its time to end."""
+    """Wait for the child. Signals to us are passed on to it; it may take its time to end."""
     try:
         for number in signals:
             signal.raise_signal(number)

@@ -1,4 +1,4 @@
-"""Reading a fault plan from a TOML file, and reporting the faults that were never injected."""
+"""Reads a fault plan from a TOML file, and reports faults that were never injected."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _REMEDY = "docs/reference/rehearsal.md lists the faults and their parameters"
 
 
 def read_plan(path: str) -> list[dict[str, object]]:
-    """The checked rows of a TOML file. Raises SettingError with the entry and its line."""
+    """Return the checked rows of a TOML file. Raises SettingError with the entry and its line."""
     escaped_path = render.escape(path)
     try:
         text = Path(path).read_text(encoding="utf-8")
@@ -47,7 +47,7 @@ def read_plan(path: str) -> list[dict[str, object]]:
 
 
 def report_unused(faults: Sequence[Progress]) -> None:
-    """Report rows that matched no request: they have tested nothing."""
+    """Report rows that matched no request, and so tested nothing."""
     for number, progress in enumerate(faults, 1):
         if progress.applied == 0:
             row = render.escape(f"{progress.row} ({progress.row.source.get('when', '*')})")
@@ -55,7 +55,7 @@ def report_unused(faults: Sequence[Progress]) -> None:
 
 
 def _line(text: str, number: int | None, rows: int) -> str:
-    """Where an entry begins, or nothing if that is not certain: tomllib keeps no line numbers."""
+    """Return the line where an entry begins, or an empty string if uncertain: tomllib keeps no line numbers."""
     starts = [found.start() for found in re.finditer(r"^[ \t]*\[\[[ \t]*\"?fault\"?[ \t]*\]\]", text, re.MULTILINE)]
     if number is None or len(starts) != rows:
         return ""

@@ -51,7 +51,7 @@ def tour(running: RunningService, *, as_json: bool) -> int:
 
 
 def _share(running: RunningService, password: str) -> dict[str, Any] | int:
-    """What the command printed, or its exit code if it failed, as it may with a fault plan."""
+    """Return what the command printed, or its exit code if it failed, as it may under a fault plan."""
     with tempfile.TemporaryDirectory(prefix="sealpipe-rehearsal-") as folder:
         environ = environment(running, os.environ, Path(folder)) | {VARIABLE: password}
         command = [sys.executable, "-m", "sealpipe", "share", "--output", "json"]
@@ -81,7 +81,7 @@ def _times(number: int) -> str:
 
 
 def _check(running: RunningService, password: str, share: dict[str, Any], fields_seen: dict[str, str]) -> None:
-    """Fail if the promise does not hold."""
+    """Fail if one of the promises does not hold."""
     if fields_seen != {"Password": password, "User": "deploy"}:
         raise SealpipeError("the recipient did not see what was sent")
     fragment = share["link"].partition("#")[2]

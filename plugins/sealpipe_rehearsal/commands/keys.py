@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sealpipe_rehearsal.control_client import RehearsalError
 
 ALL_SCOPES = "all"
-"""Stands for every scope."""
+"""Means every scope."""
 
 _PLANS = {98: ApiAccessError, 100: KeyAllowanceError}
 
@@ -73,7 +73,7 @@ def list_(port: int, **values: Any) -> None:
 @click.argument("key_id")
 @options("rehearsal", only=("port",), common=("output",))
 def revoke(key_id: str, port: int, **values: Any) -> None:
-    """Revoke an API key. Its next call is refused, and its slot is free at once."""
+    """Revoke an API key. Its next call is refused, and its slot becomes free at once."""
     from sealpipe_rehearsal.control_client import revoke_key
 
     _print_members(call_service(port, lambda origin: revoke_key(origin, key_id)), as_json=values["output"] == "json")
@@ -114,7 +114,7 @@ def _origin(port: int) -> str:
 
 
 def call_service(port: int, call: Callable[[str], Any]) -> Any:
-    """Call the control API at a port. Raises the error that a user should see."""
+    """Call the control API at a port. Raises the error that the user should see."""
     from sealpipe_rehearsal.control_client import RehearsalError
 
     try:
@@ -126,7 +126,7 @@ def call_service(port: int, call: Callable[[str], Any]) -> Any:
 
 
 def _make_error(error: RehearsalError, port: int) -> SealpipeError:
-    message = render.escape(str(error))  # any program at that port may have sent it
+    message = render.escape(str(error))  # any program on that port may have sent it
     if error.error_code in _PLANS:
         return _PLANS[error.error_code](message, status=error.status, error_code=error.error_code)
     if error.status is None:
@@ -137,7 +137,7 @@ def _make_error(error: RehearsalError, port: int) -> SealpipeError:
 
 
 def _with_times(each: Mapping[str, Any]) -> dict[str, Any]:
-    """A key with its times as text."""
+    """Return a key with its times as text."""
     times = {name: value for name, value in each.items() if name.endswith("_at")}
     texts = {name: None if at is None else format_time(datetime.fromtimestamp(at, UTC)) for name, at in times.items()}
     return {**each, **texts, "last_used_at": texts["last_used_at"] or "never used"}

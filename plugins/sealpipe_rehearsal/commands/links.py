@@ -1,4 +1,4 @@
-"""`sealpipe rehearsal open | answer`: open a share's link or answer a request, from a script."""
+"""`sealpipe rehearsal open | answer`: open a share's link or fill in a request, from a script."""
 
 from __future__ import annotations
 

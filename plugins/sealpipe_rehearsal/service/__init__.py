@@ -1,6 +1,6 @@
-"""The service, a second reading of the specification: nothing here imports sealpipe or cryptography.
+"""The service: an independent implementation of the specification that imports neither sealpipe nor cryptography.
 
-A misreading in the client therefore cannot cancel itself out here. The service handles only ciphertext, so SHA-256,
+So a misreading of the specification in the client is not repeated here. The service handles only ciphertext: SHA-256,
 HMAC, constant-time comparison, SQLite and Starlette are all it needs.
 
     app.py             the ASGI application; which handler a path belongs to

@@ -1,7 +1,7 @@
-"""The control API for keys and accounts: what the signed-in app and the operator do, not the API.
+"""The control API for keys and accounts: what the web app and the operator of the real service do.
 
-Keys are registered as by the app: the secrets are created elsewhere, and only the SHA-256 of the auth
-secret and the custody public key arrive (specification: Credential, Custody levels, Plan gating).
+Keys are registered as by the app: the secrets are created elsewhere; only the SHA-256 of the auth secret and the
+custody public key arrive here (specification: Credential, Custody levels, Plan gating).
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ _LEVEL_NAMES = {level: name for name, level in CUSTODY_LEVELS.items()}
 
 
 def one_of(names: Mapping[str, object]) -> Check:
-    """A check for one of some words."""
+    """Return a check for one of these words."""
     return lambda value: None if value in list(names) else f"must be one of {', '.join(names)}"
 
 
 def key_name(value: object) -> str | None:
-    """A key's name: 1 to 256 characters."""
+    """Check a key's name: 1 to 256 characters."""
     fits = isinstance(value, str) and 0 < len(value) <= MAX_NAME
     return text(value) or (None if fits else f"must have 1 to {MAX_NAME} characters")
 
 
 def account_name(value: object) -> str | None:
-    """An account's or an organisation's name."""
+    """Check the name of an account or organisation."""
     is_reserved = isinstance(value, str) and value.startswith(ORGANIZATION)
     return key_name(value) or (f"must not begin with {ORGANIZATION}" if is_reserved else None)
 
 
 def scopes_in(known: tuple[str, ...]) -> Check:
-    """A check for an array of known scopes. It may be empty; every endpoint then refuses the key."""
+    """Return a check for an array of known scopes. It may be empty; every endpoint then refuses the key."""
 
     def check(value: object) -> str | None:
         fits = isinstance(value, list) and all(scope in known for scope in value)
@@ -62,12 +62,12 @@ def scopes_in(known: tuple[str, ...]) -> Check:
 
 
 def number_or_plan(value: object) -> str | None:
-    """A limit of one account, or `plan` for the plan's own."""
+    """Check a limit of one account, or `plan` for the plan's own limit."""
     return None if value == "plan" or not count(value) else "must be a number from 1, or plan"
 
 
 def number_plan_or_unset(value: object) -> str | None:
-    """Requests per minute, `plan`, or `unset`, which means no access."""
+    """Check a number of requests per minute, `plan`, or `unset`, which means no access."""
     return None if value == "unset" else number_or_plan(value) and "must be a number from 1, plan or unset"
 
 
@@ -121,7 +121,7 @@ def create_key(service: Service, http_request: HttpRequest) -> Response:
         organization=members.get("organization"),
     )
     with service.store.transaction():
-        # As the app checks it: the current plan, not the cached one that calls may still see.
+        # As in the app, the current plan counts, not the cached one that calls may still see.
         plan = load_account(service.store, key.space)
         if not plan.api_access:
             refuse("no_api_access")
@@ -134,17 +134,17 @@ def create_key(service: Service, http_request: HttpRequest) -> Response:
     return json_response(201, _key_json(key))
 
 
-def list_keys(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # the table's signature
+def list_keys(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # signature set by the table
     """GET /rehearsal/keys"""
     return json_response(200, {"keys": [_key_json(key) for key in load_keys(service.store)]})
 
 
-def revoke_key(service: Service, http_request: HttpRequest, key_id: str) -> Response:  # noqa: ARG001  # the table's signature
+def revoke_key(service: Service, http_request: HttpRequest, key_id: str) -> Response:  # noqa: ARG001  # signature set by the table
     """POST /rehearsal/keys/{key_id}/revoke"""
     return _mark(service, key_id, "revoked", service.clock.timestamp())
 
 
-def grant_custody(service: Service, http_request: HttpRequest, key_id: str) -> Response:  # noqa: ARG001  # the table's signature
+def grant_custody(service: Service, http_request: HttpRequest, key_id: str) -> Response:  # noqa: ARG001  # signature set by the table
     """POST /rehearsal/keys/{key_id}/grant: approval by one of the account holder's devices."""
     key = find_key(service.store, key_id)
     if key is not None and (key.custody_requested < CUSTODY_LEVELS["account"] or key.custody_level == 0):

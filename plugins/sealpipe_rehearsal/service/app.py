@@ -29,15 +29,15 @@ _logger = logging.getLogger(__name__)
 
 
 def build(service: Service) -> Starlette:
-    """The service as an ASGI application."""
+    """Return the service as an ASGI application."""
     application = Starlette()
-    # As the default of the router: a catch-all route would miss paths with an encoded line break.
+    # Set as the router's default: a catch-all route would not match paths with an encoded line break.
     application.router.default = _Application(service)
     return application
 
 
 class _Application:
-    """Every path and method, as an ASGI application."""
+    """The ASGI application for every path and method."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -54,7 +54,7 @@ class _Application:
             response.headers["connection"] = "close"
         else:
             response = await self._handle(_to_http_request(request, body), request)
-        if response is not None:  # else a fault has handled the connection
+        if response is not None:  # otherwise a fault has handled the connection
             response.headers["date"] = format_datetime(self._service.clock.now(), usegmt=True)
             await response(scope, receive, send)
 
@@ -83,7 +83,7 @@ class _Application:
     async def _run_handler(self, handler: PathHandler, http_request: HttpRequest, target: str) -> StarletteResponse:
         try:
             return _to_starlette(await asyncio.to_thread(handler, self._service, http_request))
-        except Exception:  # a bug in one call must not end the service
+        except Exception:  # a bug in one call must not stop the service
             _logger.exception("%s %s broke", http_request.method, target.partition("?")[0])
             return _to_starlette(GATEWAY["broken"])
 
@@ -92,7 +92,7 @@ PathHandler = Callable[[Service, HttpRequest], Response]
 
 
 def find_handler(http_request: HttpRequest) -> tuple[PathHandler, bool]:
-    """The handler of a path, and whether it is the control API, which is not logged."""
+    """Return the handler for a path, and whether it belongs to the control API, which is not logged."""
     match http_request.segments:
         case ("v1", *_):
             return gateway.handle, False
@@ -106,7 +106,7 @@ def find_handler(http_request: HttpRequest) -> tuple[PathHandler, bool]:
 
 
 def _is_api(http_request: HttpRequest) -> bool:
-    """Whether a request is for /v1; faults affect nothing else."""
+    """Return whether a request is for /v1; faults affect nothing else."""
     return http_request.segments[:1] == ("v1",)
 
 
@@ -132,12 +132,12 @@ def _handle_request_link(service: Service, http_request: HttpRequest) -> Respons
     return GATEWAY["no_route"]
 
 
-def _handle_unknown_path(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # the handlers' signature
+def _handle_unknown_path(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # signature of all handlers
     return GATEWAY["no_route"]
 
 
 def _reject_reason(http_request: HttpRequest, *, from_own_page: bool) -> str | None:
-    """Why a request may not use the routes outside /v1: it comes from another web page or under a foreign host name.
+    """Return why a request may not use the routes outside /v1: another web page sent it, or its host name is foreign.
 
     Any web page can make a browser on this machine send requests to loopback, and any name can resolve to it
     (DNS rebinding). /v1 needs no such check: it requires a credential.
@@ -151,7 +151,7 @@ def _reject_reason(http_request: HttpRequest, *, from_own_page: bool) -> str | N
 
 
 async def _read_body(request: Request, limit: int) -> bytes | None:
-    """The body, or None if it exceeds the limit."""
+    """Return the body, or None if it exceeds the limit."""
     chunks = []
     size = 0
     async for chunk in request.stream():
@@ -169,7 +169,7 @@ def _raw_target(request: Request) -> str:
 
 
 def _to_http_request(request: Request, body: bytes) -> HttpRequest:
-    # Split first, then decode: an encoded slash is part of a short code, not a separator.
+    # Split before decoding: an encoded slash is part of a short code, not a separator.
     segments = bytes(request.scope["raw_path"]).decode("latin-1").split("/")[1:]
     return HttpRequest(
         method=request.method,

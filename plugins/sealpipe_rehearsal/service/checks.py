@@ -1,6 +1,6 @@
 """Checks of one member of a body. Each returns the reason why a value is rejected, or None.
 
-They add no bounds to those of the specification, except that a count of views or seconds is at least 1.
+The limits are those of the specification, plus one: a count of views or seconds is at least 1.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def accepts(**schema: Any) -> Callable[[Check], Check]:
 
 @accepts(type="string")
 def text(value: object) -> str | None:
-    """Text that can be encoded as UTF-8."""
+    """Check text that can be encoded as UTF-8."""
     if not isinstance(value, str):
         return "must be a string"
     try:
@@ -44,18 +44,18 @@ def text(value: object) -> str | None:
     return None
 
 
-# Blanks are listed in full: regular expressions of other languages disagree on `\s`.
+# Blanks are listed explicitly: regular expressions of other languages disagree about `\s`.
 _FILLED = r"[^\s\u001c-\u001f\u0085\ufeff]"
 
 
 @accepts(type="string", pattern=_FILLED)
 def filled_text(value: object) -> str | None:
-    """Text that is not blank."""
+    """Check text that is not blank."""
     return text(value) or (None if re.search(_FILLED, str(value)) else "must not be empty")
 
 
 def matching(pattern: str, reason: str) -> Check:
-    """A check for text that matches a pattern; surrounding blanks are allowed."""
+    """Return a check for text that matches a pattern; surrounding blanks are allowed."""
     compiled = re.compile(pattern, re.ASCII)
 
     @accepts(type="string", pattern=rf"^\s*(?:{pattern})\s*$")
@@ -70,7 +70,7 @@ _BASE64 = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{3}=|[A-Za-z0-
 
 @accepts(type="string", pattern=_BASE64, contentEncoding="base64")
 def standard_base64(value: object) -> str | None:
-    """Standard base64 with padding."""
+    """Check standard base64 with padding."""
     reason = filled_text(value)
     if reason is None:
         try:
@@ -82,7 +82,7 @@ def standard_base64(value: object) -> str | None:
 
 @accepts(type="integer", minimum=1, maximum=_LARGEST)
 def count(value: object) -> str | None:
-    """An integer of at least 1; not true, not 1.0."""
+    """Check an integer of at least 1; true and 1.0 are rejected."""
     if not isinstance(value, int) or isinstance(value, bool):
         return "must be an integer"
     return None if 1 <= value <= _LARGEST else "is out of range"
@@ -90,30 +90,30 @@ def count(value: object) -> str | None:
 
 @accepts(type="string", format="date-time")
 def rfc3339(value: object) -> str | None:
-    """An RFC 3339 time."""
+    """Check an RFC 3339 time."""
     return None if isinstance(value, str) and parse_rfc3339(value) else "must be an RFC 3339 time"
 
 
 @accepts(type="boolean")
 def switch(value: object) -> str | None:
-    """A boolean."""
+    """Check a boolean."""
     return None if isinstance(value, bool) else "must be true or false"
 
 
 @accepts(type="array", items=SCHEMAS[filled_text])
 def texts(value: object) -> str | None:
-    """An array of texts that are not blank."""
+    """Check an array of strings that are not blank."""
     fits = isinstance(value, list) and all(filled_text(each) is None for each in value)
     return None if fits else "must be an array of strings"
 
 
-# The generator of the curve, as an example.
+# The curve's generator serves as the example.
 _GENERATOR = "BGsX0fLhLEJH-Lzm5WOkQPJ3A32BLeszoPShOUXYmMKWT-NC4v4af5uO5-tKfA-eFivOM1drMV7Oy7ZAaDe_UfU"
 
 
 @accepts(type="string", pattern="^[A-Za-z0-9_-]{87}$", examples=[_GENERATOR])
 def p256_point(value: object) -> str | None:
-    """base64url of an uncompressed P-256 point (specification: Custody public key, step 4)."""
+    """Check base64url of an uncompressed P-256 point (specification: Custody public key, step 4)."""
     reason = "must be base64url of a 65-byte uncompressed P-256 point"
     if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z0-9_-]{87}", value, re.ASCII):
         return reason

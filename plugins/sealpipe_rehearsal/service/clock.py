@@ -16,12 +16,12 @@ _LATEST = datetime(9000, 1, 1, tzinfo=UTC)
 
 
 def system_clock() -> datetime:
-    """The machine's time, in UTC."""
+    """Return the machine's time, in UTC."""
     return datetime.now(UTC)
 
 
 class Clock:
-    """The time of `source` plus an offset, which lasts as long as the process.
+    """The time of `source` plus an offset. The offset is not stored: it is lost at a restart.
 
     `on_advance` is called after each advance, in the same thread.
     """
@@ -33,11 +33,11 @@ class Clock:
         self._lock = threading.Lock()
 
     def now(self) -> datetime:
-        """The service's time, in UTC."""
+        """Return the service's time, in UTC."""
         return (self._source() + self._offset).astimezone(UTC)
 
     def timestamp(self) -> float:
-        """The service's time, in seconds since 1970."""
+        """Return the service's time, in seconds since 1970."""
         return self.now().timestamp()
 
     def advance(self, seconds: float) -> None:
@@ -56,7 +56,7 @@ class Clock:
 
 
 def parse_rfc3339(text: str) -> datetime | None:
-    """An RFC 3339 time as a datetime in UTC; None if it is not one."""
+    """Parse an RFC 3339 time to a datetime in UTC; None if it is invalid."""
     if not _RFC3339.fullmatch(text):
         return None
     try:
@@ -66,15 +66,15 @@ def parse_rfc3339(text: str) -> datetime | None:
 
 
 def from_timestamp(seconds: float) -> datetime:
-    """A Unix time as a datetime in UTC."""
+    """Return a Unix time as a datetime in UTC."""
     return datetime.fromtimestamp(seconds, UTC)
 
 
 def rfc3339_at(seconds: float | None) -> str | None:
-    """A Unix time in RFC 3339; None for None."""
+    """Format a Unix time as RFC 3339; None stays None."""
     return None if seconds is None else format_rfc3339(from_timestamp(seconds))
 
 
 def format_rfc3339(moment: datetime) -> str:
-    """RFC 3339 in UTC with `Z`, with a fraction of a second only if there is one."""
+    """Format a time as RFC 3339 in UTC with `Z`, with a fraction of a second only if it has one."""
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")

@@ -1,4 +1,4 @@
-"""What handlers receive: the service, the HTTP request, the authenticated call."""
+"""The arguments of handlers: the service, the HTTP request, the authenticated call."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .store import Store
 from .webhook_deliveries import Deliverer
 from .webhooks import SIGNATURE_HEADER
 
-# The specification states no limit; this generous one refuses only nonsense (413, no envelope).
+# The specification states no limit; this generous one refuses only absurd sizes (413, no envelope).
 MAX_BODY = 64 * 1024 * 1024
 
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
@@ -34,9 +34,9 @@ def ignore_moment(moment: str) -> None:
 class Service:
     """One running service. Clock and randomness are injected, so that a test controls them.
 
-    `on_moment` is called with the name of a moment ("shares.begun", "shares.committed", ...) in the thread that
-    handles the call; it may block or raise. `extended` offers what is not in the specification (gaps: newer
-    endpoints, further members of a share, `status` of the lists).
+    `on_moment` is called with the name of a moment ("shares.begun", "shares.committed", ...) in the thread that handles
+    the call; it may block or raise. `extended` adds what the specification omits (gaps: newer endpoints, further
+    members of a share, `status` of the lists).
     """
 
     store: Store
@@ -71,7 +71,7 @@ class Service:
             self.failing |= before
 
     def fail_at(self, moment: str, refusal: str) -> None:
-        """Refuse with a row of REFUSALS if `failing` counts failures for this moment."""
+        """Refuse with a row of REFUSALS if `failing` still counts a failure for this moment."""
         if self.failing.get(moment, 0) > 0:
             self.failing[moment] -= 1
             refuse(refusal)
@@ -81,7 +81,7 @@ class Service:
 class HttpRequest:
     """A request, read to its end. `segments` is the path, split and then percent-decoded.
 
-    Header names are in lower case; `headers` keeps repeated ones. `address` is the sender's.
+    Header names are in lower case; `headers` keeps repeated ones. `address` is the client's.
     """
 
     method: str
@@ -92,12 +92,12 @@ class HttpRequest:
     address: str = "127.0.0.1"
 
     def header(self, name: str) -> str | None:
-        """The value of a header, or None. Repeated headers are joined with commas."""
+        """Return the value of a header, or None. Repeated headers are joined with commas."""
         values = [value for key, value in self.headers if key == name]
         return ", ".join(values) if values else None
 
     def is_to_loopback(self) -> bool:
-        """Whether the Host header names loopback: other names can resolve to it, too (DNS rebinding)."""
+        """Return whether the Host header names loopback: foreign names can resolve to loopback, too (DNS rebinding)."""
         host = self.header("host") or ""
         name, _, port = host.rpartition(":")
         return (name if port.isdigit() else host).lower() in _LOOPBACK

@@ -1,4 +1,4 @@
-"""The control API: what only the rehearsal has. Outside /v1, on loopback, refused to web pages."""
+"""The control API, which only the rehearsal has: outside /v1, on loopback, closed to web pages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .rules import Rule, read_object
 
 
 def seconds(value: object) -> str | None:
-    """Seconds to advance the clock; it cannot go back."""
+    """Check the seconds by which to advance the clock; it cannot go back."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     return None if number and 0 <= float(str(value)) <= 1e9 else "must be a number of seconds from 0 to 1e9"
 
@@ -35,7 +35,7 @@ def handle(service: Service, http_request: HttpRequest) -> Response:
     return json_response(404, {"message": "the control API has no such route"})
 
 
-def show_service(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # the table's signature
+def show_service(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # signature set by the table
     """GET /rehearsal"""
     now = format_rfc3339(service.clock.now())
     scopes = EXTENDED_SCOPES if service.extended else SCOPES
@@ -43,7 +43,7 @@ def show_service(service: Service, http_request: HttpRequest) -> Response:  # no
     return json_response(200, body | {"extended": service.extended, "scopes": list(scopes)})
 
 
-def read_openapi(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # the table's signature
+def read_openapi(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # signature set by the table
     """GET /rehearsal/openapi.json: /v1 as an OpenAPI 3.1 document."""
     return json_response(200, openapi.document(extended=service.extended))
 
@@ -58,8 +58,8 @@ def advance_clock(service: Service, http_request: HttpRequest) -> Response:
     return json_response(200, {"now": format_rfc3339(service.clock.now())})
 
 
-def reset(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # the table's signature
-    """POST /rehearsal/reset: delete all data and set the clock right."""
+def reset(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # signature set by the table
+    """POST /rehearsal/reset: delete all data and reset the clock."""
     service.store.clear()
     service.log.clear()
     service.clock.reset()
@@ -70,7 +70,7 @@ def reset(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG
     return json_response(200, {"reset": True})
 
 
-def read_faults(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # the table's signature
+def read_faults(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # signature set by the table
     """GET /rehearsal/faults: every row of the plan, with the number of requests `applied` and `left`."""
     return json_response(200, {"faults": [progress.as_json() for progress in service.faults.progress()]})
 
@@ -94,7 +94,7 @@ def clear_faults(service: Service, http_request: HttpRequest) -> Response:
     return read_faults(service, http_request)
 
 
-def read_log(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # the table's signature
+def read_log(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # signature set by the table
     """GET /rehearsal/log"""
     return json_response(
         200,

@@ -25,7 +25,7 @@ def create(
     make_row: Callable[[Call, Members], Members],
     response_body: Callable[[Members], Mapping[str, object]],
 ) -> Response:
-    """Create a row of `table`. Responds 201, or to a replay 200 with exactly the bytes of the first response.
+    """Create a row of `table`. Responds 201; to a replay 200 with exactly the bytes of the first response.
 
     `extra_checks` adds reasons that depend on the key, `check_plan` refuses, `make_row` returns the columns, and
     `response_body` the members of the response.
@@ -53,9 +53,9 @@ def create(
 
 
 def insert(service: Service, table: str, values: Members) -> Members:
-    """Store a row under a new short code; returns the row with its code."""
+    """Store a row under a new short code; return the row with its code."""
     names = ("short_code", *values)
-    statement = f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join(':' + name for name in names)})"  # noqa: S608  # column names of this package
+    statement = f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join(':' + name for name in names)})"  # noqa: S608  # the column names are from this package
     while True:
         code = base64.urlsafe_b64encode(service.token_bytes(9)).decode("ascii")
         try:
@@ -63,5 +63,5 @@ def insert(service: Service, table: str, values: Members) -> Members:
         except IntegrityError as error:
             if "short_code" not in str(error):
                 raise
-            continue  # taken: draw another one
+            continue  # already in use: draw another one
         return {**values, "short_code": code}

@@ -38,7 +38,7 @@ _DUMMY_HASH = hashlib.sha256(b"").hexdigest()
 
 @dataclass(frozen=True)
 class Key:
-    """An API key as the service stores it: of the auth secret only the SHA-256 (hex)."""
+    """An API key as the service stores it. Of the auth secret, only the SHA-256 (hex) is stored."""
 
     key_id: str
     account: str
@@ -56,7 +56,7 @@ class Key:
 
     @property
     def space(self) -> str:
-        """The owner of the shares and requests that the key works on: its organisation, else its account."""
+        """The owner of the shares and requests that the key can use: its organisation if any, otherwise its account."""
         return self.account if self.organization is None else ORGANIZATION + self.organization
 
     @property
@@ -80,7 +80,7 @@ class PresentedCredential:
 
 
 def parse_bearer(header: str, tag: str) -> PresentedCredential | None:
-    """The credential of an Authorization header, or None if it is malformed."""
+    """Parse the credential in an Authorization header; None if it is malformed."""
     prefix = f"Bearer {tag}_sk_live_"
     if not header.startswith(prefix):
         return None
@@ -94,32 +94,32 @@ def parse_bearer(header: str, tag: str) -> PresentedCredential | None:
 
 
 def redact_custody_part(header: str) -> str:
-    """The header with the custody part replaced, fit for the log."""
+    """Return the header with the custody part replaced, for the log."""
     key_id, first, rest = header.partition(".")
     auth_secret, second, custody = rest.partition(".")
     return f"{key_id}{first}{auth_secret}{second}{CUSTODY_PLACEHOLDER}" if custody else header
 
 
 def secret_matches(key: Key | None, auth_secret: str) -> bool:
-    """Whether an auth secret is the key's, in constant time, for an unknown key, too."""
+    """Return whether an auth secret is the key's. Takes constant time, even for an unknown key."""
     sent_hash = hashlib.sha256(auth_secret.encode("utf-8", "surrogateescape")).hexdigest()
     known_hash = _DUMMY_HASH if key is None else key.auth_sha256
     return hmac.compare_digest(sent_hash, known_hash) and key is not None
 
 
 def find_key(store: Store, key_id: str) -> Key | None:
-    """The key with this id, revoked or not."""
+    """Return the key with this id, revoked or not."""
     row = store.row("SELECT * FROM keys WHERE key_id = :key_id", {"key_id": key_id})
     return None if row is None else _key(row)
 
 
 def load_keys(store: Store) -> list[Key]:
-    """All keys, oldest first, including revoked ones."""
+    """Return all keys, oldest first, including revoked ones."""
     return [_key(row) for row in store.rows("SELECT * FROM keys ORDER BY created_at, rowid", {})]
 
 
 def count_active_keys(store: Store, account: str, organization: str | None) -> int:
-    """Used slots of a key allowance. A revoked key uses none."""
+    """Count the used slots of a key allowance. A revoked key uses none."""
     rows = store.rows(
         """SELECT COUNT(*) FROM keys WHERE revoked_at IS NULL
            AND organization IS :organization AND (:organization IS NOT NULL OR account = :account)""",
@@ -138,7 +138,7 @@ def add_key(store: Store, key: Key) -> None:
     )
 
 
-# Only the first compromise, grant and revocation count.
+# Only the first compromise, grant and revocation are recorded.
 _UPDATES = {
     "used": "UPDATE keys SET last_used_at = :value WHERE key_id = :key_id",
     # Revoking also removes the key's account-custody envelope.
@@ -151,7 +151,7 @@ _UPDATES = {
 
 
 def mark_key(store: Store, key_id: str, field: str, value: float | str) -> None:
-    """Record that a key was used, revoked, compromised (a time), or its custody key registered."""
+    """Record that a key was used, revoked or compromised, or that its custody key was registered."""
     store.change(_UPDATES[field], {"key_id": key_id, "value": value})
 
 

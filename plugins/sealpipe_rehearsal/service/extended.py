@@ -1,6 +1,6 @@
-"""The routes that only an `extended` service offers: access log and capabilities (gaps: newer endpoints).
+"""The routes of an `extended` service only: access log and capabilities (gaps: newer endpoints).
 
-What has ended keeps its log: it stays in the account's history (specification: Share, states).
+An ended share keeps its log: it stays in the account's history (specification: Share, states).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .rules import FIELD_TYPES, NOTIFY_ON
 SCOPE = "audit:read"
 DEFAULT_LIMIT, MAX_LIMIT = 50, 100
 
-# In this order: the user agent of Android contains Linux, too.
+# Order matters: the user agent of Android contains Linux, too.
 _PLATFORMS = {"Android": "Android", "iPhone": "iOS", "iPad": "iOS", "Windows": "Windows", "Mac OS": "macOS"}
 _PLATFORMS |= {"Macintosh": "macOS", "CrOS": "ChromeOS", "Linux": "Linux"}
 
@@ -37,7 +37,7 @@ _INSERT = """INSERT INTO accesses
 
 
 def record(service: Service, share: Row, http_request: HttpRequest, *, failed: bool) -> None:
-    """Record that a share was opened, or that the passcode was wrong. Nobody is signed in here."""
+    """Record that a share was opened, or that a passcode was wrong. Nobody is signed in here."""
     if not service.extended:
         return
     now = service.clock.now()
@@ -48,7 +48,7 @@ def record(service: Service, share: Row, http_request: HttpRequest, *, failed: b
 
 
 def platform(user_agent: str) -> str:
-    """The platform that a user agent names."""
+    """Return the platform that a user agent names."""
     return next((name for part, name in _PLATFORMS.items() if part in user_agent), "unknown")
 
 
@@ -64,7 +64,7 @@ def access_log(call: Call) -> Response:
     oldest = now - timedelta(days=days)
     since, until = max(since or oldest, oldest), min(until or now, now)
     limit = read_limit(query, DEFAULT_LIMIT, MAX_LIMIT)
-    # Bounds are whole seconds; the current second is included.
+    # bounds are whole seconds; the current second is included
     end = until.timestamp() + (1 if until == now else 0)
     values = {"share": share["number"], "before": before, "since": since.timestamp(), "until": end}
     rows = call.service.store.rows(_PAGE, values | {"limit": limit + 1})
@@ -85,7 +85,7 @@ def _entry(row: Row) -> dict[str, object]:
 
 
 def _read_bounds(query: Mapping[str, str]) -> tuple[datetime | None, datetime | None, int]:
-    """Start time, end time and the entry to continue before. Refuses invalid ones with 19."""
+    """Return start time, end time and the entry to continue before. Refuses invalid ones with 19."""
     times = {name: parse_rfc3339(query[name]) for name in ("from", "to") if name in query}
     before = _read_cursor(query["cursor"]) if query.get("cursor") else 2**62
     reasons = {name: "must be an RFC 3339 time" for name, moment in times.items() if moment is None}
@@ -153,7 +153,7 @@ def capabilities(call: Call) -> Response:
 
 
 def respond_with_etag(call: Call, value: object) -> Response:
-    """The value with its ETag, or 304 if the caller has this version."""
+    """Respond with the value and its ETag, or 304 if the caller has this version."""
     body = as_json(value)
     tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
     known_tags = [

@@ -15,7 +15,7 @@ _FRAMING = ("content-length", "transfer-encoding")
 
 
 def number(lowest: int, highest: int) -> Check:
-    """A check for an integer in a range; not true, not 1.0."""
+    """Return a check for an integer in a range; true and 1.0 are rejected."""
 
     def check(value: object) -> str | None:
         fits = isinstance(value, int) and not isinstance(value, bool) and lowest <= value <= highest
@@ -31,18 +31,18 @@ code = number(-(2**31), 2**31 - 1)
 
 
 def seconds(value: object) -> str | None:
-    """A duration in seconds."""
+    """Check a duration in seconds."""
     fits = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _LONGEST
     return None if fits else "must be a number of seconds"
 
 
 def switch(value: object) -> str | None:
-    """On or off."""
+    """Check a boolean."""
     return None if isinstance(value, bool) else "must be true or false"
 
 
 def text(value: object) -> str | None:
-    """Text that can be written as UTF-8."""
+    """Check text that can be encoded as UTF-8."""
     try:
         return None if isinstance(value, str) and value.encode("utf-8") is not None else "must be text"
     except UnicodeEncodeError:
@@ -50,7 +50,7 @@ def text(value: object) -> str | None:
 
 
 def base64_text(value: object) -> str | None:
-    """Bytes in base64."""
+    """Check bytes in base64."""
     try:
         return None if base64.b64decode(str(value), validate=True) or value == "" else "must be base64"
     except (binascii.Error, ValueError):
@@ -58,7 +58,7 @@ def base64_text(value: object) -> str | None:
 
 
 def header_value(value: object) -> str | None:
-    """A header value: Latin-1 without line breaks and surrounding blanks."""
+    """Check a header value: Latin-1 without line breaks or surrounding blanks."""
     reason = "must be text that fits into a header"
     return (
         None
@@ -68,12 +68,12 @@ def header_value(value: object) -> str | None:
 
 
 def retry_after(value: object) -> str | None:
-    """Seconds or any text: faults may send an invalid Retry-After."""
+    """Check seconds or any text: faults may send an invalid Retry-After."""
     return None if count(value) is None else header_value(value)
 
 
 def headers(value: object) -> str | None:
-    """A table of headers, without those that frame the body."""
+    """Check a table of headers. Headers that frame the body are not allowed."""
     if not isinstance(value, dict):
         return "must be a table of headers"
     for name, content in value.items():
@@ -85,11 +85,11 @@ def headers(value: object) -> str | None:
 
 
 def table(value: object) -> str | None:
-    """Members for a JSON object."""
+    """Check a table of members for a JSON object."""
     return None if isinstance(value, dict) else "must be a table"
 
 
 def texts(value: object) -> str | None:
-    """An array of member names."""
+    """Check an array of member names."""
     fits = isinstance(value, list) and all(isinstance(each, str) for each in value)
     return None if fits else "must be an array of strings"

@@ -1,4 +1,4 @@
-"""Faults of the connection: each is a function of an `Exchange` and its parameters (see `faults`)."""
+"""Faults of the connection. Each is a function of an `Exchange` and its parameters (see `faults`)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def refuse(exchange: Exchange, seconds: float) -> None:
 
 
 async def hang(exchange: Exchange) -> None:
-    """Send nothing until the client leaves."""
+    """Send nothing until the client disconnects."""
     exchange.connection.take_over()
     await exchange.connection.wait_closed()
 
@@ -84,5 +84,5 @@ async def endless(exchange: Exchange) -> None:
 
 
 def content(text: str, base64: str) -> bytes:
-    """The bytes to send: `base64` if given, else `text`."""
+    """Return the bytes to send: `base64` if given, otherwise `text`."""
     return b64decode(base64) if base64 else text.encode("utf-8")

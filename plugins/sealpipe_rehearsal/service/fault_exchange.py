@@ -18,7 +18,7 @@ class RawConnection(Protocol):
     """A request's connection, provided by the server. Use it in the event loop only."""
 
     def write(self, data: bytes) -> None:
-        """Send bytes past the HTTP server."""
+        """Send bytes, bypassing the HTTP server."""
 
     def take_over(self) -> None:
         """Stop the HTTP server from sending anything more for this request."""
@@ -30,17 +30,17 @@ class RawConnection(Protocol):
         """Reset the connection (RST)."""
 
     async def drain(self) -> None:
-        """Wait until the client has read most of what was written, or is gone."""
+        """Wait until the client has read most of what was written, or has disconnected."""
 
     async def wait_closed(self, seconds: float | None = None) -> bool:
-        """Wait until the client is gone, at most `seconds`; whether it is gone."""
+        """Wait until the client disconnects, at most `seconds`; return whether it has."""
 
     def refuse(self, seconds: float) -> None:
         """Refuse new connections to the service for some seconds."""
 
 
 class Exchange:
-    """A request that has been read to its end. `handle` processes it."""
+    """A fully read request. `handle` processes it."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Exchange:
         self._response: Response | None = None
 
     async def response(self) -> Response:
-        """The service's own response. The first call processes the request; later ones return the same."""
+        """Return the service's own response. The first call processes the request; later calls return the same."""
         if self._response is None:
             self._response = await self._handle()
         return self._response
@@ -72,7 +72,7 @@ class Exchange:
 
 
 def head_of(response: Response) -> bytes:
-    """The head of a response as bytes, with its blank line."""
+    """Return the head of a response as bytes, with its blank line."""
     status = response.status_code
     lines = [f"HTTP/1.1 {status} {_REASONS.get(status, 'As It Is')}".encode("ascii")]
     lines += [name + b": " + value for name, value in response.raw_headers]

@@ -1,4 +1,4 @@
-"""Parsing a fault plan (decoded TOML or JSON) into rows, strictly."""
+"""Parses a fault plan (decoded TOML or JSON) into rows, strictly."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_ROWS = 1_000
 
 
 class FaultPlanError(ValueError):
-    """A fault plan is invalid. `number` is the entry's, from 1; None for the plan as a whole."""
+    """A fault plan is invalid. `number` is the entry's number, from 1; None for the plan as a whole."""
 
     def __init__(self, reason: str, number: int | None = None) -> None:
         super().__init__(reason if number is None else f"fault {number}: {reason}")
@@ -30,7 +30,7 @@ class FaultPlanError(ValueError):
 
 
 def parse_plan(entries: object) -> list[FaultRow]:
-    """The rows of a plan, an array of tables. Raises FaultPlanError for the first invalid one."""
+    """Return the rows of a plan, an array of tables. Raises FaultPlanError for the first invalid row."""
     if not isinstance(entries, list | tuple):
         raise FaultPlanError("a plan is an array of tables")
     if len(entries) > MAX_ROWS:
@@ -72,7 +72,7 @@ def _row(entry: object) -> FaultRow:
     )
     try:
         json.dumps(row.source, allow_nan=False)
-    except (TypeError, ValueError, RecursionError):  # TOML has times and infinities
+    except (TypeError, ValueError, RecursionError):  # TOML allows times and infinities; JSON does not
         raise FaultPlanError("has a value that JSON cannot represent") from None
     return row
 

@@ -1,4 +1,4 @@
-"""The running fault plan: which row affects which request, and how many requests are left for it."""
+"""The running fault plan: which row affects which request, and for how many more requests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Pattern:
     path: tuple[str, ...] | None = None
 
     def matches(self, method: str, path: tuple[str, ...]) -> bool:
-        """Whether a request matches."""
+        """Return whether a request matches."""
         if self.method not in (ANY, method):
             return False
         if self.path is None:
@@ -29,13 +29,13 @@ class Pattern:
 
 
 def is_placeholder(segment: str) -> bool:
-    """Whether a segment of a pattern or route matches any segment."""
+    """Return whether a segment of a pattern or route matches any segment."""
     return segment == ANY or (segment.startswith("{") and segment.endswith("}"))
 
 
 @dataclass(frozen=True)
 class FaultRow:
-    """One checked row of a plan. `times` None means always; the first `skip` matching requests pass.
+    """One checked row of a plan. `times` None means always; the first `skip` matching requests pass unchanged.
 
     `source` is the row as written, `parameters` are the arguments of its fault.
     """
@@ -54,14 +54,14 @@ class FaultRow:
 
 @dataclass(frozen=True)
 class Progress:
-    """A row, and the number of requests it has affected and still will (None: all)."""
+    """A row, with the number of requests it has affected and will still affect (None: no limit)."""
 
     row: FaultRow
     applied: int
     left: int | None
 
     def as_json(self) -> dict[str, object]:
-        """The row's JSON in the control API."""
+        """Return the row's JSON for the control API."""
         return {**self.row.source, "applied": self.applied, "left": ALWAYS if self.left is None else self.left}
 
 
@@ -89,7 +89,7 @@ class FaultPlan:
             self._applied += [0] * len(new)
 
     def next_fault(self, method: str, path: tuple[str, ...]) -> FaultRow | None:
-        """The fault for a request: the first row that matches, is past its `skip` and has times left."""
+        """Return the fault for a request: the first matching row that is past its `skip` and has times left."""
         with self._lock:
             for number, row in enumerate(self._rows):
                 if self._applied[number] == row.times or not row.pattern.matches(method, path):
@@ -101,7 +101,7 @@ class FaultPlan:
         return None
 
     def progress(self) -> list[Progress]:
-        """Every row with its progress."""
+        """Return every row with its progress."""
         with self._lock:
             return [
                 Progress(row, applied, None if row.times is None else row.times - applied)

@@ -1,4 +1,4 @@
-"""Faults of the response: they change the service's own, or replace it (see `faults`)."""
+"""Faults of the response: they change the service's own response, or replace it (see `faults`)."""
 
 from __future__ import annotations
 
@@ -30,29 +30,29 @@ async def half_body(exchange: Exchange) -> None:
 
 
 async def bad_json(exchange: Exchange) -> Response:
-    """Half of the JSON, with a matching Content-Length."""
+    """Send half of the JSON, with a matching Content-Length."""
     response = await exchange.response()
     return _replace_body(response, bytes(response.body[: len(response.body) // 2]))
 
 
 async def empty_body(exchange: Exchange) -> Response:
-    """The status without a body."""
+    """Send the status without a body."""
     return _replace_body(await exchange.response(), b"")
 
 
 async def body(exchange: Exchange, text: str, base64: str) -> Response:
-    """The status with another body."""
+    """Send the status with a different body."""
     return _replace_body(await exchange.response(), content(text, base64))
 
 
 async def oversize(exchange: Exchange, size: int) -> Response:
-    """The right JSON after many blanks."""
+    """Send the right JSON after many blanks."""
     response = await exchange.response()
     return _replace_body(response, bytes(response.body).rjust(size))
 
 
 async def members(exchange: Exchange, change: Mapping[str, object], drop: list[str]) -> Response:
-    """The JSON object with changed and dropped members."""
+    """Send the JSON object with changed and dropped members."""
     response = await exchange.response()
     try:
         decoded = json.loads(bytes(response.body))
@@ -65,7 +65,7 @@ async def members(exchange: Exchange, change: Mapping[str, object], drop: list[s
 
 
 async def gzipped(exchange: Exchange) -> Response:
-    """The right response, compressed with gzip."""
+    """Send the right response, compressed with gzip."""
     response = await exchange.response()
     return _replace_body(response, gzip.compress(bytes(response.body)), {"content-encoding": "gzip"})
 
@@ -82,19 +82,19 @@ async def replace_response(
     base64: str,
     headers: Mapping[str, str],
 ) -> Response:
-    """A response in place of the service's."""
+    """Send a different response instead of the service's own."""
     return Response(b"" if status in _NO_BODY else content(text, base64), status, dict(headers))
 
 
 async def html(exchange: Exchange, status: int, headers: Mapping[str, str]) -> Response:
-    """A proxy's page."""
+    """Send an HTML page, like a proxy."""
     return await replace_response(exchange, status, PAGE, "", {**HTML, **headers})
 
 
 async def error(
     exchange: Exchange, status: int, code: int, message: str, data: Mapping[str, object], headers: Mapping[str, str]
 ) -> Response:
-    """A refusal in the service's own envelope (specification: Errors)."""
+    """Send a refusal in the service's own envelope (specification: Errors)."""
     envelope: dict[str, object] = {"success": False, "message": message, "error_code": code}
     if data:
         envelope["additional_data"] = dict(data)
@@ -102,7 +102,7 @@ async def error(
 
 
 async def fail(exchange: Exchange) -> Response:
-    """500/42 or 500/11 from inside the handler: a 404 still comes first."""
+    """Fail inside the handler with 500/42 or 500/11: a 404 still takes precedence."""
     with exchange.next_call_fails():
         return await exchange.response()
 
@@ -114,7 +114,7 @@ async def rate_limit(exchange: Exchange, retry_after: int | str | None) -> Respo
 
 
 async def unauthorized(exchange: Exchange) -> Response:
-    """The gateway's 401, outside the error envelope."""
+    """Send the gateway's 401, which has no error envelope."""
     return await replace_response(exchange, 401, '{"message":"Unauthorized"}', "", JSON)
 
 

@@ -32,7 +32,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Fault:
-    """A row of the table. `changes_response`: it needs the service's own response, so it comes after the commit."""
+    """A row of the table. With `changes_response`, it needs the service's own response, so it follows the commit."""
 
     run: Callable[..., Awaitable[Response | None]]
     help: str

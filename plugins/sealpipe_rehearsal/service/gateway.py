@@ -16,7 +16,7 @@ CODE = "{shortCode}"
 
 @dataclass(frozen=True)
 class Route:
-    """A row of the specification's table of endpoints. `scope` None: it needs none, or checks scopes itself."""
+    """A row of the specification's table of endpoints. `scope` is None if the route needs none or checks it itself."""
 
     method: str
     path: tuple[str, ...]
@@ -24,7 +24,7 @@ class Route:
     handler: Handler
 
     def codes(self, method: str, segments: tuple[str, ...]) -> tuple[str, ...] | None:
-        """The short codes in a path, or None if the route does not match."""
+        """Return the short codes in a path, or None if the route does not match."""
         if method != self.method or len(segments) != len(self.path):
             return None
         pairs = list(zip(self.path, segments, strict=True))
@@ -33,8 +33,8 @@ class Route:
         return tuple(got for want, got in pairs if want == CODE)
 
 
-# All routes. DELETE without a short code is a refusal of the specification (44), not an unknown route; with a
-# trailing slash its code is empty.
+# All routes. DELETE without a short code is a specific refusal of the specification (44), not an unknown route; with a
+# trailing slash the code is empty.
 ROUTES = (
     Route("POST", ("shares",), "shares:write", shares.create),
     Route("GET", ("shares",), "shares:read", shares.list_shares),
@@ -50,13 +50,13 @@ ROUTES = (
     Route("GET", ("stats",), "stats:read", shares.show_stats),
 )
 
-# JSON-RPC, where each tool has its own scope; the protocol has two more methods on this path.
+# JSON-RPC: each tool has its own scope. MCP also uses GET and DELETE on this path.
 MCP_ROUTES = (
     Route("POST", ("mcp",), None, mcp.post),
     Route("GET", ("mcp",), None, mcp.method_not_allowed),
     Route("DELETE", ("mcp",), None, mcp.method_not_allowed),
 )
-# Not in the specification (gaps: newer endpoints).
+# not in the specification (gaps: newer endpoints)
 EXTENDED_ROUTES = (
     Route("GET", ("shares", CODE, "access-log"), extended.SCOPE, extended.access_log),
     Route("GET", ("capabilities",), None, extended.capabilities),
@@ -87,8 +87,8 @@ def _authenticate(service: Service, http_request: HttpRequest) -> Call:
     matches = secret_matches(key, credential.auth_secret)
     if credential.three_parts:
         if key is not None:
-            # Recorded even if the auth secret was wrong, as the custody part was exposed. The key stays usable with
-            # two parts: its owner revokes it once there is a replacement.
+            # Recorded even if the auth secret was wrong, because the custody part was exposed. The key still works with
+            # two parts: its owner revokes it after replacing it.
             mark_key(service.store, key.key_id, "compromised", service.clock.timestamp())
             service.log.add_note(Note(service.clock.now(), "key.compromised", key.key_id))
         refuse_at_gateway("not_usable")
@@ -105,7 +105,7 @@ def _authenticate(service: Service, http_request: HttpRequest) -> Call:
 def _find_route(http_request: HttpRequest, *, extended: bool) -> tuple[Route, tuple[str, ...]]:
     for route in (*ROUTES, *MCP_ROUTES, *(EXTENDED_ROUTES if extended else ())):
         codes = route.codes(http_request.method, http_request.segments[1:])
-        # Only DELETE has its own refusal for an empty code.
+        # only DELETE has a specific refusal for an empty code
         if codes is not None and (all(codes) or route.method == "DELETE"):
             return route, codes
     return refuse_at_gateway("no_route")
@@ -125,5 +125,5 @@ def _check_scope(call: Call, route: Route) -> None:
         refuse("scope_missing")
 
 
-# After the credential and before the handler, which continues with idempotency, validation and plan.
+# after the credential check and before the handler, which then checks idempotency, validity and plan
 CHECKS: tuple[Callable[[Call, Route], None], ...] = (_check_rate, _check_scope)

@@ -1,7 +1,7 @@
 """Idempotency-Key: one outcome per key and body (specification: POST /v1/shares).
 
-Finished calls are records in the store, written in the transaction of what they created. Calls in flight are
-marked in memory, so that a crash drops the marker together with the call.
+Finished calls are records in the store, written in the transaction that creates their row. Calls in flight are marked
+only in memory, so that a crash removes the marker together with the call.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ RETENTION_SECONDS = 24 * 60 * 60
 
 
 class InFlight:
-    """The calls being handled: (API key, idempotency key) and the SHA-256 of the body."""
+    """The calls in progress: (API key, idempotency key) and the SHA-256 of the body."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -26,7 +26,7 @@ class InFlight:
 
 
 class Claim:
-    """A call's claim on its idempotency key. `replay` is the first response's body if there was one."""
+    """A call's claim on its idempotency key. `replay` is the body of the first response, if there was one."""
 
     def __init__(self, key_id: str, name: str, body_sha256: str, replay: bytes | None) -> None:
         self.key_id = key_id
@@ -49,7 +49,7 @@ class Claim:
 
 
 def read_key(header: str | None) -> str:
-    """The header's value, or a refusal with 104 if it is missing or blank."""
+    """Return the header's value. Refuses with 104 if it is missing or blank."""
     name = (header or "").strip(" \t")
     if not name:
         refuse("idempotency_key_missing")

@@ -1,7 +1,7 @@
 """What shares and requests have in common: expiry, counts and pages of the lists.
 
-`mark_expired` writes `ended_at` for what time has ended, before anything depends on it. Lists and counts then
-compare no times, and cost the same however much is stored.
+`mark_expired` sets `ended_at` on rows that have expired, before anything depends on it. So lists and counts compare no
+times, and cost the same however much is stored.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from .log import Note
 
 TABLES = ("shares", "requests")
 _MARK_EXPIRED = {
-    table: f"UPDATE {table} SET ended_at = expires, ended_by = 'time' WHERE ended_at IS NULL AND expires <= :now"  # noqa: S608  # names from above
+    table: f"UPDATE {table} SET ended_at = expires, ended_by = 'time' WHERE ended_at IS NULL AND expires <= :now"  # noqa: S608  # the names are from above
     for table in TABLES
 }
 _TO_NOTIFY = """SELECT short_code, notify_on FROM shares
                 WHERE ended_at IS NULL AND expires <= :now AND notify_on IS NOT NULL"""
 _LISTS = {
     (table, state): f"""SELECT * FROM {table} WHERE space = :space AND ended_at IS {test}
-                       ORDER BY {order} DESC LIMIT :limit OFFSET :offset"""  # noqa: S608  # names from above and here
+                       ORDER BY {order} DESC LIMIT :limit OFFSET :offset"""  # noqa: S608  # the names are from above and this file
     for table in TABLES
     for state, test, order in (("live", "NULL", "number"), ("ended", "NOT NULL", "ended_at DESC, number"))
 }
@@ -32,7 +32,7 @@ _COUNT = "SELECT live, ended FROM counts WHERE what = :what AND space = :space"
 
 
 def mark_expired(service: Service) -> None:
-    """Mark what time has ended, and notify owners."""
+    """Mark expired rows, and notify their owners."""
     now = service.clock.timestamp()
     for row in service.store.rows(_TO_NOTIFY, {"now": now}):
         notify(service, row, "expired")
@@ -41,13 +41,13 @@ def mark_expired(service: Service) -> None:
 
 
 def count(service: Service, table: str, space: str) -> dict[str, int]:
-    """The numbers of `live` and `ended` rows of a space. Call `mark_expired` first."""
+    """Return the numbers of `live` and `ended` rows of a space. Call `mark_expired` first."""
     row = service.store.row(_COUNT, {"what": table, "space": space})
     return {"live": row["live"], "ended": row["ended"]} if row is not None else {"live": 0, "ended": 0}
 
 
 def page(call: Call, table: str) -> tuple[list[Row], dict[str, int]]:
-    """A page of the list and its pagination: newest first, or with `status=expired` last ended first.
+    """Return a page of the list and its pagination: newest first; with `status=expired` latest end first.
 
     The specification has no `status`, so only an `extended` service reads it.
     """
@@ -64,7 +64,7 @@ def page(call: Call, table: str) -> tuple[list[Row], dict[str, int]]:
 
 
 def notify(service: Service, share: Row, table: str) -> None:
-    """Notify a share's owner of an event named in `notify_on`: a note in the log, as no email is sent."""
+    """Notify a share's owner of an event named in `notify_on`. No email is sent; the log gets a note."""
     if table in json.loads(share["notify_on"] or "[]"):
         service.log.add_note(Note(service.clock.now(), "owner.notified", f"{share['short_code']} {table}"))
 
@@ -75,12 +75,12 @@ MAX_LIMIT = 100
 _POSITIVE = re.compile(r"0*([1-9][0-9]*)", re.ASCII)
 
 _LARGEST = 10**15 - 1
-"""Larger numbers count as this one: it is beyond every page, and its products fit SQLite's integers."""
+"""The largest number that counts: it is beyond every page, and its products fit SQLite's integers."""
 
 
 @dataclass(frozen=True)
 class Page:
-    """A page and limit, corrected, never rejected (specification: GET /v1/requests)."""
+    """A page number and limit. Invalid values are corrected, never rejected (specification: GET /v1/requests)."""
 
     page: int
     limit: int
@@ -91,7 +91,7 @@ class Page:
         return (self.page - 1) * self.limit
 
     def pagination(self, total: int) -> dict[str, int]:
-        """The pagination object. Without items there are no pages."""
+        """The pagination object. An empty list has no pages."""
         return {
             "page": self.page,
             "limit": self.limit,
@@ -101,12 +101,12 @@ class Page:
 
 
 def read_limit(query: Mapping[str, str], default: int, largest: int) -> int:
-    """The limit of a query, corrected."""
+    """Return the corrected limit of a query."""
     return min(_positive(query.get("limit"), default), largest)
 
 
 def read_page(query: Mapping[str, str]) -> Page:
-    """The page of a query, corrected."""
+    """Return the corrected page number of a query."""
     return Page(
         page=_positive(query.get("page"), 1),
         limit=read_limit(query, DEFAULT_LIMIT, MAX_LIMIT),

@@ -28,7 +28,7 @@ class LoggedRequest:
     """The injected fault, such as `reset after the commit`."""
 
     def __bytes__(self) -> bytes:
-        """Head and body, to search for what must not be there."""
+        """Return head and body, for tests that search for forbidden contents."""
         head = "".join(f"{name}: {value}\r\n" for name, value in self.headers)
         return f"{self.method} {self.target}\r\n{head}\r\n".encode("latin-1") + self.body
 
@@ -52,7 +52,7 @@ class Note:
 
 
 class Log:
-    """The newest entries of each kind. The oldest requests are dropped by number and by bytes."""
+    """The newest entries of each kind. The oldest requests are dropped once there are too many or too many bytes."""
 
     def __init__(self, max_entries: int = MAX_ENTRIES, max_bytes: int = MAX_BYTES) -> None:
         self._lock = threading.Lock()
@@ -84,17 +84,17 @@ class Log:
             self._notes.append(note)
 
     def requests(self) -> list[LoggedRequest]:
-        """The requests, oldest first."""
+        """Return the requests, oldest first."""
         with self._lock:
             return list(self._requests)
 
     def events(self) -> list[Event]:
-        """The events, oldest first."""
+        """Return the events, oldest first."""
         with self._lock:
             return list(self._events)
 
     def notes(self) -> list[Note]:
-        """The notes, oldest first."""
+        """Return the notes, oldest first."""
         with self._lock:
             return list(self._notes)
 

@@ -1,7 +1,7 @@
 """POST /v1/mcp: the Model Context Protocol over streamable HTTP (specification: POST /v1/mcp; gaps: MCP).
 
-Revisions 2025-03-26 to 2025-11-25. There are no sessions and no streams: each POST gets one JSON object, and GET and
-DELETE get 405. `mcp_messages` has the messages, `mcp_tools` the tools.
+Supports revisions 2025-03-26 to 2025-11-25. There are no sessions and no streams: each POST gets one JSON object, and
+GET and DELETE get 405. `mcp_messages` has the messages, `mcp_tools` the tools.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _JSON, _STREAM = "application/json", "text/event-stream"
 
 
 def post(call: Call) -> Response:
-    """POST /v1/mcp: a message, or in the oldest revision a batch."""
+    """POST /v1/mcp: a message; in the oldest revision also a batch."""
     revision = _check_headers(call.http_request)
     message = _read(call.http_request.body)
     if isinstance(message, list) and revision == BATCH_REVISION:
@@ -26,13 +26,13 @@ def post(call: Call) -> Response:
     response = mcp_messages.respond(call, message)
     if response is None:
         return Response(202, b"")
-    # An invalid message has no id to respond to, so the status is 400, too.
+    # an invalid message has no id to respond to, so the status is 400
     has_no_id = response["id"] is None
     return json_response(400 if has_no_id else 200, response)
 
 
-def method_not_allowed(call: Call) -> Response:  # noqa: ARG001  # the handlers' signature
-    """GET and DELETE: there are no streams and no sessions."""
+def method_not_allowed(call: Call) -> Response:  # noqa: ARG001  # signature of all handlers
+    """Refuse GET and DELETE: there are no streams and no sessions."""
     return _http_error(405, "only POST: there are no streams and no sessions here", (("allow", "POST"),)).response
 
 
@@ -46,7 +46,7 @@ def _batch(call: Call, messages: list[Any]) -> Response:
 
 
 def _check_headers(http_request: HttpRequest) -> str:
-    """Check the headers that the protocol requires; returns the message's revision."""
+    """Check the headers that the protocol requires; return the message's revision."""
     allowed_origins = (None, f"http://{http_request.header('host')}") if http_request.is_to_loopback() else (None,)
     if http_request.header("origin") not in allowed_origins:
         raise _http_error(403, "this endpoint does not answer the pages of others")
@@ -55,7 +55,7 @@ def _check_headers(http_request: HttpRequest) -> str:
     accepted = {_kind(part) for part in (http_request.header("accept") or "").split(",")}
     if not all(accepted & {kind, kind.partition("/")[0] + "/*", "*/*"} for kind in (_JSON, _STREAM)):
         raise _http_error(406, f"a client accepts both {_JSON} and {_STREAM}")
-    revision = http_request.header("mcp-protocol-version") or BATCH_REVISION  # the default of the protocol
+    revision = http_request.header("mcp-protocol-version") or BATCH_REVISION  # the protocol's default
     if revision not in REVISIONS:
         _refuse(400, INVALID_REQUEST, f"this revision of the protocol is not spoken here, but {', '.join(REVISIONS)}")
     return revision
@@ -73,7 +73,7 @@ def _refuse(status: int, code: int, message: str) -> NoReturn:
 
 
 def _http_error(status: int, message: str, headers: tuple[tuple[str, str], ...] = ()) -> RefusalError:
-    """A refusal with an HTTP status; the body is for people."""
+    """Return a refusal with an HTTP status and a readable body."""
     response = json_response(status, error(None, REFUSED, message))
     return RefusalError(Response(response.status, response.body, headers))
 

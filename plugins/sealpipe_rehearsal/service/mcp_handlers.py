@@ -1,4 +1,4 @@
-"""What the tools do: each calls the handler of the corresponding route."""
+"""The tools' handlers: each calls the handler of the corresponding route."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def expire_share(call: Call, arguments: Arguments) -> Response:
     return shares.delete(replace(call, codes=(arguments["short_code"],)))
 
 
-def share_stats(call: Call, arguments: Arguments) -> Response:  # noqa: ARG001  # the table's signature
+def share_stats(call: Call, arguments: Arguments) -> Response:  # noqa: ARG001  # signature set by the table
     """GET /v1/stats."""
     return shares.show_stats(call)
 
 
 def create_share_via_browser(call: Call, arguments: Arguments) -> Response:
-    """A URL where a person can write the share. The rehearsal has no page there."""
+    """Return a URL where a person can create the share. The rehearsal has no page there."""
     parameters = {name: str(value) for name, value in arguments.items() if value is not None}
     query = f"?{urlencode(parameters, quote_via=quote)}" if parameters else ""
     return json_response(
@@ -60,7 +60,7 @@ def request_secret_from(call: Call, arguments: Arguments) -> Response:
     )
 
 
-def list_webhooks(call: Call, arguments: Arguments) -> Response:  # noqa: ARG001  # the table's signature
+def list_webhooks(call: Call, arguments: Arguments) -> Response:  # noqa: ARG001  # signature set by the table
     """The webhook endpoints of the key's account."""
     endpoints = webhooks.endpoints_of(call.service.store, call.key.account)
     return json_response(200, {"webhooks": [_endpoint_json(call, endpoint) for endpoint in endpoints]})
@@ -88,5 +88,5 @@ def _endpoint_json(call: Call, endpoint: webhooks.Endpoint) -> dict[str, object]
 
 
 def _link_base(call: Call) -> str:
-    """What links start with, at the host by which the service was called."""
+    """Return the base URL of links, with the host name that the client used."""
     return f"http://{call.http_request.header('host')}/s"

@@ -1,4 +1,4 @@
-"""Messages of the Model Context Protocol: JSON-RPC 2.0, and the methods that a server with tools has."""
+"""Messages of the Model Context Protocol: JSON-RPC 2.0, and the methods of a server with tools."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Message = dict[str, Any]
 Params = Mapping[str, Any]
 
 
-class MessageError(Exception):  # becomes a response
+class MessageError(Exception):  # caught and turned into a response
     """Ends a request with a JSON-RPC error."""
 
     def __init__(self, code: int, message: str) -> None:
@@ -29,12 +29,12 @@ class MessageError(Exception):  # becomes a response
 
 
 def error(message_id: object, code: int, message: str) -> Message:
-    """An error response; the id is null where none could be read."""
+    """Return an error response; the id is null if none could be read."""
     return {"jsonrpc": "2.0", "id": message_id, "error": {"code": code, "message": message}}
 
 
 def respond(call: Call, message: object) -> Message | None:
-    """The response to a message; None for notifications and for responses."""
+    """Return the response to a message; None for notifications and for responses."""
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
         return error(None, INVALID_REQUEST, "a message is an object with jsonrpc 2.0")
     method, message_id = message.get("method"), message.get("id")
@@ -73,11 +73,11 @@ def _initialize(call: Call, params: Params) -> Params:
     }
 
 
-def _ping(call: Call, params: Params) -> Params:  # noqa: ARG001  # the table's signature
+def _ping(call: Call, params: Params) -> Params:  # noqa: ARG001  # signature set by the table
     return {}
 
 
-def _list_tools(call: Call, params: Params) -> Params:  # noqa: ARG001  # the table's signature
+def _list_tools(call: Call, params: Params) -> Params:  # noqa: ARG001  # signature set by the table
     if params.get("cursor") is not None:
         raise MessageError(INVALID_PARAMS, "there is one page of tools, and no cursor")
     return {"tools": [tool.describe() for tool in mcp_tools.TOOLS]}

@@ -1,6 +1,6 @@
 """The eight tools as ONE table: name, scope, arguments and handler (specification: POST /v1/mcp).
 
-The specification leaves arguments and results open. Here the arguments have the API's names, and a result is the
+The specification does not define arguments and results. Here the arguments have the API's names, and a result is the
 route's response, as text and as `structuredContent`.
 """
 
@@ -33,7 +33,7 @@ class Tool:
     hints: Mapping[str, bool] = field(default_factory=dict)
 
     def describe(self) -> dict[str, Any]:
-        """The tool's entry in tools/list."""
+        """Return the tool's entry in tools/list."""
         properties = {
             name: {**SCHEMAS[rule.check], **({"description": self.about[name]} if name in self.about else {})}
             for name, rule in self.arguments.items()
@@ -50,7 +50,7 @@ class Tool:
 
 
 def run(call: Call, tool: Tool, arguments: Arguments) -> dict[str, Any]:
-    """Run a tool. A refusal, even a missing scope, is a result with `isError`."""
+    """Run a tool. A refusal, including a missing scope, is a result with `isError`."""
     if tool.scope not in call.key.scopes:
         return _failed(f"This API key lacks the scope {tool.scope}, which the tool {tool.name} needs.")
     unknown = {name: "is not known here" for name in arguments if name not in tool.arguments}

@@ -1,7 +1,7 @@
-"""The API as an OpenAPI 3.1 document, made from the tables that the service itself uses.
+"""The API as an OpenAPI 3.1 document, generated from the tables that the service itself uses.
 
 Paths, methods and scopes come from `gateway.ROUTES`, bodies from the rules and the checks' schemas, refusals from
-`REFUSALS` and `GATEWAY`. Only the successful responses of each handler are written here.
+`REFUSALS` and `GATEWAY`. Only the successful responses of each handler are written by hand.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .rules import ENCRYPTION_TYPE, REQUEST, SHARE, SHARE_EXTENDED, Rule
 
 @dataclass(frozen=True)
 class HandlerSpec:
-    """A handler's successful responses by status, its own refusals, the rules of its body, whether it has pages."""
+    """A handler's successful responses by status, its own refusals, the rules of its body; whether it is paginated."""
 
     answers: Mapping[int, Schema]
     refusals: tuple[str, ...] = ()
@@ -102,7 +102,7 @@ _STATUS = {"name": "status", "in": "query", "schema": {"enum": ["active", "expir
 
 
 def document(*, extended: bool = False) -> dict[str, Any]:
-    """The document, without the tools, which are JSON-RPC. Its server is `/v1` on the same host."""
+    """Return the document, without the tools, which are JSON-RPC. Its server is `/v1` on the same host."""
     paths: dict[str, dict[str, Any]] = {}
     for route in (*gateway.ROUTES, *(gateway.EXTENDED_ROUTES if extended else ())):
         spec = HANDLERS[route.handler]
@@ -127,9 +127,9 @@ def _operation(route: gateway.Route, spec: HandlerSpec, paging: list[dict[str, A
     has_code = gateway.CODE in route.path
     answers, refusals = spec.answers, spec.refusals
     if route.method == "DELETE" and not has_code:
-        answers, refusals = {}, ("no_short_code",)  # the specification's: not a bulk delete
+        answers, refusals = {}, ("no_short_code",)  # refused by the specification: not a bulk delete
     elif has_code:
-        refusals = (*refusals, "no_route")  # a code that is empty
+        refusals = (*refusals, "no_route")  # an empty code
     parameters = [
         *([_CODE] if has_code else []),
         *([_IDEMPOTENCY_KEY] if spec.body else []),
@@ -153,7 +153,7 @@ def _operation(route: gateway.Route, spec: HandlerSpec, paging: list[dict[str, A
 
 
 def _body(rules: Mapping[str, Rule]) -> Schema:
-    """The body of a create: null counts as missing, and unknown members are ignored."""
+    """Return the schema of a create body: null counts as missing, and unknown members are ignored."""
     return {
         "type": "object",
         "properties": {

@@ -16,22 +16,22 @@ COUNT: Schema = {"type": "integer", "minimum": 0}
 
 
 def or_null(schema: Schema) -> Schema:
-    """The schema, or null."""
+    """Return the schema, or null."""
     return {"anyOf": [schema, {"type": "null"}]}
 
 
 def object_with(**members: Schema) -> Schema:
-    """An object with exactly these members, all required."""
+    """Return an object with exactly these members, all required."""
     return {"type": "object", "properties": members, "required": [*members], "additionalProperties": False}
 
 
 def array_of(schema: Schema) -> Schema:
-    """An array of items with this schema."""
+    """Return an array of items with this schema."""
     return {"type": "array", "items": schema}
 
 
 def page_of(name: str, item: Schema) -> Schema:
-    """The response of a list."""
+    """Return the response of a list."""
     at_least_one = {"type": "integer", "minimum": 1}
     limit = {**at_least_one, "maximum": MAX_LIMIT}
     figures = object_with(page=at_least_one, limit=limit, total_pages=COUNT, total=COUNT)

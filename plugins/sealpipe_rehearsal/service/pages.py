@@ -1,4 +1,4 @@
-"""The pages at links: files of page/, with headers that give them as few rights as possible.
+"""The pages behind links: the files of page/, with headers that grant them minimal rights.
 
 In a page, `{{NAME}}` on a line of its own stands for page/common/NAME.html, which all pages share.
 
@@ -17,7 +17,7 @@ from starlette.responses import Response
 _FOLDER = Path(__file__).resolve().parent.parent / "page"
 _PARTS = ("head", "header")
 
-# Only our own scripts and styles; no text that becomes markup, no form target, no frame.
+# Only our own scripts and styles; no HTML from strings (Trusted Types), no form target, no frame.
 _POLICY = (
     "default-src 'none'",
     "script-src 'self'",
@@ -41,7 +41,7 @@ HEADERS: Mapping[str, str] = {
     "x-frame-options": "DENY",
     "x-robots-tag": "noindex, nofollow, noarchive",
 }
-"""Headers of every page and of its files."""
+"""Headers of every page and its files."""
 
 _TYPES = {".css": "text/css", ".html": "text/html", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _TAG = b"{{service_tag}}"
@@ -49,7 +49,7 @@ _ENCODED_HASH = re.compile("%(?:25)*23")
 
 
 def find_file(method: str, segments: tuple[str, ...]) -> str | None:
-    """The file for a request: the page of a link, the index, or a file of a page; None if there is none."""
+    """Return the file for a request: the page of a link, the index, or a file of a page; None if there is none."""
     if method not in ("GET", "HEAD"):
         return None
     match segments:
@@ -65,13 +65,13 @@ def find_file(method: str, segments: tuple[str, ...]) -> str | None:
 
 
 def page(name: str, tag: str) -> Response:
-    """A file of page/; in HTML, the placeholder becomes the service tag (letters and digits)."""
+    """Return a file of page/; in HTML, the placeholder is replaced by the service tag (letters and digits)."""
     body = _files()[name].replace(_TAG, tag.encode("ascii")) if name.endswith(".html") else _files()[name]
     return Response(body, media_type=_TYPES[Path(name).suffix], headers=dict(HEADERS))
 
 
 def redact_key(target: str) -> str:
-    """A link's path for the log, cut after `%23` (or `%2523`): what follows an encoded `#` may be the key."""
+    """Return a link's path for the log, cut after `%23` (or `%2523`): the text after an encoded `#` may be the key."""
     found = _ENCODED_HASH.search(target) if target.startswith("/s/") else None
     return f"{target[: found.end()]}..." if found else target
 

@@ -13,7 +13,7 @@ from .store import Store
 
 DEFAULT_ACCOUNT = "default"
 ORGANIZATION = "org:"
-"""Prefix of an organisation's space; no account's name has it."""
+"""Prefix of an organisation's space; no account's name begins with it."""
 
 CACHE_SECONDS = 30
 """How long an entitlement is cached (specification: Limits, Plan cache delay)."""
@@ -23,8 +23,8 @@ CACHE_SECONDS = 30
 class Plan:
     """A row of the specification's limits. The rate is in requests per minute, None if unset; the burst is twice that.
 
-    `shares` limits active shares, None for no limit; `access_log_days` is the retention of access logs (the
-    specification shows neither).
+    `shares` limits active shares (None: no limit); `access_log_days` is the retention of access logs. (The
+    specification shows neither.)
     """
 
     api_access: bool
@@ -51,7 +51,7 @@ NUMBERS = ("requests_per_minute", "api_keys", "webhooks", "shares")
 class Account:
     """An account or organisation: its plan, its own limits, its switches.
 
-    Storing a custody wrap needs both zero-knowledge switches (POST /v1/shares, rule 5).
+    A custody wrap is stored only if both zero-knowledge switches are on (POST /v1/shares, rule 5).
     """
 
     name: str
@@ -63,24 +63,24 @@ class Account:
 
     @property
     def limits(self) -> Plan:
-        """The plan's row with this account's own limits and view protection."""
+        """Return the plan's row with this account's own limits and view protection."""
         row = PLANS[self.plan]
         own: dict[str, Any] = {**self.numbers, "view_protection": row.view_protection and self.view_protection}
         return replace(row, **own)
 
     @property
     def api_access(self) -> bool:
-        """Whether the API may be used. An unset rate means no access, not unlimited access."""
+        """Return whether the API may be used. An unset rate means no access, not unlimited access."""
         return self.limits.api_access and self.limits.requests_per_minute is not None
 
     @property
     def stores_wraps(self) -> bool:
-        """Whether a custody wrap sent by one of its keys can be stored."""
+        """Return whether a custody wrap sent by one of its keys can be stored."""
         return self.zero_knowledge_enrolled and self.zero_knowledge_feature
 
 
 def load_account(store: Store, name: str) -> Account:
-    """The current account, with defaults if nothing was set."""
+    """Return the current account, with defaults if nothing was set."""
     row = store.row("SELECT * FROM accounts WHERE name = :name", {"name": name})
     if row is None:
         return Account(name)
@@ -104,14 +104,14 @@ def save_account(store: Store, account: Account) -> None:
 
 
 class Entitlements:
-    """Cached accounts, up to 30 s old, against which calls are checked."""
+    """A cache of accounts for the checks of calls, up to 30 s old."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._cached: dict[str, tuple[float, Account]] = {}
 
     def get(self, store: Store, name: str, now: float) -> Account:
-        """The account, at most 30 s old."""
+        """Return the account, at most 30 s old."""
         with self._lock:
             cached = self._cached.get(name)
             if cached is None or not 0 <= now - cached[0] < CACHE_SECONDS:
@@ -125,7 +125,7 @@ class Entitlements:
 
 
 _ROUNDING = 6
-"""Decimal places that count: after waiting for Retry-After, 1e-16 must not cause another 429."""
+"""Decimal places that count: after the wait for Retry-After, a missing 1e-16 must not cause another 429."""
 
 
 class RateLimiter:
@@ -136,7 +136,7 @@ class RateLimiter:
         self._buckets: dict[str, tuple[float, float]] = {}
 
     def take(self, key_id: str, per_minute: int, now: float) -> int:
-        """Take one call. Returns 0 if it is allowed, else the seconds to wait, rounded up."""
+        """Take one call. Return 0 if it is allowed, otherwise the seconds to wait, rounded up."""
         burst, per_second = float(per_minute * BURST), per_minute / 60
         with self._lock:
             tokens, updated_at = self._buckets.get(key_id, (burst, now))
@@ -147,6 +147,6 @@ class RateLimiter:
         return 0 if allowed else max(1, math.ceil(round((1 - tokens) / per_second, _ROUNDING)))
 
     def clear(self) -> None:
-        """Fill every bucket."""
+        """Refill all buckets."""
         with self._lock:
             self._buckets.clear()

@@ -1,6 +1,6 @@
 """The routes behind a request's links, outside /v1: the submitter's form and the requester's submissions.
 
-The form needs the passcode if there is one, and uses an access. Submissions are sealed to the request's public key;
+The form requires the passcode, if there is one, and uses an access. Submissions are sealed to the request's public key;
 the service never has the key that opens them.
 """
 
@@ -80,7 +80,7 @@ def submit(service: Service, code: str, http_request: HttpRequest) -> Response:
 
 
 def list_submissions(service: Service, code: str) -> Response:
-    """GET /rehearsal/requests/{code}/submissions: the sealed submissions, of an expired request, too."""
+    """GET /rehearsal/requests/{code}/submissions: the sealed submissions, even of an expired request."""
     listing.mark_expired(service)
     row = service.store.row("SELECT * FROM requests WHERE short_code = :code", {"code": code})
     if row is None:
@@ -132,7 +132,7 @@ def _end_response(service: Service, row: Row) -> Response | None:
 
 
 def _refuse_submitter(row: Row, members: Mapping[str, Any]) -> Response | None:
-    """A refusal with the first condition that the submitter does not meet, or None."""
+    """Return a refusal for the first condition that the submitter does not meet, or None."""
     email = str(members.get("signed_in_as") or "")
     address = str(members.get("from_ip") or "127.0.0.1")
     domains = json.loads(row["restricted_domain"] or "[]")

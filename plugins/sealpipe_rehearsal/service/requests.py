@@ -52,7 +52,7 @@ def submissions(call: Call) -> Response:
 
 
 def sealed_submissions(service: Service, request: Row) -> dict[str, Any]:
-    """A request's submissions, oldest first, and the number of skipped ones."""
+    """Return a request's sealed submissions, oldest first, and the number of others."""
     rows = service.store.rows(
         "SELECT * FROM submissions WHERE request = :number ORDER BY number", {"number": request["number"]}
     )
@@ -88,7 +88,7 @@ def delete(call: Call) -> Response:
 
 
 def _find_owned(call: Call) -> Row:
-    """The caller's request with this code, or a refusal: ownership is checked before anything else."""
+    """Return the caller's request with this code, or refuse: ownership is checked before anything else."""
     listing.mark_expired(call.service)
     row = call.service.store.row(
         "SELECT * FROM requests WHERE short_code = :code AND space = :space",
@@ -109,10 +109,10 @@ def _item(row: Row) -> dict[str, str | None]:
 
 
 def _row(call: Call, members: creation.Members) -> creation.Members:
-    """The request's columns. The passcode is the only secret that arrives in clear; its hash is stored."""
+    """Return the request's columns. The passcode is the only secret that arrives in plain text; its hash is stored."""
     requested = None if members["expired_at"] is None else parse_rfc3339(members["expired_at"])
     expires = requested or call.service.clock.now().replace(microsecond=0) + DEFAULT_EXPIRY
-    # Only these two members of a prompt are stored; the default type is that of the vendor's SDK.
+    # Only these two members of a prompt are stored; the default type is the one in the vendor's SDK.
     prompts = [{"item": each["item"], "type": each.get("type") or "text"} for each in members["fields"]]
     values = {**members, "fields": prompts}
     passcode = values.pop("passcode")

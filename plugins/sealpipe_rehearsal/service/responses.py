@@ -1,4 +1,4 @@
-"""Responses, and ONE table of every refusal (specification: Errors, Authentication failures)."""
+"""Responses, and ONE table of all refusals (specification: Errors, Authentication failures)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Response:
 
 
 def as_json(value: object) -> bytes:
-    """Compact JSON, ASCII-escaped only if it holds a lone surrogate (from a fault plan)."""
+    """Return compact JSON, ASCII-escaped only if it holds a lone surrogate (from a fault plan)."""
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
     except UnicodeEncodeError:
@@ -26,7 +26,7 @@ def as_json(value: object) -> bytes:
 
 
 def json_response(status: int, value: object) -> Response:
-    """A response with a bare JSON value (specification: Response envelopes)."""
+    """Return a response with a bare JSON value (specification: Response envelopes)."""
     return Response(status, as_json(value))
 
 
@@ -57,8 +57,8 @@ REFUSALS: Mapping[str, Refusal] = {
     "request_failed": Refusal(500, 11, "The request could not be read, expired or deleted"),
 }
 
-# The gateway does not use the service's envelope. All reasons why a credential is not usable share ONE response,
-# so that it does not reveal which key ids exist.
+# The gateway does not use the service's envelope. All unusable credentials get the SAME response, so that it does not
+# reveal which key ids exist.
 GATEWAY: Mapping[str, Response] = {
     "no_authorization": json_response(401, {"message": "Unauthorized"}),
     "not_usable": json_response(
@@ -70,7 +70,7 @@ GATEWAY: Mapping[str, Response] = {
 }
 
 
-class RefusalError(Exception):  # becomes a response
+class RefusalError(Exception):  # caught and turned into a response
     """Ends a call with this response."""
 
     def __init__(self, response: Response) -> None:

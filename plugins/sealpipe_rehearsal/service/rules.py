@@ -1,4 +1,4 @@
-"""Reading a JSON body strictly, and the rules of both create bodies (specification: Share create body; gaps: requests).
+"""Reads a JSON body strictly, with the rules of both create bodies (specification: Share create body; gaps: requests).
 
 The content of `data` is never checked (POST /v1/shares, rule 6), and a request without fields is accepted. A null
 member counts as missing; an unknown one is ignored.
@@ -32,7 +32,7 @@ DEEPEST = 500
 
 
 def read_json(body: bytes) -> Any:
-    """The JSON value of a body. Raises ValueError if it is not strict JSON (UTF-8, no NaN) or nested too deeply."""
+    """Return the JSON value of a body. Raises ValueError for invalid JSON (not UTF-8, NaN) and for deep nesting."""
     try:
         value = json.loads(body.decode("utf-8"), parse_constant=_not_json)
     except RecursionError:
@@ -63,19 +63,19 @@ class Rule:
 
 
 def read_object(body: bytes) -> dict[str, Any]:
-    """The JSON object of a body, or a refusal with 19."""
+    """Return the JSON object of a body. Refuses anything else with 19."""
     try:
         value = read_json(body)
     except ValueError:
         value = None
     if not isinstance(value, dict):
-        # No member is at fault: additional_data is present and empty.
+        # no single member is invalid: additional_data is present and empty
         refuse("validation", {})
     return value
 
 
 def rejected(rules: Mapping[str, Rule], members: Mapping[str, Any]) -> dict[str, str]:
-    """The members that break their rule, with the reasons."""
+    """Return the members that break their rule, with the reasons."""
     reasons = {}
     for name, rule in rules.items():
         value = members.get(name)
@@ -93,13 +93,13 @@ FIELD_TYPES = ("text", "password", "date", "multiline", "markdown", "source_code
 
 @accepts(const=ENCRYPTION_TYPE)
 def encryption_type(value: object) -> str | None:
-    """The only encryption type."""
+    """Check the encryption type; there is only one."""
     return None if value == ENCRYPTION_TYPE else f"must be {ENCRYPTION_TYPE}"
 
 
 @accepts(type="array", items={"enum": [*NOTIFY_ON]}, uniqueItems=True)
 def notify_on(value: object) -> str | None:
-    """Known events, each at most once."""
+    """Check an array of known events, each at most once."""
     if not isinstance(value, list) or not all(isinstance(event, str) for event in value):
         return "must be an array of strings"
     if unknown := sorted(set(value) - set(NOTIFY_ON)):
@@ -116,7 +116,7 @@ _PROMPT = {
 
 @accepts(type="array", items=_PROMPT)
 def prompts(value: object) -> str | None:
-    """The fields of a request: prompt (`item`, not `key`) and type, by default `text`."""
+    """Check the fields of a request: prompt (`item`, not `key`) and type, by default `text`."""
     if not isinstance(value, list):
         return "must be an array"
     for number, field in enumerate(value, 1):
@@ -146,7 +146,7 @@ SHARE_EXTENDED: Mapping[str, Rule] = {
     "notify_on": Rule(notify_on),
     "organization_id": Rule(filled_text),
 }
-"""With members that the specification does not show (gaps: share create, further optional members)."""
+"""Includes members that the specification omits (gaps: share create, further optional members)."""
 
 
 REQUEST: Mapping[str, Rule] = {

@@ -1,7 +1,7 @@
 """The routes behind a share's link, outside /v1: how the recipient gets the ciphertext.
 
-No API route returns a share's content, so the page needs its own. A recipient proves the access token, and the
-passcode verifier if one is set.
+No API route returns a share's content, so the page needs routes of its own. The recipient sends the access token, and
+the passcode verifier if one is set.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ def show_state(service: Service, code: str) -> Response:
 
 
 def open_share(service: Service, code: str, http_request: HttpRequest) -> Response:
-    """POST /rehearsal/shares/{code}/open: the ciphertext, against proof of the token and the verifier."""
+    """POST /rehearsal/shares/{code}/open: returns the ciphertext if token and verifier are correct."""
     try:
         members = read_object(http_request.body)
     except RefusalError as refused:
         return refused.response
     with service.store.transaction():
         row = _find(service, code)
-        # Without the token nothing is revealed, not even that the share exists.
+        # without the token nothing is revealed, not even that the share exists
         if row is None or not matches_hash(members.get("access_token"), row["access_token_sha256"]):
             return json_response(404, _NOT_FOUND)
         if end_response := _end_response(service, row):
@@ -117,7 +117,7 @@ def _end_response(service: Service, row: Row) -> Response | None:
 
 
 def matches_hash(value: object, sha256: str) -> bool:
-    """Whether a value has this SHA-256 (hex), compared in constant time."""
+    """Return whether a value has this SHA-256 (hex), compared in constant time."""
     if not isinstance(value, str):
         return False
     try:

@@ -52,7 +52,7 @@ def show(call: Call) -> Response:
 
 
 def delete(call: Call) -> Response:
-    """DELETE /v1/shares/{shortCode}: expire a share at once. One that has ended already is 404."""
+    """DELETE /v1/shares/{shortCode}: expire a share at once. 404 if it has ended."""
     code = call.codes[0] if call.codes else ""
     if not code:
         refuse("no_short_code")
@@ -71,7 +71,7 @@ def delete(call: Call) -> Response:
             "UPDATE shares SET ended_at = :now, ended_by = 'deleted' WHERE number = :number",
             {"number": row["number"], "now": service.clock.timestamp()},
         )
-        # The owner's endpoints get the event, even if a team key made the call.
+        # the event goes to the owner's endpoints, even if a team key made the call
         payload = {"event": "share.deleted", "short_code": code}
         listing.notify(service, row, "deleted")
         is_queued = webhooks.queue_event(service.store, row["owner"], payload, service.clock.timestamp())
@@ -83,7 +83,7 @@ def delete(call: Call) -> Response:
 
 
 def show_stats(call: Call) -> Response:
-    """GET /v1/stats: active and ended shares, all views, and the views of 14 days, oldest first (gaps: shape)."""
+    """GET /v1/stats: active and ended shares, all views, views of the last 14 days, oldest first (gaps: shape)."""
     service, space = call.service, call.key.space
     with service.store.transaction():
         listing.mark_expired(service)
@@ -111,7 +111,7 @@ def count_view(service: Service, space: str) -> None:
 
 
 def sha256_hex(value: str) -> str:
-    """SHA-256 (hex) of the trimmed value: all that is stored of an access token, verifier or passcode."""
+    """Return the SHA-256 (hex) of the stripped value. Of an access token, verifier or passcode, only this is stored."""
     return hashlib.sha256(value.strip().encode("utf-8")).hexdigest()
 
 
@@ -136,7 +136,7 @@ def _check_plan(call: Call, members: creation.Members) -> None:
 
 
 def _row(call: Call, members: creation.Members) -> creation.Members:
-    """The share's columns: hashes of token and verifier, and the wrap only if it can be stored."""
+    """Return the share's columns: hashes of token and verifier, and the wrap only if it can be stored."""
     custody = "none"
     if members["item_key_wrap"] is not None:
         custody = "stored" if call.account.stores_wraps else "failed"

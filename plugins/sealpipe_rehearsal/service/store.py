@@ -24,7 +24,7 @@ class StateFileError(Exception):
 
 
 class Store:
-    """One SQLite connection, used by any thread, one at a time."""
+    """One SQLite connection, shared by all threads, one at a time."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._lock = threading.RLock()
@@ -38,11 +38,11 @@ class Store:
             raise StateFileError(f"{path}: {error}") from error
         try:
             self._connection.row_factory = sqlite3.Row
-            # Exclusive: two services on one file would not see each other's calls in flight.
+            # exclusive: two services on one file would not see each other's calls in flight
             self._connection.execute("PRAGMA locking_mode=EXCLUSIVE")
-            self._check_version()  # before writing: it may be another program's database
+            self._check_version()  # checked before writing: it may be another program's database
             if path is not None:
-                path.chmod(0o600)  # SQLite gives its journal the same mode
+                path.chmod(0o600)  # SQLite creates its journal with the same mode
             self._connection.execute("PRAGMA journal_mode=WAL")
             self._connection.execute("PRAGMA synchronous=NORMAL")
             self._create_tables()
@@ -62,18 +62,18 @@ class Store:
         self._connection.executescript(SCRIPT)
 
     def rows(self, statement: str, values: Values) -> list[sqlite3.Row]:
-        """All rows of a query."""
+        """Return all rows of a query."""
         with self._lock:
             return self._connection.execute(statement, values).fetchall()
 
     def row(self, statement: str, values: Values) -> sqlite3.Row | None:
-        """The first row of a query, or None."""
+        """Return the first row of a query, or None."""
         with self._lock:
             found: sqlite3.Row | None = self._connection.execute(statement, values).fetchone()
             return found
 
     def change(self, statement: str, values: Values) -> int:
-        """Run a statement; returns the number of changed rows."""
+        """Run a statement; return the number of changed rows."""
         with self._lock:
             return self._connection.execute(statement, values).rowcount
 
@@ -93,7 +93,7 @@ class Store:
         """Delete all rows."""
         with self.transaction():
             for table in TABLES:
-                self._connection.execute(f"DELETE FROM {table}")  # noqa: S608  # names from the list above
+                self._connection.execute(f"DELETE FROM {table}")  # noqa: S608  # the names are from the list above
 
     def close(self) -> None:
         """Close the file. The store is not usable afterwards."""

@@ -15,7 +15,7 @@ _RULES = {"url": Rule(webhooks.endpoint_url, required=True), "account": Rule(acc
 _NOT_FOUND = json_response(404, {"message": "there is no such webhook endpoint"})
 
 
-def list_all(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # the table's signature
+def list_all(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # signature set by the table
     """GET /rehearsal/webhooks: every endpoint, without its secret, and the states of its deliveries."""
     counts: dict[str, dict[str, int]] = {}
     for delivery in service.deliverer.all():
@@ -29,7 +29,7 @@ def list_all(service: Service, http_request: HttpRequest) -> Response:  # noqa: 
 
 
 def add(service: Service, http_request: HttpRequest) -> Response:
-    """POST /rehearsal/webhooks: the response holds the secret, only this once."""
+    """POST /rehearsal/webhooks: add an endpoint; only this response contains the secret."""
     members = read_members(_RULES, http_request)
     account, now = members.get("account", DEFAULT_ACCOUNT), service.clock.timestamp()
     try:
@@ -41,19 +41,19 @@ def add(service: Service, http_request: HttpRequest) -> Response:
     return json_response(201, _with_secret(service, endpoint))
 
 
-def remove(service: Service, http_request: HttpRequest, name: str) -> Response:  # noqa: ARG001  # the table's signature
+def remove(service: Service, http_request: HttpRequest, name: str) -> Response:  # noqa: ARG001  # signature set by the table
     """DELETE /rehearsal/webhooks/{id}: remove an endpoint; nothing more is sent to it."""
     return json_response(200, {"id": name, "removed": True}) if webhooks.remove(service.store, name) else _NOT_FOUND
 
 
-def rotate(service: Service, http_request: HttpRequest, name: str) -> Response:  # noqa: ARG001  # the table's signature
-    """POST /rehearsal/webhooks/{id}/rotate: a new secret, shown only now; both sign for 24 hours."""
+def rotate(service: Service, http_request: HttpRequest, name: str) -> Response:  # noqa: ARG001  # signature set by the table
+    """POST /rehearsal/webhooks/{id}/rotate: create a new secret, returned only once; both sign for 24 hours."""
     endpoint = webhooks.rotate(service.store, name, service.token_bytes(32), service.clock.timestamp())
     return _NOT_FOUND if endpoint is None else json_response(200, _with_secret(service, endpoint))
 
 
-def deliveries(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # the table's signature
-    """GET /rehearsal/webhooks/deliveries: each with its attempts and the last response."""
+def deliveries(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # signature set by the table
+    """GET /rehearsal/webhooks/deliveries: each delivery with its attempts and the last response."""
     return json_response(200, {"deliveries": [_delivery_json(each) for each in service.deliverer.all()]})
 
 

@@ -1,8 +1,8 @@
-"""Sending due deliveries to webhook endpoints, with retries, by the service's clock.
+"""Sends due deliveries to webhook endpoints, with retries, by the service's clock.
 
-One thread finds what is due. Each endpoint has at most one delivery in progress, in a thread of its own, so that a
-silent endpoint delays no other. Earlier due times go first, so later events overtake one that waits for a retry. A
-delivery in progress when the service stops is sent again: at least once.
+One thread looks for due deliveries. Each endpoint has at most one delivery in progress, in a separate thread, so that a
+slow endpoint does not delay the others. They are ordered by due time, so later events may overtake one that waits for a
+retry. A delivery in progress when the service stops is sent again: at least once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BACKOFF = (10, 60, 300, 1_800, 7_200, 28_800)
 
 _STOP_SECONDS = 5
 _POLL_SECONDS = 1.0
-"""Longest wait between two checks: an injected clock may move without notice."""
+"""Longest wait between two checks: an injected clock may jump."""
 
 _SELECT_DUE = """SELECT * FROM deliveries WHERE webhook = :webhook AND due IS NOT NULL ORDER BY due, number LIMIT 1"""
 _SELECT_ENDPOINTS = "SELECT DISTINCT webhook FROM deliveries WHERE due IS NOT NULL"
@@ -82,7 +82,7 @@ class Deliverer:
                 thread.join(_STOP_SECONDS)
 
     def wait_idle(self, seconds: float) -> bool:
-        """Wait until nothing is due or in progress, at most some seconds; whether that is so."""
+        """Wait until nothing is due or in progress, at most some seconds; return whether that is so."""
 
         def done() -> bool:
             return self._thread is None or (self._idle and not self._wake_requested and not self._in_progress)
@@ -91,7 +91,7 @@ class Deliverer:
             return self._changed.wait_for(done, seconds)
 
     def all(self) -> list[WebhookDelivery]:
-        """Every waiting delivery and the latest finished ones, oldest first."""
+        """Return every waiting delivery and the latest finished ones, oldest first."""
         names = WebhookDelivery.__dataclass_fields__
         rows = self._store.rows("SELECT * FROM deliveries ORDER BY number", {})
         return [WebhookDelivery(**{name: row[name] for name in names}) for row in rows]
@@ -107,14 +107,15 @@ class Deliverer:
                         self._changed.notify_all()
                         self._changed.wait(wait)
                         self._idle = False
-        except sqlite3.ProgrammingError:  # the store is closed already
+        except sqlite3.ProgrammingError:  # the store is closed
             return
 
     def _send_due(self) -> float | None:
-        """Start due deliveries; returns the seconds until the next one, None if nothing waits."""
+        """Start due deliveries; return the seconds until the next one, None if none is waiting."""
         now, soonest = self._clock.timestamp(), None
         for (name,) in self._store.rows(_SELECT_ENDPOINTS, {}):
-            # Checked before the query, which could otherwise return the delivery in progress and send it twice.
+            # checked before the query, which could otherwise return the delivery in progress, and it would be sent
+            # twice
             if name in self._in_progress:
                 continue
             row = self._store.row(_SELECT_DUE, {"webhook": name})
@@ -148,7 +149,7 @@ class Deliverer:
             answered = post.send()
             if not self._stopping:
                 self._record_attempt(endpoint, row, answered)
-        except sqlite3.ProgrammingError:  # the store is closed already
+        except sqlite3.ProgrammingError:  # the store is closed
             return
         finally:
             with self._changed:
@@ -157,7 +158,7 @@ class Deliverer:
                 self._changed.notify_all()
 
     def _record_attempt(self, endpoint: webhooks.Endpoint, row: Row, answered: int | str) -> None:
-        """Record the result of an attempt. Only 2xx counts as accepted, a redirect does not."""
+        """Record the result of an attempt. Only 2xx counts as delivered; a redirect does not."""
         is_accepted = isinstance(answered, int) and 200 <= answered < 300
         is_retried = not is_accepted and row["attempts"] < len(BACKOFF)
         due = self._clock.timestamp() + BACKOFF[row["attempts"]] if is_retried else None

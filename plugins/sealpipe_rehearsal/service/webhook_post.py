@@ -16,7 +16,7 @@ TOTAL_SECONDS = 10.0
 
 
 class WebhookPost:
-    """A delivery attempt, which `abort` ends from any thread."""
+    """A delivery attempt, which any thread can end with `abort`."""
 
     def __init__(self, url: str, body: bytes, headers: Mapping[str, str]) -> None:
         parts = urlsplit(url)
@@ -32,14 +32,14 @@ class WebhookPost:
         )
 
     def send(self) -> int | str:
-        """Send it; returns the status, or the name of the error. Raises nothing."""
+        """Send it; return the status, or the name of the error. Raises nothing."""
         timer = threading.Timer(TOTAL_SECONDS, self.abort)
         timer.daemon = True
         timer.start()
         try:
             self._connection.request("POST", self._target, self._body, self._headers)
             status = self._connection.getresponse().status
-            # Truncated headers look like complete ones.
+            # http.client would accept truncated headers as complete
             return TimeoutError.__name__ if self._aborted else status
         except (OSError, http.client.HTTPException, ValueError) as error:  # ValueError: a host that cannot be encoded
             return type(error).__name__
@@ -58,7 +58,7 @@ class WebhookPost:
 
 @cache
 def _tls_context() -> ssl.SSLContext:
-    # Not ssl.create_default_context, which obeys SSLKEYLOGFILE.
+    # not ssl.create_default_context, which obeys SSLKEYLOGFILE
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_default_certs()
     return context

@@ -34,7 +34,7 @@ class CapacityError(Exception):
 
 @dataclass(frozen=True)
 class Endpoint:
-    """One webhook endpoint. `previous_secret` is the one before the last rotation, at `rotated_at`."""
+    """One webhook endpoint. `previous_secret` is the secret before the last rotation, at `rotated_at`."""
 
     id: str
     account: str
@@ -45,14 +45,14 @@ class Endpoint:
     rotated_at: float | None = None
 
     def previous_secret_until(self, now: float) -> float | None:
-        """The time until which two secrets sign; None if only one does."""
+        """Return the time until which both secrets sign; None if only one does."""
         if self.previous_secret is None or self.rotated_at is None:
             return None
         until = self.rotated_at + BOTH_SIGN_SECONDS
         return until if now < until else None
 
     def signature(self, body: bytes, now: float) -> str:
-        """The value of the signature header for a body sent at this moment: `t=<unix>,v1=<hex>[,v1=<hex>]`."""
+        """Return the signature header for a body sent at this moment: `t=<unix>,v1=<hex>[,v1=<hex>]`."""
         stamp = str(int(now))
         secrets = [self.secret, *([self.previous_secret or ""] if self.previous_secret_until(now) else [])]
         signed = stamp.encode("ascii") + b"." + body
@@ -61,7 +61,7 @@ class Endpoint:
 
 
 def endpoint_url(value: object) -> str | None:
-    """A check for an endpoint's URL: https, or http to this machine."""
+    """Check an endpoint's URL: https, or http to this machine."""
     if not isinstance(value, str) or len(value) > MAX_URL or not _URL.fullmatch(value):
         return f"must be an address of up to {MAX_URL} printable ASCII characters"
     try:
@@ -79,7 +79,7 @@ def endpoint_url(value: object) -> str | None:
 
 
 def add(store: Store, account: str, url: str, token: bytes, secret: bytes, now: float) -> Endpoint:
-    """Add an endpoint with its id from `token` and a secret of 32 bytes. Raises CapacityError."""
+    """Add an endpoint with an id made from `token` and a secret of 32 bytes. Raises CapacityError."""
     limits = load_account(store, account).limits  # the current plan, not the cached one
     with store.transaction():
         used = len(endpoints_of(store, account))
@@ -95,23 +95,23 @@ def add(store: Store, account: str, url: str, token: bytes, secret: bytes, now: 
 
 
 def new_secret(random: bytes) -> str:
-    """A secret in its text form, which also signs."""
+    """Return a secret as text; this text is the signing key."""
     return f"whsec_{_base64url(random)}"
 
 
 def all_endpoints(store: Store) -> list[Endpoint]:
-    """All endpoints, oldest first."""
+    """Return all endpoints, oldest first."""
     return [_endpoint(row) for row in store.rows("SELECT * FROM webhooks ORDER BY number", {})]
 
 
 def endpoints_of(store: Store, account: str) -> list[Endpoint]:
-    """An account's endpoints, oldest first."""
+    """Return an account's endpoints, oldest first."""
     rows = store.rows("SELECT * FROM webhooks WHERE account = :account ORDER BY number", {"account": account})
     return [_endpoint(row) for row in rows]
 
 
 def find(store: Store, name: str) -> Endpoint | None:
-    """The endpoint with this id, or None."""
+    """Return the endpoint with this id, or None."""
     row = store.row("SELECT * FROM webhooks WHERE id = :id", {"id": name})
     return None if row is None else _endpoint(row)
 
@@ -126,7 +126,7 @@ def rotate(store: Store, name: str, random: bytes, now: float) -> Endpoint | Non
 
 
 def remove(store: Store, name: str) -> bool:
-    """Remove an endpoint and its pending deliveries; whether it existed."""
+    """Remove an endpoint and its pending deliveries; return whether it existed."""
     with store.transaction():
         store.change("DELETE FROM deliveries WHERE webhook = :id", {"id": name})
         return store.change("DELETE FROM webhooks WHERE id = :id", {"id": name}) == 1
@@ -142,7 +142,7 @@ DELETE FROM deliveries WHERE due IS NULL AND number <= (SELECT MAX(number) FROM 
 
 
 def queue_event(store: Store, account: str, payload: Mapping[str, object], now: float) -> bool:
-    """Queue an event for each endpoint of its account, in the caller's transaction; whether there is any.
+    """Queue an event for each endpoint of its account, in the caller's transaction; return whether there is any.
 
     Webhooks share the API's plan entitlement: without it nothing is sent.
     """
