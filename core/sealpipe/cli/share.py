@@ -103,14 +103,22 @@ def _print_plan(options: ShareOptions, sealed: SealedShare, session: Session, to
         return
     lines = [f"would post to {members['base_url']}/shares ({members['body_bytes']} bytes)"]
     lines += [f"  field {render.escape(row['key'])} ({row['type']})" for row in members["fields"]]
-    names = ("title", "description", "expires_at", "views", "timed_view", "custody", "link_file", "receipt")
-    lines += [f"  {name.replace('_', '-')}: {render.escape(members[name])}" for name in names if members[name]]
-    lines += [f"  notify-on: {','.join(options.notify_on)}"] if options.notify_on else []
+    for name in (*_list_sent_options(options), "custody", "link_file", "receipt"):
+        if value := members[name]:
+            text = str(value) if isinstance(value, str | int) else ",".join(value)
+            lines.append(f"  {name.replace('_', '-')}: {render.escape(text)}")
     lines += ["  passcode: yes"] if members["passcode"] else []
     lines += [f"  {row['what']} to {render.escape(row['to'])}" for row in members["send"]]
     lines += [f"  also {render.escape(words)}" for words in sealed.planned_writes]
     lines += [f"  {render.escape(remark)}" for remark in sealed.remarks]
     render.print_lines(lines)
+
+
+def _list_sent_options(options: ShareOptions) -> list[str]:
+    """List the options that the service gets as they are."""
+    from sealpipe.api.shares import ShareMembers
+
+    return [name for name in ShareMembers.__slots__ if hasattr(options, name)]
 
 
 def _describe_plan(options: ShareOptions, sealed: SealedShare, session: Session, to: Targets) -> dict[str, Any]:
@@ -121,12 +129,9 @@ def _describe_plan(options: ShareOptions, sealed: SealedShare, session: Session,
         "base_url": session.base_url,
         "body_bytes": len(sealed.body),
         "fields": [{"key": key, "type": kind} for key, kind in sealed.labels],
-        "title": options.title,
-        "description": options.description,
+        **{name: getattr(options, name) for name in _list_sent_options(options)},
         "expires_at": None if sealed.expires_at is None else format_time(sealed.expires_at),
         "views": "unlimited" if options.views is None else options.views,
-        "timed_view": options.timed_view,
-        "notify_on": options.notify_on,
         "passcode": sealed.passcode is not None,
         "custody": options.custody if sealed.wrap_at is not None else "none",
         "link_file": to["link_file"],

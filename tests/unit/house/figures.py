@@ -3,12 +3,14 @@
     python tests/unit/house/figures.py
 
 `share -f env:NAME` runs in this process against a rehearsal service, under a profiler: which of our modules and
-functions it enters (a module's body counts for the module), and how many of our frames lie above the socket.
+functions it enters (a body counts for its module), how many of our frames lie above the socket, and which modules are
+handed the options. Of an option that is only sent, `--timed-view`, it counts the files that name it.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -26,7 +28,7 @@ import inspect
 import sys
 import threading
 ours = tuple(f"{root}/" for root in sys.argv[1].split(":"))
-modules, functions, deepest = set(), set(), (0, 0)
+modules, functions, rooms, deepest = set(), set(), set(), (0, 0)
 
 def note(frame, event, called):
     global deepest
@@ -35,6 +37,8 @@ def note(frame, event, called):
         modules.add(file)
         if frame.f_code.co_flags & inspect.CO_OPTIMIZED:  # no body of a module or a class
             functions.add((file, frame.f_code.co_name, frame.f_code.co_firstlineno))
+        if any(type(value).__name__ == "ShareOptions" for value in frame.f_locals.values()):
+            rooms.add(file)
     elif event == "c_call" and getattr(called, "__name__", "") in ("send", "sendall", "connect"):
         files = []
         while frame is not None:
@@ -50,14 +54,14 @@ try:
     main()
 except SystemExit as ended:
     sys.setprofile(None)
-    print(len(modules), len(functions), *deepest, file=sys.stderr)
+    print(len(modules), len(functions), *deepest, len(rooms), file=sys.stderr)
     sys.exit(ended.code)
 """
 
 
 @dataclass(frozen=True)
 class Figures:
-    """Files of core and their lines; modules and functions that a share enters, and frames at its socket."""
+    """Files of core and their lines; what a share enters, frames at its socket, modules with its options."""
 
     files: int
     median_lines: int
@@ -66,16 +70,19 @@ class Figures:
     functions: int
     frames: int
     frames_with_libraries: int
+    modules_with_options: int
+    option_files: int
 
 
 def measure() -> Figures:
     """Count the files, and run a share under the profiler."""
     lines = {file: len(file.read_text(encoding="utf-8").splitlines()) for file in CORE.rglob("*.py")}
     lengths = [number for file, number in lines.items() if file.name != "errors.py"]
-    return Figures(len(lines), int(statistics.median(lengths)), max(lengths), *_share())
+    naming = sum(bool(re.search(r"\btimed_view\b", file.read_text(encoding="utf-8"))) for file in lines)
+    return Figures(len(lines), int(statistics.median(lengths)), max(lengths), *_share(), naming)
 
 
-def _share() -> tuple[int, int, int, int]:
+def _share() -> tuple[int, int, int, int, int]:
     from sealpipe_rehearsal.server import start
 
     with start() as service, tempfile.TemporaryDirectory() as folder:
@@ -92,8 +99,8 @@ def _share() -> tuple[int, int, int, int]:
         done = subprocess.run(
             [sys.executable, "-c", _PROFILED, roots], env=environ, capture_output=True, text=True, check=True
         )
-    modules, functions, frames, all_frames = map(int, done.stderr.splitlines()[-1].split())
-    return modules, functions, frames, all_frames
+    modules, functions, frames, all_frames, rooms = map(int, done.stderr.splitlines()[-1].split())
+    return modules, functions, frames, all_frames, rooms
 
 
 if __name__ == "__main__":

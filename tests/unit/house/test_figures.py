@@ -15,6 +15,8 @@ AT_MOST = {
     "modules": 60,
     "frames": 11,
     "frames_with_libraries": 23,
+    "modules_with_options": 4,
+    "option_files": 4,
 }
 
 
