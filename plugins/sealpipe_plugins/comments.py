@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Protocol, TypeVar
 
-from sealpipe.plugin import Delivery, PluginError, UnknownOutcomeError
+from sealpipe.plugin import AccessDeniedError, Channel, Delivery, Message, PluginError, UnknownOutcomeError
 from sealpipe_plugins.http_api import Reply
 from sealpipe_plugins.http_errors import CHECK_FIRST
+from sealpipe_plugins.wording import as_markdown
 
 T = TypeVar("T")
 
@@ -38,7 +40,27 @@ class Thread(Protocol):
         ...
 
 
-def deliver(thread: Thread, body: str) -> Delivery:
+class CommentChannel(Channel):
+    """A channel that comments on issues. Where anyone can read them, only with the setting public."""
+
+    @abstractmethod
+    def _open_thread(self, to: str) -> Thread:
+        """Return the thread of a recipient. Raises AccessDeniedError if anyone can read it."""
+
+    def send(self, message: Message, to: str) -> Delivery:
+        """Create the comment and read it back. Raises AccessDeniedError where anyone can read it."""
+        return _deliver(self._open_thread(to), as_markdown(message))
+
+
+def public_error(what: str, comment: str) -> AccessDeniedError:
+    """Return the error for a comment on a repository or project, `what`, that is public."""
+    return AccessDeniedError(
+        f"the {what} is public: anyone could read the {comment}",
+        remedy="use another channel, or allow it with the setting public",
+    )
+
+
+def _deliver(thread: Thread, body: str) -> Delivery:
     """Create a comment, unless one with the same text exists.
 
     Raises UnknownOutcomeError if it may still appear.

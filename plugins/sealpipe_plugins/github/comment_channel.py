@@ -5,25 +5,15 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from sealpipe.plugin import (
-    AccessDeniedError,
-    Channel,
-    Context,
-    Delivery,
-    Health,
-    Message,
-    ReferenceValueError,
-    SecretNotFoundError,
-)
-from sealpipe_plugins.comments import PAGE, comment_id, deliver, read_pages, search_start
+from sealpipe.plugin import AccessDeniedError, Context, Health, ReferenceValueError, SecretNotFoundError
+from sealpipe_plugins.comments import PAGE, CommentChannel, comment_id, public_error, read_pages, search_start
 from sealpipe_plugins.github.api import GitHub, GitHubSettings
 from sealpipe_plugins.http_errors import Refusals, explain_redirects
-from sealpipe_plugins.wording import as_markdown
 
 _TO: Final = re.compile(r"([A-Za-z0-9][A-Za-z0-9_-]{0,38}/(?!\.{1,2}#)[A-Za-z0-9._-]{1,100})#([1-9][0-9]{0,9})")
 
 
-class GitHubChannel(Channel):
+class GitHubChannel(CommentChannel):
     """Comments on issues and pull requests. In a public repository anyone can read them."""
 
     settings: GitHubSettings
@@ -36,16 +26,12 @@ class GitHubChannel(Channel):
         """Check owner, repository and number."""
         _parse_target(to)
 
-    def send(self, message: Message, to: str) -> Delivery:
-        """Create the comment and read it back. Raises AccessDeniedError in a public repository."""
+    def _open_thread(self, to: str) -> _IssueThread:
         repo, issue = _parse_target(to)
         repository = self._github.get(f"/repos/{repo}", _explain_refusals(f"repository {repo}"))
         if repository.member("private") is not True and not self.settings.public:
-            raise AccessDeniedError(
-                f"the repository {repo} is public: anyone could read the comment",
-                remedy="use another channel, or allow it with the setting public",
-            )
-        return deliver(_IssueThread(self._github, repo, issue), as_markdown(message))
+            raise public_error(f"repository {repo}", "comment")
+        return _IssueThread(self._github, repo, issue)
 
     def check(self) -> Health:
         """Check that the token is valid."""

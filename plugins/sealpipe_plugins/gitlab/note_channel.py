@@ -6,20 +6,10 @@ import re
 from typing import Final
 from urllib.parse import quote
 
-from sealpipe.plugin import (
-    AccessDeniedError,
-    Channel,
-    Context,
-    Delivery,
-    Health,
-    Message,
-    ReferenceValueError,
-    SecretNotFoundError,
-)
-from sealpipe_plugins.comments import PAGE, comment_id, deliver, read_pages, search_start
+from sealpipe.plugin import AccessDeniedError, Context, Health, ReferenceValueError, SecretNotFoundError
+from sealpipe_plugins.comments import PAGE, CommentChannel, comment_id, public_error, read_pages, search_start
 from sealpipe_plugins.gitlab.api import GitLab, GitLabSettings
 from sealpipe_plugins.http_errors import Refusals, explain_redirects
-from sealpipe_plugins.wording import as_markdown
 
 _PART: Final = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,254}"
 _TO: Final = re.compile(rf"({_PART}(?:/{_PART}){{1,20}})([!#])([1-9][0-9]{{0,9}})")
@@ -27,7 +17,7 @@ _TO: Final = re.compile(rf"({_PART}(?:/{_PART}){{1,20}})([!#])([1-9][0-9]{{0,9}}
 _KINDS: Final = {"!": "merge_requests", "#": "issues"}
 
 
-class GitLabChannel(Channel):
+class GitLabChannel(CommentChannel):
     """Notes on merge requests and issues. In a public project anyone can read them."""
 
     settings: GitLabSettings
@@ -40,19 +30,14 @@ class GitLabChannel(Channel):
         """Check project, kind and number."""
         _parse_target(to)
 
-    def send(self, message: Message, to: str) -> Delivery:
-        """Create the note and read it back. Raises AccessDeniedError in a public project."""
+    def _open_thread(self, to: str) -> _NoteThread:
         project, kind, iid = _parse_target(to)
         path = f"/projects/{quote(project, safe='')}"
         project_reply = self._gitlab.get(path, _explain_refusals(f"project {project}"))
         if project_reply.member("visibility") not in ("private", "internal") and not self.settings.public:
-            raise AccessDeniedError(
-                f"the project {project} is public: anyone could read the note",
-                remedy="use another channel, or allow it with the setting public",
-            )
+            raise public_error(f"project {project}", "note")
         notes = f"{path}/{_KINDS[kind]}/{iid}/notes"
-        thread = _NoteThread(self._gitlab, notes, _explain_refusals(to), internal=self.settings.internal)
-        return deliver(thread, as_markdown(message))
+        return _NoteThread(self._gitlab, notes, _explain_refusals(to), internal=self.settings.internal)
 
     def check(self) -> Health:
         """Check that the token is valid."""
