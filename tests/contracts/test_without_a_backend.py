@@ -11,9 +11,8 @@ from sealpipe.testing.contract import Contract
 
 TESTS = Path(__file__).resolve().parents[1]
 KITS = [
-    *TESTS.glob("plugins/contracts/test_*.py"),
+    *TESTS.glob("contracts/test_*.py"),
     *TESTS.glob("plugins/*/test_contract*.py"),
-    *TESTS.glob("channels/test_*.py"),
 ]
 
 

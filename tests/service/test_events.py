@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import http.server
 import json
 import queue
 import socket
 import ssl
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -411,30 +409,13 @@ def test_the_headers_name_is_the_services_to_choose(caller: Callable[..., Api], 
 def test_https_goes_to_who_has_a_certificate_and_to_nobody_else(
     service: RunningService, api: Api, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    came: list[bytes] = []
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        disable_nagle_algorithm = True
-
-        def do_POST(self) -> None:
-            came.append(self.rfile.read(int(self.headers["content-length"])))
-            self.send_response(204)
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:
-            """Nothing on stderr."""
-
     authority = trustme.CA()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(context)
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.handle_error = lambda *_: None  # type: ignore[method-assign]  # who does not trust it hangs up
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     bundle = tmp_path / "ca.pem"
     authority.cert_pem.write_to_path(str(bundle))
-    with closing(server.socket):
-        service.add_webhook(f"https://127.0.0.1:{server.server_port}/")
+    with Receiver(tls=context) as receiver:
+        service.add_webhook(receiver.url)
         webhook_post._tls_context.cache_clear()
         code = deleted(api)
         assert service.deliveries()[0].answered == "SSLCertVerificationError"
@@ -442,6 +423,5 @@ def test_https_goes_to_who_has_a_certificate_and_to_nobody_else(
         webhook_post._tls_context.cache_clear()
         service.advance(BACKOFF[0])
         assert [each.state for each in service.deliveries()] == ["delivered"]
-        assert came == [payload(code)]
-        server.shutdown()
+        assert [hook.body for hook in receiver.hooks] == [payload(code)]
     webhook_post._tls_context.cache_clear()

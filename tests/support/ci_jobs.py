@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import ExitStack
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from sealpipe.ci_systems import CI_SYSTEMS, CISystem
+from support.fake_web import Asked, FakeWeb, Reply
 from support.terminal import ABROAD, SEALPIPE, Done, Terminal
 
 SHARE = ("share", "-f", "Note=text:canary-of-the-gate")
@@ -59,30 +59,22 @@ PLAIN = {"CI": "true", "BUILD_URL": "https://ci.example/job/app/12/"}
 @pytest.fixture
 def endpoint() -> Iterator[Callable[[Answer], dict[str, str]]]:
     """Start a fake of GitHub's token endpoint; the variables that a job with the permission has."""
-    servers: list[ThreadingHTTPServer] = []
+    with ExitStack() as stack:
 
-    def start(answer: Answer) -> dict[str, str]:
-        class Handler(BaseHTTPRequestHandler):
-            disable_nagle_algorithm = True
+        def start(answer: Answer) -> dict[str, str]:
+            server = stack.enter_context(_Tokens(answer))
+            return GITHUB | {
+                "ACTIONS_ID_TOKEN_REQUEST_URL": f"{server.base_url}/token?api-version=2.0",
+                "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "runner-bearer",
+            }
 
-            def do_GET(self) -> None:
-                status, body = answer(parse_qs(urlsplit(self.path).query), self.headers["authorization"])
-                self.send_response(status)
-                self.send_header("content-length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
+        yield start
 
-            def log_message(self, *_: object) -> None: ...
 
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        servers.append(server)
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        return GITHUB | {
-            "ACTIONS_ID_TOKEN_REQUEST_URL": f"http://127.0.0.1:{server.server_port}/token?api-version=2.0",
-            "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "runner-bearer",
-        }
+class _Tokens(FakeWeb):
+    def __init__(self, tell: Answer) -> None:
+        super().__init__()
+        self._tell = tell
 
-    yield start
-    for server in servers:
-        server.shutdown()
-        server.server_close()
+    def answer(self, asked: Asked) -> Reply:
+        return Reply(*self._tell(parse_qs(urlsplit(asked.target).query), asked.headers["authorization"]))

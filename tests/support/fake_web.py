@@ -1,7 +1,7 @@
 """The base of fakes of other people's HTTP interfaces: a real server on loopback that keeps what it was asked.
 
-`instead` holds what it does in place of its work, first come first served: a `Reply`, one of the faults below,
-or None for its work after all.
+What it does in place of its work is a `Reply`, or one of the faults below; None is its work after all. `instead` holds
+some for the next requests, first come first served; `rule` decides it for each request after those.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 from urllib.parse import parse_qs, unquote, urlsplit
+
+import httpx
 
 PATIENCE = 10.0
 
@@ -54,11 +56,24 @@ class Asked:
 
 @dataclass(frozen=True)
 class Reply:
-    """An answer. `body` that is no text is sent as JSON."""
+    """An answer. `body` that is neither text nor bytes is sent as JSON; bytes have no type but that of `headers`.
+
+    An `endless` one is told no length, and its connection stays open until the fake ends.
+    """
 
     status: int
     body: Any = ""
     headers: Mapping[str, str] = field(default_factory=dict)
+    endless: bool = False
+
+    def encode(self) -> tuple[bytes, dict[str, str]]:
+        """The body's bytes, and the headers, in lower case."""
+        given = {name.lower(): value for name, value in self.headers.items()}
+        if isinstance(self.body, bytes):
+            return self.body, given
+        if isinstance(self.body, str):
+            return self.body.encode(), {"content-type": "text/plain; charset=utf-8", **given}
+        return json.dumps(self.body).encode(), {"content-type": "application/json; charset=utf-8", **given}
 
 
 Fault = Callable[["FakeWeb", Asked], Reply | None]
@@ -87,9 +102,12 @@ def hang_after(fake: FakeWeb, asked: Asked) -> None:
 class FakeWeb:
     """A server; `base_url` is where it is. With `tls` it speaks TLS."""
 
+    host = "127.0.0.1"
+
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self.asked: list[Asked] = []
         self.instead: list[Reply | Fault | None] = []
+        self.rule: Callable[[Asked], Reply | Fault | None] = lambda _: None
         self.ending = threading.Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"fake": self}))
         self._server.daemon_threads = True
@@ -105,7 +123,12 @@ class FakeWeb:
 
     @property
     def base_url(self) -> str:
-        return f"{self._scheme}://127.0.0.1:{self.port}"
+        return f"{self._scheme}://{self.host}:{self.port}"
+
+    @property
+    def targets(self) -> list[str]:
+        """What was asked for, in order."""
+        return [asked.target for asked in self.asked]
 
     def answer(self, asked: Asked) -> Reply:
         """What the system itself would answer."""
@@ -113,7 +136,7 @@ class FakeWeb:
 
     def respond(self, asked: Asked) -> Reply | None:
         self.asked.append(asked)
-        todo = self.instead.pop(0) if self.instead else None
+        todo = self.instead.pop(0) if self.instead else self.rule(asked)
         if todo is None:
             return self.answer(asked)
         return todo if isinstance(todo, Reply) else todo(self, asked)
@@ -145,29 +168,18 @@ class _Handler(BaseHTTPRequestHandler):
         if reply is None:
             self.close_connection = True
             return
-        content = reply.body if isinstance(reply.body, str) else json.dumps(reply.body)
-        kind = "text/plain; charset=utf-8" if isinstance(reply.body, str) else "application/json; charset=utf-8"
-        data = content.encode()
+        data, headers = reply.encode()
         self.send_response(reply.status)
-        for name, value in {"Content-Type": kind, **reply.headers, "Content-Length": str(len(data))}.items():
+        for name, value in headers.items():
             self.send_header(name, value)
+        self.send_header(*(("connection", "close") if reply.endless else ("content-length", str(len(data)))))
         self.end_headers()
         self.wfile.write(data)
+        if reply.endless:
+            self.wfile.flush()
+            self.fake.ending.wait(PATIENCE)
 
-    def do_GET(self) -> None:
-        self._serve()
-
-    def do_POST(self) -> None:
-        self._serve()
-
-    def do_PUT(self) -> None:
-        self._serve()
-
-    def do_DELETE(self) -> None:
-        self._serve()
-
-    def do_CONNECT(self) -> None:
-        self._serve()
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_CONNECT = _serve  # noqa: N815 - their names
 
     def handle(self) -> None:
         try:
@@ -179,11 +191,33 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
+_HOPS = ("accept-encoding", "connection", "content-length", "host")
+_ANSWERED = ("content-type", "x-amzn-errortype")
+
+
+class FrontDoor(FakeWeb):
+    """What stands before a real server on plain HTTP: its work is to hand requests on."""
+
+    def __init__(self, behind: str, **options: Any) -> None:
+        super().__init__(**options)
+        self._behind = httpx.Client(base_url=behind, trust_env=False, timeout=60, verify=False)  # noqa: S501 - it is plain
+
+    def answer(self, asked: Asked) -> Reply:
+        passed = {name: value for name, value in asked.headers.items() if name not in _HOPS}
+        found = self._behind.request(asked.method, asked.target, content=asked.body, headers=passed)
+        headers = {name: found.headers[name] for name in _ANSWERED if name in found.headers}
+        return Reply(found.status_code, found.content, headers)
+
+    def __exit__(self, *_: object) -> None:
+        super().__exit__()
+        self._behind.close()
+
+
 class Receiver(FakeWeb):
     """Somebody's endpoint for webhooks. `answers` gives a status (None: hang up without a word) for each message."""
 
-    def __init__(self, answers: Callable[[Asked], int | None] = lambda _: 204) -> None:
-        super().__init__()
+    def __init__(self, answers: Callable[[Asked], int | None] = lambda _: 204, **options: Any) -> None:
+        super().__init__(**options)
         self.answers = answers
         self.headers: dict[str, str] = {}
         self._thread.start()

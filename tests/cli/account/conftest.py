@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from cli.fake_mcp import mcp
 from sealpipe import Client
 from sealpipe_rehearsal.running_service import RunningService
-from support.fake_mcp import mcp
 from support.faulty import Faulty
 from support.services import bare, one_service, service, user
 

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cli.fake_mcp import FakeMcp
 from sealpipe import AsyncClient, Client, Field, SealpipeError, Secret, UsageError
 from sealpipe.api import Credential
 from sealpipe.errors import AccessDeniedError
@@ -26,7 +27,6 @@ from sealpipe.secret_scan import LARGE, CustodyGate
 from sealpipe.wire import envelope, keys, tokens
 from sealpipe_rehearsal.control_client import mint
 from sealpipe_rehearsal.running_service import RunningService
-from support.fake_mcp import FakeMcp
 from support.fake_web import Receiver
 from support.faulty import Faulty
 from support.terminal import Terminal

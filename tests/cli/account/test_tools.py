@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from cli.account.hasty import hasty
+from cli.fake_mcp import FakeMcp, FakeTool, Form, text
 from sealpipe import (
     AsyncClient,
     Client,
@@ -20,7 +21,7 @@ from sealpipe import (
 )
 from sealpipe.api.mcp import REVISIONS, initialize
 from sealpipe_rehearsal.control_client import mint
-from support.fake_mcp import FakeMcp, FakeTool, Form, Reply, text
+from support.fake_web import Reply, drop
 from support.terminal import Terminal
 
 HANDSHAKE = ["initialize", "notifications/initialized"]
@@ -94,22 +95,22 @@ def test_a_revision_that_we_do_not_speak_ends_the_talk_and_is_named(
 
 
 def test_a_session_that_the_service_ended_is_begun_anew_once(client: Client, mcp: FakeMcp) -> None:
-    mcp.instead = {"tools/call": [Reply(404, "gone")]}
+    mcp.queued = {"tools/call": [Reply(404, "gone")]}
     assert client.call_tool("share_stats").text.startswith("3 active")
     assert mcp.methods() == 2 * [*HANDSHAKE, "tools/call"]
-    mcp.instead = {"tools/call": [Reply(404, "gone"), Reply(404, "gone")]}
+    mcp.queued = {"tools/call": [Reply(404, "gone"), Reply(404, "gone")]}
     with pytest.raises(ProtocolError, match="404"):
         client.call_tool("share_stats")
 
 
 def test_reading_is_repeated_and_a_call_never(client: Client, mcp: FakeMcp) -> None:
     for method in ("initialize", "notifications/initialized", "tools/list"):
-        mcp.instead = {method: [Reply(0) if method == "tools/list" else Reply(503)]}
+        mcp.queued = {method: [drop if method == "tools/list" else Reply(503)]}
         mcp.messages.clear()
         assert client.list_tools()
         assert mcp.methods().count(method) == 2
-    for reply in (Reply(0), Reply(503), Reply(500)):
-        mcp.instead = {"tools/call": [reply]}
+    for reply in (drop, Reply(503), Reply(500)):
+        mcp.queued = {"tools/call": [reply]}
         mcp.messages.clear()
         with pytest.raises(OutcomeUnknownError) as caught:
             client.call_tool("expire_share", {"code": "x"})
@@ -118,9 +119,9 @@ def test_reading_is_repeated_and_a_call_never(client: Client, mcp: FakeMcp) -> N
 
 
 def test_a_call_that_was_held_back_by_the_rate_limit_is_made_later(client: Client, mcp: FakeMcp) -> None:
-    mcp.instead = {"tools/call": [Reply(429, "", {"Retry-After": "1"})]}
+    mcp.queued = {"tools/call": [Reply(429, "", {"Retry-After": "1"})]}
     assert client.call_tool("expire_share", {"code": "x"}).text == "expired"
-    mcp.instead = {"tools/call": [Reply(429, "", {"Retry-After": "60"})]}
+    mcp.queued = {"tools/call": [Reply(429, "", {"Retry-After": "60"})]}
     with pytest.raises(RateLimitError):
         client.call_tool("expire_share", {"code": "x"})
 
@@ -149,7 +150,7 @@ FAILED = '{"jsonrpc":"2.0","id":%s,"result":{"isError":true,"content":[{"type":"
 def test_a_tool_that_fails_is_an_error_with_its_text_escaped(
     client: Client, mcp: FakeMcp, words: str, shown: str
 ) -> None:
-    mcp.instead = {"tools/call": [Reply(200, FAILED % (2, words), {"Content-Type": "application/json"})]}
+    mcp.queued = {"tools/call": [Reply(200, FAILED % (2, words), {"Content-Type": "application/json"})]}
     with pytest.raises(ToolError) as caught:
         client.call_tool("get_share", {})
     assert (caught.value.message, caught.value.exit_code) == (shown, 5)
@@ -161,7 +162,7 @@ def test_an_error_of_json_rpc_is_told_with_its_code_whatever_the_status(
 ) -> None:
     mcp.sessions = False
     body = '{"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"Unknown\\u0007 tool","data":{}}}'
-    mcp.instead = {"tools/call": [Reply(status, body, {"Content-Type": "application/json"})]}
+    mcp.queued = {"tools/call": [Reply(status, body, {"Content-Type": "application/json"})]}
     with pytest.raises(ToolError, match=r"refused \(-32602\): Unknown\\x07 tool") as caught:
         client.call_tool("nothing", {})
     assert caught.value.error_code == -32602
@@ -195,7 +196,7 @@ def test_an_answer_that_breaks_the_protocol_is_told_and_the_call_not_repeated(
     client: Client, mcp: FakeMcp, name: str, kind: str
 ) -> None:
     body = BROKEN[name] if kind == "application/json" else f"data: {BROKEN[name]}\n\n"
-    mcp.instead = {"tools/call": [Reply(200, body, {"Content-Type": kind})]}
+    mcp.queued = {"tools/call": [Reply(200, body, {"Content-Type": kind})]}
     with pytest.raises(ProtocolError):
         client.call_tool("expire_share", {"code": "x"})
     assert mcp.methods().count("tools/call") == 1
@@ -205,7 +206,7 @@ def test_an_answer_that_breaks_the_protocol_is_told_and_the_call_not_repeated(
 def test_a_session_id_that_is_none_is_refused(client: Client, mcp: FakeMcp, session: str) -> None:
     hello = {"jsonrpc": "2.0", "id": 1, "result": {"protocolVersion": "2025-11-25", "capabilities": {}}}
     headers = {"Content-Type": "application/json", "Mcp-Session-Id": session}
-    mcp.instead = {"initialize": 5 * [Reply(200, json.dumps(hello), headers)]}
+    mcp.queued = {"initialize": 5 * [Reply(200, json.dumps(hello), headers)]}
     with pytest.raises(ProtocolError, match="session id"):
         hasty(client, initialize())
 
@@ -216,9 +217,9 @@ def test_a_list_without_an_end_is_not_walked_for_ever(client: Client, mcp: FakeM
         body = json.dumps({"jsonrpc": "2.0", "id": number, "result": result})
         return Reply(200, body, {"Content-Type": "application/json"})
 
-    mcp.instead = {"tools/list": [page(2, "a"), page(3, "b"), page(4, "a")]}
+    mcp.queued = {"tools/list": [page(2, "a"), page(3, "b"), page(4, "a")]}
     assert [tool.name for tool in client.list_tools()] == ["tool2", "tool3", "tool4"]
-    mcp.instead = {"tools/list": [page(number, str(number)) for number in range(2, 300)]}
+    mcp.queued = {"tools/list": [page(number, str(number)) for number in range(2, 300)]}
     with pytest.raises(ProtocolError, match="does not end"):
         client.list_tools()
 
@@ -309,7 +310,7 @@ def test_the_text_of_an_answer_is_printed_line_by_line_and_is_never_a_command(pe
 
 def test_structured_content_alone_is_printed_as_json(person: Terminal, mcp: FakeMcp) -> None:
     result = {"jsonrpc": "2.0", "id": 2, "result": {"structuredContent": {"active": 3}, "content": []}}
-    mcp.instead = {"tools/call": [Reply(200, json.dumps(result), {"Content-Type": "application/json"})]}
+    mcp.queued = {"tools/call": [Reply(200, json.dumps(result), {"Content-Type": "application/json"})]}
     assert json.loads(person.sealpipe("tools", "call", "share_stats").out) == {"active": 3}
 
 

@@ -10,11 +10,12 @@ from typing import NamedTuple
 
 import pytest
 
+from cli.fake_mcp import FakeMcp, FakeTool, text
 from cli.leaks.test_a_share_leaks_nothing import PLANT, Canaries, leaks, planted
 from sealpipe import Client
 from sealpipe.wire import keys
 from sealpipe_rehearsal.running_service import RunningService
-from support.fake_mcp import FakeMcp, FakeTool, Reply, text
+from support.fake_web import Fault, Reply, drop
 from support.faulty import Faulty, reset_after, says
 from support.leaks import Detector
 from support.strace import Watched
@@ -115,7 +116,7 @@ class Calling(NamedTuple):
 
     code: int
     sent: int
-    reply: Reply | None = None
+    reply: Reply | Fault | None = None
     words: Sequence[str] = ()
     kind: str = "string"
     scopes: frozenset[str] = frozenset(["shares:write"])
@@ -129,7 +130,7 @@ CALLS = {
     "an argument that is no number, as JSON": Calling(2, 0, kind="integer", words=["--output", "json"]),
     "a scope that is missing": Calling(4, 1, scopes=frozenset()),
     "an error of the endpoint": Calling(5, 1, Reply(200, json.dumps(REFUSED))),
-    "no answer": Calling(9, 1, Reply(0)),
+    "no answer": Calling(9, 1, drop),
     "an answer that is none": Calling(12, 1, Reply(200, "[]", {"Content-Type": "application/json"})),
 }  # fmt: skip
 
@@ -142,7 +143,7 @@ def test_an_argument_of_a_tool_is_in_its_call_and_nowhere_else(
     canaries = Canaries(bare, service, mcp.base_url)
     mcp.tools = {"take": FakeTool("shares:write", {"code": {"type": case.kind}}, lambda _: text("taken"))}
     mcp.scopes = set(case.scopes)
-    mcp.instead = {"tools/call": [case.reply] if case.reply else []}
+    mcp.queued = {"tools/call": [case.reply] if case.reply else []}
     watched = canaries.watch("tools", "call", "take", "--param", "code=env:CANARY_ENV", *ONE_USE, *case.words)
     argument = json.dumps(canaries.values["environment"], ensure_ascii=False).encode()
     sent = 0

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from e2e.gitlab.gitlab_ci import Pipeline
 from sealpipe_rehearsal.running_service import RunningService
-from support.gitlab_ci import Pipeline
 from support.openbao import Bao, dev_server
 from support.services import bare, one_service, service, user
 from support.terminal import addresses

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from e2e.gitlab.gitlab_ci import ReportError, read_dotenv
 from sealpipe.errors import PluginError
 from sealpipe.plugin import CI
 from sealpipe.registry import Registry
 from sealpipe_rehearsal.running_service import RunningService
-from support.gitlab_ci import ReportError, read_dotenv
 from support.terminal import SEALPIPE, Terminal, opened
 
 MASKABLE = re.compile(r"[a-zA-Z0-9_+=/@:.~-]{8,}")

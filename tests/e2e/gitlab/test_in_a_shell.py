@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from e2e.gitlab.gitlab_ci import ANSWERED, BOUND, SUBMITS, Pipeline, Template, log_in, read_dotenv
 from sealpipe_rehearsal.running_service import RunningService
 from support.fake_chat import FakeSlack
 from support.fake_web import Reply
-from support.gitlab_ci import ANSWERED, BOUND, SUBMITS, Pipeline, Template, log_in, read_dotenv
 from support.openbao import Bao
 from support.outside_text import ended, renamed
 from support.terminal import Terminal, created, opened

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import yaml
 
+from e2e.gitlab.gitlab_ci import Template
 from sealpipe import values
 from sealpipe.reference import parse
-from support.gitlab_ci import Template
 from support.mailbox import Mailbox
 from support.parts import ROOT, missing
 from support.terminal import Terminal

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from e2e.gitlab.gitlab_ci import INPUT, NAMES, Template, texts
 from sealpipe.settings import COMMANDS, Setting
-from support.gitlab_ci import INPUT, NAMES, Template, texts
 from support.parts import ROOT, missing, program
 
 IMAGE = {"image": "registry.example/sealpipe:1"}

@@ -19,20 +19,18 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import docker
 import trustme
 
-from support.gitlab_ci import BASE, IMAGE
+from e2e.gitlab.gitlab_ci import BASE, IMAGE
+from support.fake_web import Asked, FakeWeb, Reply
 from support.parts import ROOT, missing, program
 
 SUITE, PYTHON = "bookworm", "3.11"
@@ -230,43 +228,25 @@ def download(folder: Path, python: str) -> None:
 @contextmanager
 def serving(folder: Path, password: str) -> Iterator[str]:
     """Serve them by the simple index's protocol, to who has the password; the address, the password in it."""
-    files = {file.name: file for file in folder.iterdir()}
-    wanted = "Basic " + base64.b64encode(f"{USER}:{password}".encode()).decode()
+    with _Index(folder, "Basic " + base64.b64encode(f"{USER}:{password}".encode()).decode()) as index:
+        yield f"http://{USER}:{password}@127.0.0.1:{index.port}/simple/"
 
-    class Handler(BaseHTTPRequestHandler):
-        disable_nagle_algorithm = True
 
-        def do_GET(self) -> None:
-            if self.headers.get("authorization") != wanted:
-                self._answer(401, b"")
-                return
-            name = unquote(self.path.rstrip("/").rpartition("/")[2])
-            if name in files:
-                self._answer(200, files[name].read_bytes())
-                return
-            fitting = [file for file in files if _project(file) == name]
-            links = "".join(f'<a href="/files/{html.escape(file)}">{html.escape(file)}</a>' for file in fitting)
-            self._answer(200 if fitting else 404, f"<!DOCTYPE html><html><body>{links}</body></html>".encode())
+class _Index(FakeWeb):
+    def __init__(self, folder: Path, login: str) -> None:
+        super().__init__()
+        self._files, self._login = {file.name: file for file in folder.iterdir()}, login
 
-        def _answer(self, status: int, body: bytes) -> None:
-            self.send_response(status)
-            self.send_header("content-type", "text/html")
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base's name
-            """Says nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    try:
-        yield f"http://{USER}:{password}@127.0.0.1:{server.server_port}/simple/"
-    finally:
-        server.shutdown()
-        thread.join(10)
-        server.server_close()
+    def answer(self, asked: Asked) -> Reply:
+        name = asked.parts[-1]
+        if asked.headers.get("authorization") != self._login:
+            return Reply(401)
+        if name in self._files:
+            return Reply(200, self._files[name].read_bytes())
+        fitting = [html.escape(file) for file in self._files if _project(file) == name]
+        links = "".join(f'<a href="/files/{file}">{file}</a>' for file in fitting)
+        page = f"<!DOCTYPE html><html><body>{links}</body></html>"
+        return Reply(200 if fitting else 404, page, {"content-type": "text/html"})
 
 
 def _project(file: str) -> str:

@@ -1,22 +1,21 @@
 """A fake of the hosted MCP endpoint on a real socket, written from the protocol's public documents.
 
 It holds a client to what those say it must do, and answers 400 where it does not. How it answers is the test's to
-choose: `form`, `page`, `sessions`, `revision`, and `instead`, which replaces its answers to a method one by one.
+choose: `form`, `page`, `sessions`, `revision`, and `queued`, which replaces its answers to a method one by one.
 """
 
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Literal, Self
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import pytest
 
+from support.fake_web import Asked, FakeWeb, Fault, Reply, drop
+
 Form = Literal["object", "stream", "endless stream"]
-PATIENCE = 30
 
 
 @dataclass(frozen=True)
@@ -29,15 +28,6 @@ class Message:
     @property
     def method(self) -> str:
         return str(self.body["method"])
-
-
-@dataclass(frozen=True)
-class Reply:
-    """An answer of the test's own; status 0 hangs up without one."""
-
-    status: int
-    body: str = ""
-    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -62,28 +52,26 @@ TOOLS = {
 }
 
 
-class FakeMcp:
+class FakeMcp(FakeWeb):
     """The server. `messages` are all that it received, in order."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.tools = dict(TOOLS)
         self.scopes = {tool.scope for tool in TOOLS.values()}
         self.form: Form = "object"
         self.page = 100
         self.sessions = True
         self.revision = "2025-11-25"
-        self.instead: dict[str, list[Reply]] = {}
+        self.queued: dict[str, list[Reply | Fault]] = {}
         self.messages: list[Message] = []
         self.problems: list[str] = []
         self.session = "session-0"
         self.ready = False
-        self.ending = threading.Event()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"fake": self}))
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
 
     @property
     def base_url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+        return f"{super().base_url}/v1"
 
     def methods(self) -> list[str]:
         return [message.method for message in self.messages]
@@ -92,12 +80,15 @@ class FakeMcp:
         """Forget the session that there is, as a server may at any time."""
         self.session = "forgotten"
 
-    def answer(self, message: Message) -> Reply:
-        """What the protocol has it answer."""
+    def respond(self, asked: Asked) -> Reply | None:
+        message = Message(asked.headers, asked.json)
         self.messages.append(message)
-        queue = self.instead.get(message.method)
-        if queue:
-            return queue.pop(0)
+        queue = self.queued.get(message.method)
+        todo = (queue.pop(0) if queue else self.react(message)) if asked.target == "/v1/mcp" else drop
+        return todo if isinstance(todo, Reply) else todo(self, asked)
+
+    def react(self, message: Message) -> Reply:
+        """What the protocol has it answer."""
         problem = self._problem(message)
         if problem:
             self.problems.append(problem)
@@ -170,52 +161,12 @@ class FakeMcp:
         parts = [": hello\r\n\r\nid: 1\r\ndata:\r\n\r\n"]
         parts += [f"event: message\r\ndata: {json.dumps(each)}\r\n\r\n" for each in (note, asks)]
         parts += ["".join(f"data: {line}\n" for line in json.dumps(response, indent=1).split("\n")) + "\n"]
-        return Reply(200, "".join(parts), {"Content-Type": "text/event-stream; charset=utf-8", **(headers or {})})
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.ending.set()
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join(PATIENCE)
+        kind = {"Content-Type": "text/event-stream; charset=utf-8"}
+        return Reply(200, "".join(parts), {**kind, **(headers or {})}, endless=self.form == "endless stream")
 
 
 def _error(number: object, code: int, words: str) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": words}}
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-    fake: FakeMcp
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        reply = self.fake.answer(Message({name.lower(): value for name, value in self.headers.items()}, body))
-        content = reply.body.encode()
-        if self.path != "/v1/mcp" or reply.status == 0:
-            self.close_connection = True
-            return
-        self.send_response(reply.status)
-        for name, value in reply.headers.items():
-            self.send_header(name, value)
-        endless = self.fake.form == "endless stream" and "event-stream" in reply.headers.get("Content-Type", "")
-        if endless:
-            self.send_header("Connection", "close")
-        else:
-            self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-        if endless:
-            self.wfile.flush()
-            self.fake.ending.wait(PATIENCE)
-            self.close_connection = True
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
 
 
 @pytest.fixture
