@@ -194,10 +194,10 @@ def _finish(session: Session, entry: Entry, *, resend: bool) -> Flow[Share | Sec
     if entry.key != entry.meta["idempotency_key"]:
         posting.body = without_wrap(entry.body, entry.meta["wrap_at"])
     if entry.meta.get("also_to") and not entry.is_stored:
-        from sealpipe.flows.share import store  # most shares are stored nowhere
+        from sealpipe.flows.store import write  # most shares are stored nowhere
 
         with keep_entry_on_error(entry):
-            posting.stored = yield from store.write_from_entry(session, entry, resend=resend)
+            posting.stored = yield from write.write_from_entry(session, entry, resend=resend)
     return (yield from sharing.post(session, posting, unclear=True))
 
 

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealpipe.errors import ReferenceValueError, UsageError
-from sealpipe.flows.share.store import plan_writes
-from sealpipe.flows.store import SHARE, map_keys, parse_targets
-from sealpipe.flows.store.write import MisfitError, select_values
+from sealpipe.flows.store import SHARE, MisfitError, map_keys, parse_targets, select_values
+from sealpipe.flows.store.write import plan_share_writes
 from sealpipe.prompts import Prompt
 from sealpipe.reference import Key, Reference
 from sealpipe.secret import Secret
@@ -101,7 +100,7 @@ def test_without_the_prompts_a_single_field_is_the_answer() -> None:
 @given(st.dictionaries(LABELS, VALUES.filter(bool), min_size=1, max_size=4))
 def test_every_field_of_a_share_is_stored_under_its_label(values: dict[str, str]) -> None:
     fields = [Field(label, Secret(value)) for label, value in values.items()]
-    (write,) = plan_writes(parse_targets(["vault:a#*"]), fields)
+    (write,) = plan_share_writes(parse_targets(["vault:a#*"]), fields)
     assert {each.key: each.value.reveal() for each in write.fields} == values
 
 
@@ -114,7 +113,7 @@ def test_any_fields_and_any_target_store_a_label_s_own_value_or_are_refused(
     absent = [name for name in names if name not in dict(rows) or (name, "") in rows]
     items = tuple(Key(name, f"k{number}") for number, name in enumerate(names))
     try:
-        found = plan_writes(parse_targets([Reference("vault", "a", (), items)]), fields)
+        found = plan_share_writes(parse_targets([Reference("vault", "a", (), items)]), fields)
     except (UsageError, ReferenceValueError):
         assert several or absent
         return
@@ -128,7 +127,7 @@ def test_any_fields_and_any_target_store_a_label_s_own_value_or_are_refused(
 
 def test_targets_in_one_place_are_one_parcel_and_must_agree() -> None:
     fields = [Field("a", Secret("1")), Field("b", Secret("2"))]
-    (write,) = plan_writes(parse_targets(["vault:x?mode=merge#A=a", "vault:x?mode=merge#B=b"]), fields)
+    (write,) = plan_share_writes(parse_targets(["vault:x?mode=merge#A=a", "vault:x?mode=merge#B=b"]), fields)
     assert (write.keys, write.mode) == (("A", "B"), "merge")
     for texts in (
         ["vault:x#A=a", "vault:x#A=b"],
@@ -136,18 +135,18 @@ def test_targets_in_one_place_are_one_parcel_and_must_agree() -> None:
         ["vault:x?optional=1#A=a", "vault:x?trim=1#A=a"],
     ):
         with pytest.raises(UsageError, match="two targets contradict each other about vault:x"):
-            plan_writes(parse_targets(texts), fields)
+            plan_share_writes(parse_targets(texts), fields)
     with pytest.raises(UsageError, match="contradict"):
-        plan_writes(parse_targets(["vault:x", "vault:x#A=a"]), fields[:1])
+        plan_share_writes(parse_targets(["vault:x", "vault:x#A=a"]), fields[:1])
 
 
 def test_an_optional_target_of_a_share_lacks_what_fell_away_and_takes_the_rest() -> None:
     fields = [Field("User", Secret("bob"))]
-    (write,) = plan_writes(parse_targets(["vault:x?optional=1#password=Password,user=User"]), fields)
+    (write,) = plan_share_writes(parse_targets(["vault:x?optional=1#password=Password,user=User"]), fields)
     assert write.keys == ("user",)
-    assert plan_writes(parse_targets(["vault:x?optional=1#password=Password"]), fields) == ()
+    assert plan_share_writes(parse_targets(["vault:x?optional=1#password=Password"]), fields) == ()
     with pytest.raises(UsageError, match="the share has no field 'Password'"):
-        plan_writes(parse_targets(["vault:x#password=Password"]), fields)
+        plan_share_writes(parse_targets(["vault:x#password=Password"]), fields)
 
 
 @pytest.mark.parametrize(
@@ -162,14 +161,14 @@ def test_a_share_s_field_that_does_not_fit_is_told_by_its_label(
     text: str, values: list[tuple[str, str]], words: str
 ) -> None:
     with pytest.raises(ReferenceValueError, match=words):
-        plan_writes(parse_targets([text]), [Field(label, Secret(value)) for label, value in values])
+        plan_share_writes(parse_targets([text]), [Field(label, Secret(value)) for label, value in values])
 
 
 @pytest.mark.parametrize("text", ["vault:x", "vault:x#nobody", "vault:x?decode=hex#*"])
 def test_a_hostile_label_never_reaches_a_message_as_it_is(text: str) -> None:
     fields = [Field("\x1b]0;x\x07\n::add-mask::\u202e" + "y" * 300, Secret("zz")), Field("\r", Secret("zz"))]
     with pytest.raises((UsageError, ReferenceValueError)) as caught:
-        plan_writes(parse_targets([text]), fields)
+        plan_share_writes(parse_targets([text]), fields)
     told = caught.value.message + caught.value.remedy
     assert told.isprintable()
     assert len(told) < 500

@@ -9,8 +9,8 @@ from __future__ import annotations
 from unit.house.figures import measure
 
 AT_MOST = {
-    "files": 118,
-    "median_lines": 200,
+    "files": 116,
+    "median_lines": 211,
     "longest": 300,
     "modules": 60,
     "frames": 11,

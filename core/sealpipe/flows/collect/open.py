@@ -30,8 +30,8 @@ from sealpipe.flows.collect import Identity, OpenedSubmission, UnreadableSubmiss
 from sealpipe.flows.collect.options import CollectJob, KeyChoice
 from sealpipe.flows.resolve import resolve_secret
 from sealpipe.flows.session import Session
-from sealpipe.flows.store import make_plain_name
-from sealpipe.flows.store.write import MisfitError, SinkWrite, merge_writes, select_values
+from sealpipe.flows.store import MisfitError, make_plain_name, select_values
+from sealpipe.flows.store.write import SinkWrite, merge_writes
 from sealpipe.plugin import SinkField
 from sealpipe.prompts import Prompt
 from sealpipe.reference import Reference, parse

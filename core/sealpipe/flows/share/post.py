@@ -105,11 +105,12 @@ def _store_and_post(
         entry = yield Do(partial(outbox.add, meta, sealed.body))
     posting = Posting(meta, sealed.body, meta["idempotency_key"], entry)
     if sealed.writes:
-        from sealpipe.flows.share import store
+        from sealpipe.flows.store import write
 
         with keep_entry_on_error(entry):
             try:
-                posting.stored = yield from store.write_all(session, store.mark_writes(sealed.writes, meta), entry)
+                writes = write.mark_writes(sealed.writes, meta)
+                posting.stored = yield from write.write_share_fields(session, writes, entry)
             except StateError:
                 raise  # the fields are stored, and only the note of it is missing: `resume` shares them
             except (PluginError, UsageError):

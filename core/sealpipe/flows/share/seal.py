@@ -70,13 +70,13 @@ def seal_share(options: ShareOptions, session: Session) -> Flow[SealedShare]:
     writes: tuple[SinkWrite, ...] = ()
     write_notes: tuple[str, ...] = ()
     if options.targets:
-        from sealpipe.flows.share import store  # most shares have no target
+        from sealpipe.flows.store import write  # most shares have no target
 
-        yield from store.check_targets(session, options.targets)
+        yield from write.check_share_targets(session, options.targets)
     fields = yield from resolve(options.specs, session.registry, cache)
     if options.targets:
-        writes = store.plan_writes(options.targets, fields)
-        write_notes = yield from store.describe_plan(session, writes)
+        writes = write.plan_share_writes(options.targets, fields)
+        write_notes = yield from write.describe_plan(session, writes)
     passcode: Secret | None = None
     if options.code is not None:
         from sealpipe.flows.passcode import resolve_passcode  # most shares have none

@@ -1,7 +1,8 @@
-"""Parse targets, such as `vault:secret/vendor/{submission}#password=Staging password`. Pure.
+"""Parse targets, such as `vault:secret/vendor/{submission}#password=Staging password`, and select their values. Pure.
 
 A target has the form of a reference. In its selector, the key to write is left of `=`, and a prompt's id or text is
-right of it. Submitted text chooses neither: a placeholder in the body is filled with one plain name.
+right of it. Submitted text chooses neither: a placeholder in the body is filled with one plain name. A value that does
+not fit is a `MisfitError`, whose text contains our names only.
 """
 
 from __future__ import annotations
@@ -11,11 +12,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import Final, NamedTuple, get_args
 
-from sealpipe.errors import UsageError
-from sealpipe.plugin import Mode
+from sealpipe.errors import PluginError, UsageError
+from sealpipe.flows.resolve.select import decode_text, trim
+from sealpipe.plugin import Mode, SinkField
 from sealpipe.prompts import Prompt
 from sealpipe.reference import PARAMETERS, TARGET_PARAMETERS, Everything, Pointer, Reference, parse
 from sealpipe.reference.text import Template, parse_template
+from sealpipe.secret import Secret
+from sealpipe.wire.fields import Field, revealed
 
 MODES: Final[tuple[Mode, ...]] = get_args(Mode)
 _PLAIN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
@@ -151,6 +155,61 @@ def _find_prompt(name: str, prompts: Sequence[Prompt] | None, target: SinkTarget
 def _describe_prompt(prompt: Prompt) -> str:
     name = escape_name(prompt.id)
     return name if prompt.text == prompt.id else f"{name} ({escape_name(prompt.text, 40)})"
+
+
+class MisfitError(Exception):
+    """The submission does not fit a target. The text says why, and shows nothing of it."""
+
+
+def select_values(
+    target: SinkTarget, mappings: Sequence[KeyMapping], fields: Sequence[Field], source: SourceWords = REQUEST
+) -> list[SinkField]:
+    """Select a target's values; optional ones that are missing or empty are left out. Raises MisfitError."""
+    selected: list[SinkField] = []
+    for mapping in mappings:
+        value = _select_value(target, mapping, fields, source)
+        if value is not None:
+            selected.append(SinkField(mapping.key, value))
+    return selected
+
+
+def _select_value(
+    target: SinkTarget, mapping: KeyMapping, fields: Sequence[Field], source: SourceWords
+) -> Secret | None:
+    values = _find_values(mapping, fields)
+    optional = target.ref.flag("optional")
+    if not values and not optional:
+        raise MisfitError(f"it has no value for {mapping.display_name}")
+    if len(values) > 1:
+        raise MisfitError(f"{source.repeated} {mapping.display_name} several times, with different values")
+    value: str | bytes = values[0] if values else ""
+    encoding = target.ref.param("decode")
+    misfit = ""
+    try:
+        if encoding and value:
+            value = decode_text(value, encoding, mapping.display_name)
+        if target.ref.flag("trim"):
+            value = trim(value)
+    except PluginError:
+        misfit = f"{source.value} {mapping.display_name} is not {encoding}"
+    if misfit:
+        raise MisfitError(misfit)
+    if value:
+        return Secret(value)
+    if optional:
+        return None
+    raise MisfitError(f"{source.value} {mapping.display_name} is empty")
+
+
+def _find_values(mapping: KeyMapping, fields: Sequence[Field]) -> list[str]:
+    """Return the values that a mapping may mean; equal values count once."""
+    if mapping.label is None:
+        if len(fields) != 1:
+            raise MisfitError(f"it has {len(fields)} fields, but the target accepts one")
+        matching = list(fields)
+    else:
+        matching = [field for field in fields if field.key == mapping.label]
+    return list(dict.fromkeys(revealed(field) for field in matching))
 
 
 def escape_name(name: str, limit: int = 60) -> str:
