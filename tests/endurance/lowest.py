@@ -25,10 +25,7 @@ TWINS = {"botocore"}
 """What a test tool has to go down with (boto3 fits one botocore only); the other tools are told nothing of floors."""
 OLDER_TOOLS = ("pytest<9.2",)
 """Tools that are too new for a floor: the lowest anyio has a pytest plugin that warns under pytest 9.2."""
-TESTS = (
-    "account", "asking", "channels", "cli", "collecting", "core", "delivery", "faults", "fixture", "leaks", "plugins",
-    "references", "rehearsal", "rotation", "secure_requests", "storing", "wire",
-)  # fmt: skip
+TESTS = ("cli", "contracts", "plugins", "service", "unit/core", "unit/references", "unit/registry", "unit/wire")
 """What a version of a dependency can break. The rest is browsers, runners, images and documentation."""
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from support.parts import ROOT, missing
 
-TESTS = [f"tests/plugins/{name}.py" for name in ("test_third_party", "test_allowing", "test_commands")]
+TESTS = [f"tests/unit/registry/{name}.py" for name in ("test_third_party", "test_allowing", "test_commands")]
 
 
 @pytest.mark.parametrize("version", ["1.5", "1.6", "1.7"])
