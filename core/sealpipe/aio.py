@@ -22,9 +22,9 @@ from sealpipe.client_base import ClientSetup, checks_arguments, open_fields, reg
 from sealpipe.flows import Do, Flow, Notify, Send, Wait
 from sealpipe.flows.policy import guard
 from sealpipe.flows.session import Session
-from sealpipe.http import Redactor, make_pool_options, silence_httpcore
+from sealpipe.http import make_pool_options, silence_httpcore
 from sealpipe.http.connections import describe_not_loopback
-from sealpipe.http.exchange import ResponseBuffer, SendWatch, build_request, describe_failure
+from sealpipe.http.exchange import Redactor, ResponseBuffer, SendWatch, build_request, describe_failure
 from sealpipe.http.rate_limiter import RateLimiter, Ticket
 from sealpipe.secret import strip_frames, strips_frames
 from sealpipe.state.entry import JournaledLink

@@ -25,10 +25,9 @@ from sealpipe.flows import Flow, outgoing, policy
 from sealpipe.flows.session import Session
 from sealpipe.flows.share import ShareOptions
 from sealpipe.flows.share.seal import SealedShare, seal_share
-from sealpipe.http import ServiceNetwork, find_proxy
+from sealpipe.http import ServiceNetwork, find_proxy, make_tls_context
 from sealpipe.http.exchange import SendWatch
 from sealpipe.http.sockets import ProxyError, connect
-from sealpipe.http.tls import make_tls_context
 from sealpipe.values import is_loopback
 from sealpipe.wire.fields import Field
 

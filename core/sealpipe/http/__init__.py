@@ -1,7 +1,6 @@
-"""The one way to the network: connection pools and proxies, redaction of responses, and the network for blocking code.
+"""The one way to the network: connection pools, proxies and trusted certificates, and the network for blocking code.
 
-A service, or a proxy in between, may repeat our request in a message, a header or a page of its own. Nothing of that
-is shown or handed on before our credentials are redacted. httpcore logs what it reads: not during our own exchanges.
+httpcore logs what it reads: not during our own exchanges.
 """
 
 from __future__ import annotations
@@ -10,68 +9,27 @@ import logging
 import os
 import ssl
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from contextvars import ContextVar
-from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 import httpcore
 
-from sealpipe.api import Credential, Failure, Operation, Response
+from sealpipe.api import Failure, Operation, Response
 from sealpipe.errors import SettingError
 from sealpipe.http.connections import Deadline, DeadlineBackend
-from sealpipe.http.exchange import ResponseBuffer, SendWatch, build_request, describe_failure
+from sealpipe.http.exchange import Redactor, ResponseBuffer, SendWatch, build_request, describe_failure
 from sealpipe.http.rate_limiter import RateLimiter, Ticket
-from sealpipe.secret_scan import LARGE, REDACTED, SecretFinder
 from sealpipe.values import is_loopback
 
 if TYPE_CHECKING:
     from sealpipe.flows.session import Session
 
-REDACTION_FLAW = "repeats the credential"
 
-
-class Redactor:
-    """Redacts every part of our credentials, in each encoding that `sealpipe.secret_scan` knows.
-
-    Also redacts what follows our key id and a dot, and the beginning of a secret: it may be truncated.
-    """
-
-    def __init__(self, credential: Credential, previous: Credential | None = None) -> None:
-        known = [each for each in (credential, previous) if each is not None]
-        secrets = [secret for each in known for secret in (each.auth_secret, each.custody_secret) if secret is not None]
-        self._needles = SecretFinder(secrets, names=known)
-
-    def redact(self, result: Response | Failure) -> Response | Failure:
-        """Return the result without the credentials. A body that still has one is dropped, and `flaw` says so."""
-        if isinstance(result, Failure):
-            return result._replace(detail=self._redact_text(result.detail))
-        headers = {name: self._redact_text(value) for name, value in result.headers.items()}
-        body = self._redact_bytes(result.body)
-        if body is None:
-            return replace(result, headers=headers, body=b"", flaw=REDACTION_FLAW)
-        return replace(result, headers=headers, body=body)
-
-    def _redact_text(self, text: str) -> str:
-        redacted = self._redact_bytes(text.encode("utf-8", "surrogatepass"))
-        return (REDACTED if redacted is None else redacted).decode("utf-8", "surrogatepass")
-
-    def _redact_bytes(self, data: bytes) -> bytes | None:
-        """Return the data without the credentials; None if one would still be there."""
-        spans = self._needles.spans(data)
-        if not spans and len(data) <= LARGE:
-            return data
-        parts, done = [], 0
-        for start, end in spans:
-            parts += [data[done:start], REDACTED]
-            done = end
-        redacted = b"".join([*parts, data[done:]])
-        return None if self._needles.within(redacted) else redacted
-
-
-_is_our_exchange = ContextVar("_in_our_exchange", default=False)
+_is_our_exchange = ContextVar("_is_our_exchange", default=False)
 
 
 def _is_loggable(_: logging.LogRecord) -> bool:
@@ -151,8 +109,6 @@ def make_pool_options(session: Session) -> dict[str, Any]:
     """Return the options of a connection pool to the service. Certificates are read only for https://."""
     options: dict[str, Any] = {"max_connections": 10, "http1": True, "http2": False}
     if session.base_url.startswith("https://"):
-        from sealpipe.http.tls import make_tls_context
-
         options["ssl_context"] = make_tls_context(os.environ, session.ca_file)
     options["proxy"] = make_pool_proxy(find_proxy(session.base_url), options.get("ssl_context"))
     return options
@@ -209,3 +165,94 @@ def _is_valid_proxy(address: str) -> bool:
 def _encode_host(host: str) -> str:
     """Return a host name in ASCII, as DNS and HTTP take it. Raises ValueError."""
     return host if host.isascii() else host.encode("idna").decode("ascii")
+
+
+def make_tls_context(environ: Mapping[str, str], *ca_files: Path | None) -> ssl.SSLContext:
+    """Make a context that checks certificates and host names, and trusts the system's CAs and those in `ca_files`.
+
+    SSLKEYLOGFILE is ignored: it would write the session keys to a file. Raises SettingError.
+    """
+    context = _make_empty_context()
+    try:
+        _load_system(context, environ)
+        for ca_file in ca_files:
+            if ca_file is not None:
+                context.load_verify_locations(cafile=ca_file)
+    except (OSError, ssl.SSLError):
+        raise SettingError(
+            "the certificates to trust cannot be read",
+            remedy="check SEALPIPE_CA_FILE, SSL_CERT_FILE, SSL_CERT_DIR and what the store names: PEM files that this "
+            "user can read",
+        ) from None
+    return context
+
+
+def make_backend_context(
+    environ: Mapping[str, str],
+    ca_file: Path | None,
+    authorities: str | None,
+    certificate: tuple[Path, Path] | None,
+) -> ssl.SSLContext:
+    """Make a context for one backend. Raises SettingError.
+
+    `authorities` is PEM text that is trusted instead of the system's CAs; `certificate` names the files of the client
+    certificate and its key.
+    """
+    if authorities is None:
+        context = make_tls_context(environ, ca_file)
+    else:
+        context = _make_empty_context()
+        try:
+            context.load_verify_locations(cadata=authorities)
+            if ca_file is not None:
+                context.load_verify_locations(cafile=ca_file)
+        except (OSError, ssl.SSLError):
+            raise SettingError("the certificates to trust are not PEM", remedy="check its CA setting") from None
+    if certificate is not None:
+        try:
+            context.load_cert_chain(*certificate)
+        except (OSError, ssl.SSLError):
+            raise SettingError(
+                "the client certificate and its key cannot be read, or do not belong together",
+                remedy="check both: PEM, and the key without a passphrase",
+            ) from None
+    return context
+
+
+def _make_empty_context() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # create_default_context() would obey SSLKEYLOGFILE
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    return context
+
+
+def _load_system(context: ssl.SSLContext, environ: Mapping[str, str]) -> None:
+    configured = environ.get("SSL_CERT_FILE"), environ.get("SSL_CERT_DIR")
+    if any(configured):
+        context.load_verify_locations(cafile=configured[0] or None, capath=configured[1] or None)
+        return
+    default_paths = ssl.get_default_verify_paths()
+    if default_paths.capath and _is_hashed_folder(default_paths.capath):
+        # OpenSSL looks up each CA here when needed; it reads a bundle whole, which takes 24 to 36 ms.
+        context.load_verify_locations(capath=default_paths.capath)
+    elif default_paths.cafile:
+        context.load_verify_locations(cafile=default_paths.cafile)
+    else:
+        import certifi
+
+        context.load_verify_locations(cafile=certifi.where())
+
+
+def list_certificates(environ: Mapping[str, str]) -> list[Path]:
+    """List the certificate files that SSL_CERT_FILE and SSL_CERT_DIR name, those of a directory one by one."""
+    file, folders = environ.get("SSL_CERT_FILE"), (environ.get("SSL_CERT_DIR") or "").split(os.pathsep)
+    hashed = [each for folder in folders if folder for each in sorted(Path(folder).glob("*.[0-9]"))]
+    return [*([Path(file)] if file else []), *hashed]
+
+
+def _is_hashed_folder(folder: str) -> bool:
+    """Whether OpenSSL would find certificates there: they have names such as 5ed36f99.0."""
+    try:
+        with os.scandir(folder) as entries:
+            return any(entry.name.endswith(".0") for entry in entries)
+    except OSError:
+        return False

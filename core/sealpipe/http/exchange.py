@@ -1,19 +1,24 @@
-"""One HTTP exchange: its request, its response and its failures, for blocking code and asyncio alike."""
+"""One HTTP exchange: its request, its response and its failures, for blocking code and asyncio alike.
+
+A service, or a proxy in between, may repeat our request in a message, a header or a page of its own. Nothing of that
+is shown or handed on before our credentials are redacted.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode, urlsplit
 
 import httpcore
 
 from sealpipe import __version__
-from sealpipe.api import Failure, Operation, Response
+from sealpipe.api import Credential, Failure, Operation, Response
 from sealpipe.api.responses import escape_text
 from sealpipe.errors import UsageError
-from sealpipe.secret_scan import CustodyGate, credential_leak_error
+from sealpipe.secret_scan import LARGE, REDACTED, CustodyGate, SecretFinder, credential_leak_error
 
 if TYPE_CHECKING:
     from sealpipe.flows.session import Session
@@ -231,3 +236,41 @@ _DESCRIPTIONS: tuple[tuple[tuple[type[Exception], ...], Callable[[Exception], st
         lambda error: f"the connection broke: {_describe_cause(error)}",
     ),
 )
+
+
+class Redactor:
+    """Redacts every part of our credentials, in each encoding that `sealpipe.secret_scan` knows.
+
+    Also redacts what follows our key id and a dot, and the beginning of a secret: it may be truncated.
+    """
+
+    def __init__(self, credential: Credential, previous: Credential | None = None) -> None:
+        known = [each for each in (credential, previous) if each is not None]
+        secrets = [secret for each in known for secret in (each.auth_secret, each.custody_secret) if secret is not None]
+        self._needles = SecretFinder(secrets, names=known)
+
+    def redact(self, result: Response | Failure) -> Response | Failure:
+        """Return the result without the credentials. A body that still has one is dropped, and `flaw` says so."""
+        if isinstance(result, Failure):
+            return result._replace(detail=self._redact_text(result.detail))
+        headers = {name: self._redact_text(value) for name, value in result.headers.items()}
+        body = self._redact_bytes(result.body)
+        if body is None:
+            return replace(result, headers=headers, body=b"", flaw="repeats the credential")
+        return replace(result, headers=headers, body=body)
+
+    def _redact_text(self, text: str) -> str:
+        redacted = self._redact_bytes(text.encode("utf-8", "surrogatepass"))
+        return (REDACTED if redacted is None else redacted).decode("utf-8", "surrogatepass")
+
+    def _redact_bytes(self, data: bytes) -> bytes | None:
+        """Return the data without the credentials; None if one would still be there."""
+        spans = self._needles.spans(data)
+        if not spans and len(data) <= LARGE:
+            return data
+        parts, done = [], 0
+        for start, end in spans:
+            parts += [data[done:start], REDACTED]
+            done = end
+        redacted = b"".join([*parts, data[done:]])
+        return None if self._needles.within(redacted) else redacted

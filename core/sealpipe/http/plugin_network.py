@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sealpipe.errors import NotConfiguredError, SettingError
-from sealpipe.http import find_proxy
+from sealpipe.http import find_proxy, list_certificates, make_backend_context, make_tls_context
 from sealpipe.http.connections import EXCHANGE_DEADLINE
 from sealpipe.http.sockets import connect, make_guarded_tls
 from sealpipe.plugin.context import DEADLINE
@@ -44,7 +44,6 @@ class PluginNetwork:
         if authorities is None and certificate is None:
             return self._http
         from sealpipe.http.plugin_client import make_plugin_client
-        from sealpipe.http.tls import make_backend_context
 
         with _translate_errors():
             context = make_backend_context(os.environ, self._ca_file, authorities, certificate)
@@ -86,8 +85,6 @@ class PluginNetwork:
     def _get_context(self, ca_file: Path | None) -> ssl.SSLContext:
         with self._lock:  # several threads connect, and reading a bundle takes long
             if ca_file not in self._contexts:
-                from sealpipe.http.tls import make_tls_context
-
                 with _translate_errors():
                     self._contexts[ca_file] = make_tls_context(os.environ, self._ca_file, ca_file)
             return self._contexts[ca_file]
@@ -101,8 +98,6 @@ class PluginNetwork:
 
     @cached_property
     def _bundle(self) -> Path | None:
-        from sealpipe.http.tls import list_certificates
-
         certificate_files = list_certificates(os.environ)
         if self._ca_file is None and not certificate_files:
             return None
@@ -136,8 +131,6 @@ def _find_proxy(url: str) -> str | None:
 
 
 def _make_tls_context(ca_file: Path | None) -> ssl.SSLContext:
-    from sealpipe.http.tls import make_tls_context
-
     with _translate_errors():
         return make_tls_context(os.environ, ca_file)
 

@@ -10,8 +10,7 @@ import pytest
 
 from sealpipe.api import Credential, Failure, Operation, Resend, Response
 from sealpipe.api.responses import make_service_error
-from sealpipe.http import Redactor
-from sealpipe.http.exchange import ResponseBuffer
+from sealpipe.http.exchange import Redactor, ResponseBuffer
 from sealpipe_rehearsal.control_client import mint
 from support.faulty import Fault, Faulty, envelope, says
 from support.outside_text import commands

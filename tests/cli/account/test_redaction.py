@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from sealpipe import Client, SealpipeError
 from sealpipe.api import Credential, Failure, Response
-from sealpipe.http import Redactor
+from sealpipe.http.exchange import Redactor
 from sealpipe_rehearsal.control_client import mint
 from support.faulty import Exchange, Fault, Faulty, echoes, message
 from support.terminal import Terminal

@@ -1,7 +1,7 @@
 """The figures of the house stay where they are, or get better: who makes one worse changes the table, and says why.
 
-The goals are 115 files of 120 to 180 lines and 60 modules of a share. Core has more lines than 115 such files hold; its
-modules are rather somewhat longer than split into more files.
+The goals are 115 files of 120 to 180 lines, and 60 modules of a share. The median alone misses its goal: core has some
+23,400 lines, so 115 files have 204 on average. A lower median takes fewer lines, not more files.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from unit.house.figures import measure
 
 AT_MOST = {
-    "files": 116,
-    "median_lines": 211,
+    "files": 115,
+    "median_lines": 213,
     "longest": 300,
     "modules": 60,
     "frames": 11,

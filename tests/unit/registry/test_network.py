@@ -17,9 +17,8 @@ import pytest
 import trustme
 
 from sealpipe.errors import NotConfiguredError
-from sealpipe.http import make_pool_proxy
+from sealpipe.http import make_pool_proxy, make_tls_context
 from sealpipe.http.plugin_network import PluginNetwork
-from sealpipe.http.tls import make_tls_context
 from sealpipe.registry import Registry
 from support.distributions import Site
 from support.fake_web import Asked, FakeWeb, Reply
