@@ -7,6 +7,7 @@ cases, so a failing run of the suite has found a change, not a new random case.
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 from hypothesis import settings
@@ -17,9 +18,21 @@ from tiers import is_first, is_in_rest
 # The suite itself may run in a CI system. What it starts does not, but where a test says so.
 for name in ci_systems.list_variables():
     os.environ.pop(name, None)
+# A shell starts a background job, and nohup a command, with signals that it ignores; and so would all that tests start.
+for number, handler in (
+    (signal.SIGINT, signal.default_int_handler),
+    (signal.SIGQUIT, signal.SIG_DFL),
+    (signal.SIGHUP, signal.SIG_DFL),
+):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, handler)
 # A file of certificates is read whole for every client, 25 ms; in a folder only the one that is needed is looked up.
 if "SSL_CERT_DIR" in os.environ:
     os.environ.pop("SSL_CERT_FILE", None)
+
+
+REST_SECONDS = 600
+"""Time limit of a test of the second tier with its fixtures: a loaded machine builds an image or starts an engine."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -32,6 +45,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Begin with what takes long. Leave the other tier out, unless `--all` is given or what to run is named."""
     items.sort(key=lambda item: not is_first(item.nodeid))
+    for item in items:
+        if is_in_rest(item.nodeid) and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(REST_SECONDS))
     rest = config.getoption("--rest")
     if config.getoption("--all"):
         return

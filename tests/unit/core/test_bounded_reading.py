@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 
 import pytest
 
@@ -24,18 +22,8 @@ HUGE = 1 << 40
 BASE_URL, CODE = "https://service.example/v1", "abc"
 
 
-@pytest.fixture(autouse=True)
-def alarm() -> Iterator[None]:
-    """Fail a test that waits: opening a pipe that nobody writes to waits forever."""
-
-    def fail(_number: int, _frame: FrameType | None) -> None:
-        raise AssertionError("it waits")
-
-    before = signal.signal(signal.SIGALRM, fail)
-    signal.alarm(20)
-    yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, before)
+pytestmark = pytest.mark.timeout(20)
+"""Opening a pipe that nobody writes to waits forever."""
 
 
 def _is_fine_as_link_file(path: Path) -> bool:
