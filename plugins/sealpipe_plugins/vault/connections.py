@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import re
-import selectors
+import select
 import socket
 import ssl
 import time
@@ -207,9 +207,9 @@ def copy_error(error: PluginError) -> PluginError:
 def _is_readable(sock: socket.socket) -> bool:
     if isinstance(sock, ssl.SSLSocket) and sock.pending():
         return True
-    with selectors.DefaultSelector() as selector:
-        selector.register(sock, selectors.EVENT_READ)
-        return bool(selector.select(0))
+    poll = select.poll()  # one system call; a selector of the standard library would take four
+    poll.register(sock, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def _check_framing(response: HTTPResponse) -> None:
