@@ -7,8 +7,9 @@ FOLDER must be a clone of this repository without changes, with a virtual enviro
 `dev`, cosmic-ray and pytest-cov: the mutants are written into its files. Two clones can share the work (`--part 1/2`).
 `cover` writes FOLDER/cover.json. `sample` draws lines that tests cover (the same seed draws the same mutants of the
 same commit), runs for each the quickest tests that cover the line, 60 s at most, and adds a JSON line a mutant to
-FOLDER/mutants.jsonl: operator, module, line, outcome (`killed`, `survived`, `timeout`) and the difference. `--again`
-runs the mutants of an earlier such file once more, by their source text: on a newer commit, where they still apply.
+FOLDER/mutants.jsonl: operator, module, line, outcome (`killed`, `survived`, `timeout`; `unmade` where cosmic-ray
+failed) and the difference. A sample that was stopped continues where it was. `--again` runs the mutants of an earlier
+such file once more, by their source text: on a newer commit, where they still apply.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ WITH_ARGUMENTS = ("core/VariableInserter", "core/VariableReplacer")
 SECONDS = 60
 TESTS_SECONDS = 30.0
 """Sum of the durations of the tests that are run on one mutant."""
-KILLED, TIMEOUT, SURVIVED = "killed", "timeout", "survived"
+KILLED, TIMEOUT, SURVIVED, UNMADE = "killed", "timeout", "survived", "unmade"
 
 
 class Covered(NamedTuple):
@@ -170,7 +171,10 @@ def run_mutation(folder: Path, mutation: Mutation, tests: Sequence[str]) -> dict
 
     path = folder / mutation.module
     before = path.read_text(encoding="utf-8")
-    after = mutate_code(before, get_operator(mutation.operator)(), mutation.occurrence)
+    try:
+        after = mutate_code(before, get_operator(mutation.operator)(), mutation.occurrence)
+    except AttributeError:  # cosmic-ray cannot make a few of those that it lists
+        return {"outcome": UNMADE, "difference": [], "tests": 0} | mutation._asdict()
     return _run_text(path, before, after or before, tests) | mutation._asdict()
 
 
@@ -208,6 +212,13 @@ def run_again(folder: Path, row: Mapping[str, Any], covered: Covered) -> dict[st
     return row | _run_text(folder / module, text, after, choose_tests(covered, module, line))
 
 
+def _read_done(folder: Path) -> set[tuple[object, ...]]:
+    """Read which mutants an earlier run has tried."""
+    file = folder / "mutants.jsonl"
+    rows = map(json.loads, file.read_text(encoding="utf-8").splitlines()) if file.exists() else ()
+    return {tuple(row[name] for name in Mutation._fields) for row in rows}
+
+
 def main(words: Sequence[str]) -> int:
     """Do what the words say; print a line a mutant and the sum."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -231,7 +242,9 @@ def main(words: Sequence[str]) -> int:
         earlier = [json.loads(line) for line in options.again.read_text(encoding="utf-8").splitlines()]
         todo = (run_again(options.folder, row, covered) for row in earlier[part - 1 :: parts])
     else:
+        done = _read_done(options.folder)
         drawn = draw(mutations(options.folder, covered), options.seed, options.count)[part - 1 :: parts]
+        drawn = [each for each in drawn if tuple(each) not in done]
         todo = (run_mutation(options.folder, each, choose_tests(covered, each.module, each.line)) for each in drawn)
     with (options.folder / "mutants.jsonl").open("a", encoding="utf-8") as file:
         for row in todo:
