@@ -10,12 +10,10 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from plugins.aws.conftest import aws, front, one_moto
-from plugins.aws.front import Asked, Front, Refusal
 from plugins.aws.reading import DEFAULT
 from sealpipe.testing import SinkContract, SourceContract
 from sealpipe.testing.source import Content
-from support.aws import ENVIRON, Moto
+from support.aws import ENVIRON, Call, Front, Moto, Refusal, aws, front, one_moto
 
 __all__ = ["aws", "front", "one_moto"]
 
@@ -29,20 +27,20 @@ class _Moto:
 
     @pytest.fixture
     def environ(self) -> Mapping[str, str]:
-        return {**ENVIRON, f"{DEFAULT}ENDPOINT_URL": self.front.url}
+        return {**ENVIRON, f"{DEFAULT}ENDPOINT_URL": self.front.base_url}
 
 
 class _OnMoto(_Moto, SourceContract):
     @pytest.fixture(autouse=True)
     def with_what_is_forbidden(self, at_moto: None) -> None:  # noqa: ARG002 - it comes after
-        self.front.answer = self._denied
+        self.front.rule = self._denied
 
     def at(self, url: str) -> Mapping[str, str]:
         return {**ENVIRON, f"{DEFAULT}ENDPOINT_URL": url, f"{DEFAULT}TIMEOUT": "2"}
 
     @staticmethod
-    def _denied(asked: Asked) -> Refusal | None:
-        return Refusal(400, "AccessDeniedException") if "forbidden" in asked.body else None
+    def _denied(asked: Call) -> Refusal | None:
+        return Refusal(400, "AccessDeniedException") if b"forbidden" in asked.body else None
 
     def missing(self) -> str:
         return "/not/there"

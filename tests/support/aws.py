@@ -1,21 +1,27 @@
-"""Moto's server in a process of its own: AWS's interface on a socket of this machine."""
+"""Moto's server in a process of its own: AWS's interface on a socket of this machine; and a front before it."""
 
 from __future__ import annotations
 
+import json
+import os
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import boto3
 import httpx
+import pytest
 from botocore.loaders import JSONFileLoader
 
+from support.fake_web import Asked, FakeWeb, Fault, FrontDoor, Reply, first
 from support.parts import ROOT, missing
 
 REGION = "eu-west-1"
@@ -79,6 +85,84 @@ def moto() -> Iterator[Moto]:
     finally:
         process.kill()
         process.wait()
+
+
+class Call(Asked):
+    """A request as AWS has them: what for, signed by whom, and its parameters."""
+
+    @property
+    def operation(self) -> str:
+        return self.headers.get("x-amz-target", "").rpartition(".")[2] or self.members.get("Action", "")
+
+    @property
+    def signer(self) -> str:
+        return self.headers.get("authorization", "").partition("Credential=")[2].partition("/")[0]
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.json
+        return found
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """An error as AWS answers it: in JSON, or in XML to STS, which is asked by forms."""
+
+    status: int
+    code: str
+    message: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def __call__(self, _fake: FakeWeb, asked: Asked) -> Reply:
+        if "x-amz-target" in asked.headers:
+            return Reply(self.status, json.dumps({"__type": self.code, "message": self.message}).encode(), self.headers)
+        error = f"<Type>Sender</Type><Code>{self.code}</Code><Message>{self.message}</Message>"
+        whole = f"<ErrorResponse><Error>{error}</Error><RequestId>1</RequestId></ErrorResponse>"
+        return Reply(self.status, whole.encode(), self.headers)
+
+
+class Front(FrontDoor):
+    """A server before moto."""
+
+    kind = Call
+    asked: list[Call]  # type: ignore[assignment]
+
+    @property
+    def operations(self) -> list[str]:
+        """What was asked for, in order."""
+        return [asked.operation for asked in self.asked]
+
+    def deny(self, operation: str, code: str = "AccessDeniedException", status: int = 400) -> None:
+        """Refuse an operation."""
+        self.rule = lambda asked: Refusal(status, code) if asked.operation == operation else None  # type: ignore[attr-defined]
+
+    def once(self, operation: str, fault: Fault) -> None:
+        """What happens to the first such call."""
+        self.rule = first(lambda asked: asked.operation == operation, fault)
+
+
+@pytest.fixture(scope="session")
+def one_moto() -> Iterator[Moto]:
+    with moto() as running:
+        yield running
+
+
+@pytest.fixture
+def aws(one_moto: Moto, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Moto:
+    """AWS without anything in it, and a machine where nothing of AWS is set."""
+    for name in [name for name in os.environ if name.startswith("AWS_") or name.lower().endswith("_proxy")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    one_moto.reset()
+    return one_moto
+
+
+@pytest.fixture
+def front(aws: Moto) -> Iterator[Front]:
+    """What stands between sealpipe and moto."""
+    with Front(aws.url) as front:
+        yield front
 
 
 def _await(url: str, process: subprocess.Popen[bytes]) -> None:

@@ -6,6 +6,7 @@ some for the next requests, first come first served; `rule` decides it for each 
 
 from __future__ import annotations
 
+import itertools
 import json
 import ssl
 import threading
@@ -77,6 +78,7 @@ class Reply:
 
 
 Fault = Callable[["FakeWeb", Asked], Reply | None]
+Rule = Callable[[Asked], "Reply | Fault | None"]
 
 
 def drop(_fake: FakeWeb, _asked: Asked) -> None:
@@ -99,15 +101,47 @@ def hang_after(fake: FakeWeb, asked: Asked) -> None:
     fake.ending.wait(PATIENCE)
 
 
+def meanwhile(do: Callable[[], object], *, after: bool = False) -> Fault:
+    """It is done; right before, or right after, somebody else does something."""
+
+    def fault(fake: FakeWeb, asked: Asked) -> Reply:
+        reply = fake.answer(asked) if after else None
+        do()
+        return reply or fake.answer(asked)
+
+    return fault
+
+
+def first(fits: Callable[[Any], bool], fault: Reply | Fault) -> Rule:
+    """A rule for the first request that fits, and none after it."""
+    left = [fault]
+    return lambda asked: left.pop() if left and fits(asked) else None
+
+
+def dead_from(number: int, last: Fault = drop) -> Rule:
+    """As if the client were killed: from its request of this number on (0 is the next) none is answered.
+
+    `last` happens to the first of them.
+    """
+    seen = itertools.count()
+
+    def rule(_asked: Asked) -> Fault | None:
+        at = next(seen)
+        return None if at < number else last if at == number else drop
+
+    return rule
+
+
 class FakeWeb:
     """A server; `base_url` is where it is. With `tls` it speaks TLS."""
 
     host = "127.0.0.1"
+    kind: type[Asked] = Asked
 
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self.asked: list[Asked] = []
         self.instead: list[Reply | Fault | None] = []
-        self.rule: Callable[[Asked], Reply | Fault | None] = lambda _: None
+        self.rule: Rule = lambda _: None
         self.ending = threading.Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"fake": self}))
         self._server.daemon_threads = True
@@ -164,7 +198,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             return
         headers = {name.lower(): value for name, value in self.headers.items()}
-        reply = self.fake.respond(Asked(self.command, self.path, headers, body))
+        reply = self.fake.respond(self.fake.kind(self.command, self.path, headers, body))
         if reply is None:
             self.close_connection = True
             return
@@ -200,17 +234,17 @@ class FrontDoor(FakeWeb):
 
     def __init__(self, behind: str, **options: Any) -> None:
         super().__init__(**options)
-        self._behind = httpx.Client(base_url=behind, trust_env=False, timeout=60, verify=False)  # noqa: S501 - it is plain
+        self.behind = httpx.Client(base_url=behind, trust_env=False, timeout=60, verify=False)  # noqa: S501 - it is plain
 
     def answer(self, asked: Asked) -> Reply:
         passed = {name: value for name, value in asked.headers.items() if name not in _HOPS}
-        found = self._behind.request(asked.method, asked.target, content=asked.body, headers=passed)
+        found = self.behind.request(asked.method, asked.target, content=asked.body, headers=passed)
         headers = {name: found.headers[name] for name in _ANSWERED if name in found.headers}
         return Reply(found.status_code, found.content, headers)
 
     def __exit__(self, *_: object) -> None:
         super().__exit__()
-        self._behind.close()
+        self.behind.close()
 
 
 class Receiver(FakeWeb):

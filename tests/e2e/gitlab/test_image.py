@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
+from e2e.gitlab import engine as engines
 from e2e.gitlab.engine import CANARY, Engine
 from e2e.gitlab.gitlab_ci import ANSWERED, BASE, BOUND, IMAGE, SUBMITS, Pipeline, log_in, read_dotenv
 from sealpipe_rehearsal.running_service import RunningService
-from support import engine as engines
 from support.openbao import Bao
 from support.parts import ROOT, missing
 from support.terminal import addresses, opened

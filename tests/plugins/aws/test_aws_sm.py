@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from plugins.aws.front import Asked, Front, Refusal
 from plugins.aws.reading import DEFAULT, answers, refused, registry, values
 from sealpipe.errors import (
     AccessDeniedError,
@@ -15,7 +14,7 @@ from sealpipe.errors import (
     UnavailableError,
 )
 from sealpipe.plugin import Document
-from support.aws import ENVIRON, REGION, Moto
+from support.aws import ENVIRON, REGION, Call, Front, Moto, Refusal
 
 ODD = "app/db_/+=.@-1"
 
@@ -24,7 +23,7 @@ ODD = "app/db_/+=.@-1"
 def environ(front: Front, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     for name, value in ENVIRON.items():
         monkeypatch.setenv(name, value)
-    return {**ENVIRON, f"{DEFAULT}ENDPOINT_URL": front.url}
+    return {**ENVIRON, f"{DEFAULT}ENDPOINT_URL": front.base_url}
 
 
 def test_text_is_kept_exactly(aws: Moto, environ: dict[str, str]) -> None:
@@ -101,7 +100,7 @@ def test_where_batches_are_not_allowed_each_is_asked_for(
 ) -> None:
     for name in "abc":
         aws.client("secretsmanager").create_secret(Name=name, SecretString=name)
-    front.answer = lambda asked: Refusal(400, code) if asked.operation.startswith("Batch") else None
+    front.rule = lambda asked: Refusal(400, code) if asked.operation.startswith("Batch") else None
     assert values(environ, "aws-sm:a", "aws-sm:b", "aws-sm:c") == [b"a", b"b", b"c"]
     assert sorted(front.operations) == ["BatchGetSecretValue", *["GetSecretValue"] * 3]
 
@@ -135,7 +134,7 @@ def test_one_that_spoils_a_batch_spoils_no_other(aws: Moto, environ: dict[str, s
 def test_a_batch_that_is_throttled_is_asked_for_again_whole(aws: Moto, environ: dict[str, str], front: Front) -> None:
     for name in "ab":
         aws.client("secretsmanager").create_secret(Name=name, SecretString=name)
-    front.answer = lambda _: Refusal(400, "ThrottlingException", "Rate exceeded", {"retry-after": "3"})
+    front.rule = lambda _: Refusal(400, "ThrottlingException", "Rate exceeded", {"retry-after": "3"})
     found = answers(registry(environ), "aws-sm:a", "aws-sm:b")
     assert [(type(each), getattr(each, "retry_after", None)) for each in found] == [(UnavailableError, 3.0)] * 2
     assert front.operations == ["BatchGetSecretValue"]
@@ -169,7 +168,7 @@ def denied(message: str) -> Refusal:
 def test_every_refusal_reads_differently(
     refusal: Refusal, kind: type[PluginError], words: str, environ: dict[str, str], front: Front
 ) -> None:
-    front.answer = lambda _: refusal
+    front.rule = lambda _: refusal
     error = refused(environ, "aws-sm:app/db", kind, words)
     assert len(front.asked) == 1, "the SDK repeats nothing: the core does"
     assert refusal.message not in error.message or not refusal.message
@@ -178,10 +177,10 @@ def test_every_refusal_reads_differently(
 def test_a_call_that_was_throttled_is_made_again_by_the_core(aws: Moto, environ: dict[str, str], front: Front) -> None:
     aws.client("secretsmanager").create_secret(Name="busy", SecretString="x")
 
-    def once(_: Asked) -> Refusal | None:
+    def once(_: Call) -> Refusal | None:
         return Refusal(400, "ThrottlingException") if len(front.asked) == 1 else None
 
-    front.answer = once
+    front.rule = once
     found = registry(environ)
     first = answers(found, "aws-sm:busy")[0]
     assert isinstance(first, UnavailableError)

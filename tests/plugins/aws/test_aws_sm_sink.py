@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from plugins.aws.front import Front, Refusal
-from plugins.aws.killing import HANG_UP, deny, killed_everywhere, lose_first, once
+from plugins.aws.killing import killed_everywhere
 from plugins.aws.reading import DEFAULT, registry, values
 from plugins.storing import SECRET, at_once, put, put_by, refused
 from sealpipe.errors import (
@@ -24,14 +23,15 @@ from sealpipe.errors import (
 from sealpipe.plugin import Mode, WriteResult
 from sealpipe_plugins.aws.content import TAG
 from sealpipe_plugins.aws.secrets_manager_sink import STAGE
-from support.aws import ENVIRON, Moto
+from support.aws import ENVIRON, Call, Front, Moto
+from support.fake_web import Fault, drop, drop_after, meanwhile
 
 
 @pytest.fixture
 def environ(front: Front, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     for name, value in ENVIRON.items():
         monkeypatch.setenv(name, value)
-    return {**ENVIRON, f"{DEFAULT}ENDPOINT_URL": front.url, f"{DEFAULT}TIMEOUT": "5"}
+    return {**ENVIRON, f"{DEFAULT}ENDPOINT_URL": front.base_url, f"{DEFAULT}TIMEOUT": "5"}
 
 
 @pytest.fixture
@@ -162,7 +162,7 @@ class TestAtTheSameMoment:
         made(vendor, "db", '{"a": 1}')
         other = partial(vendor.put_secret_value, SecretId="db", SecretString='{"a": 1, "theirs": "x"}')
         for mode, after in (("merge", {"a": 1, "theirs": "x", "ours": "y"}), ("replace", {"mine": "y"})):
-            once(front, "UpdateSecretVersionStage", other)
+            front.once("UpdateSecretVersionStage", meanwhile(other))
             put(environ, "aws-sm:db", {"ours" if mode == "merge" else "mine": "y"}, mode, f"m-{mode}")
             assert members(vendor, "db") == after
 
@@ -170,10 +170,9 @@ class TestAtTheSameMoment:
         self, vendor: Any, environ: dict[str, str], front: Front
     ) -> None:
         made(vendor, "db", "old")
-        todo = [partial(vendor.put_secret_value, SecretId="db", SecretString="theirs")]
-        front.passed = lambda asked: todo.pop()() if asked.operation == "UpdateSecretVersionStage" and todo else None
+        theirs = partial(vendor.put_secret_value, SecretId="db", SecretString="theirs")
+        front.once("UpdateSecretVersionStage", meanwhile(theirs, after=True))
         assert not put(environ, "aws-sm:db", {"": "ours"}, "replace").already
-        front.passed = lambda _: None
         assert put(environ, "aws-sm:db", {"": "ours"}, "replace").already, "it has our marker: it was rotated since"
         assert held(vendor, "db") == "theirs"
 
@@ -190,10 +189,12 @@ class TestAtTheSameMoment:
             assert (members(vendor, mode), versions(vendor, mode)) == ({"a": "x"}, 1)
 
     def test_of_two_that_create_one_is_told(self, vendor: Any, environ: dict[str, str], front: Front) -> None:
-        once(front, "CreateSecret", partial(made, vendor, "db", "theirs"))
+        front.once("CreateSecret", meanwhile(partial(made, vendor, "db", "theirs")))
         refused(environ, "aws-sm:db", {"": SECRET}, WriteConflictError, "other content is stored there")
         vendor.create_secret(Name="void")
-        once(front, "PutSecretValue", partial(vendor.put_secret_value, SecretId="void", SecretString="theirs"))
+        front.once(
+            "PutSecretValue", meanwhile(partial(vendor.put_secret_value, SecretId="void", SecretString="theirs"))
+        )
         refused(environ, "aws-sm:void", {"": SECRET}, WriteConflictError, "other content is stored there")
         assert held(vendor, "void") == "theirs"
 
@@ -234,22 +235,24 @@ class TestKilled:
     ) -> None:
         if operation != "CreateSecret":
             made(vendor, "db", "old")
-        lose_first(front, operation)
+        front.once(operation, drop_after)
         assert not put(environ, "aws-sm:db", {"a": "x"}, "replace").already
         assert (members(vendor, "db"), markers(vendor, "db")) == ({"a": "x"}, ["m1"])
         assert front.operations.count(operation) == 1
 
     def test_where_nobody_can_look_it_is_said_that_nobody_knows(self, environ: dict[str, str], front: Front) -> None:
-        def answer(asked: Any) -> Refusal | None:
-            return HANG_UP if "CreateSecret" in front.operations and asked.operation != "CreateSecret" else None
+        def answer(asked: Call) -> Fault | None:
+            if asked.operation == "CreateSecret":
+                return drop_after
+            return drop if "CreateSecret" in front.operations else None
 
-        front.answer, front.lost = answer, lambda asked: asked.operation == "CreateSecret"
+        front.rule = answer
         refused(environ, "aws-sm:db", {"a": SECRET}, UnknownOutcomeError, "failed while it was written")
 
     def test_where_it_was_not_written_it_is_to_be_tried_again(self, environ: dict[str, str], front: Front) -> None:
-        deny(front, "CreateSecret", "InternalServiceError", 500)
+        front.deny("CreateSecret", "InternalServiceError", 500)
         refused(environ, "aws-sm:db", {"a": SECRET}, UnavailableError, "was not written: the store failed")
-        deny(front, "CreateSecret", "ThrottlingException")
+        front.deny("CreateSecret", "ThrottlingException")
         refused(environ, "aws-sm:db", {"a": SECRET}, UnavailableError, "asks to try again later")
 
 
@@ -269,7 +272,7 @@ class TestRefusals:
     ) -> None:
         if operation in ("PutSecretValue", "UpdateSecretVersionStage"):
             made(vendor, "db", "old")
-        deny(front, operation)
+        front.deny(operation)
         words = f"AWS does not allow {action} to this identity"
         error = refused(environ, "aws-sm:db", {"a": SECRET}, AccessDeniedError, words, "replace")
         assert f"allow {action} on it" in error.remedy
@@ -278,7 +281,7 @@ class TestRefusals:
         self, vendor: Any, environ: dict[str, str], front: Front
     ) -> None:
         made(vendor, "db", "old")
-        deny(front, "TagResource")
+        front.deny("TagResource")
         refused(
             environ,
             "aws-sm:db",
@@ -287,12 +290,12 @@ class TestRefusals:
             "holds the value; its tag may not be written",
             "replace",
         )
-        front.answer = lambda _: None
+        front.rule = lambda _: None
         assert put(environ, "aws-sm:db", {"": SECRET}, "replace").already
         assert (markers(vendor, "db"), versions(vendor, "db")) == (["m1"], 2)
 
     def test_a_key_of_kms_that_may_not_be_used_is_named_as_that(self, environ: dict[str, str], front: Front) -> None:
-        deny(front, "CreateSecret", "EncryptionFailure")
+        front.deny("CreateSecret", "EncryptionFailure")
         error = refused(environ, "aws-sm:db", {"a": SECRET}, AccessDeniedError, "cannot be encrypted: its KMS key")
         assert "kms:GenerateDataKey" in error.remedy
 
@@ -337,11 +340,12 @@ class TestRefusals:
 
     def test_what_reads_back_otherwise_is_told(self, environ: dict[str, str], vendor: Any, front: Front) -> None:
         # Somebody who may do all takes the version away and makes another one of its name.
-        def passed(asked: Any) -> None:
-            if asked.operation == "CreateSecret":
-                vendor.delete_secret(SecretId="db", ForceDeleteWithoutRecovery=True)
-                token = asked.parameters["ClientRequestToken"]
-                vendor.create_secret(Name="db", SecretString="other", ClientRequestToken=token)
+        def swap() -> None:
+            vendor.delete_secret(SecretId="db", ForceDeleteWithoutRecovery=True)
+            (token,) = (
+                call.parameters["ClientRequestToken"] for call in front.asked if call.operation == "CreateSecret"
+            )
+            vendor.create_secret(Name="db", SecretString="other", ClientRequestToken=token)
 
-        front.passed = passed
+        front.once("CreateSecret", meanwhile(swap, after=True))
         refused(environ, "aws-sm:db", {"a": SECRET}, PluginError, "did not read back as it was written")

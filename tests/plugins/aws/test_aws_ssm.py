@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from plugins.aws.front import Front, Refusal
 from plugins.aws.reading import DEFAULT, answers, refused, registry, values
 from sealpipe.errors import AccessDeniedError, ReferenceValueError, SecretNotFoundError, UnavailableError
 from sealpipe.plugin import Document
-from support.aws import ENVIRON, Moto
+from support.aws import ENVIRON, Front, Moto, Refusal
 
 
 @pytest.fixture
 def environ(front: Front, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     for name, value in ENVIRON.items():
         monkeypatch.setenv(name, value)
-    return {**ENVIRON, f"{DEFAULT}ENDPOINT_URL": front.url}
+    return {**ENVIRON, f"{DEFAULT}ENDPOINT_URL": front.base_url}
 
 
 def put(aws: Moto, name: str, value: str, kind: str = "SecureString") -> None:
@@ -89,7 +88,7 @@ def test_a_batch_tells_what_is_missing(aws: Moto, environ: dict[str, str]) -> No
 def test_where_one_may_not_be_read_the_others_are(aws: Moto, environ: dict[str, str], front: Front) -> None:
     for name in "abc":
         put(aws, f"/{name}", name)
-    front.answer = lambda asked: Refusal(400, "AccessDeniedException") if '"/b"' in asked.body else None
+    front.rule = lambda asked: Refusal(400, "AccessDeniedException") if b'"/b"' in asked.body else None
     a, b, c = answers(registry(environ), "aws-ssm:/a", "aws-ssm:/b", "aws-ssm:/c")
     assert isinstance(a, Document)
     assert isinstance(b, AccessDeniedError)
@@ -99,11 +98,11 @@ def test_where_one_may_not_be_read_the_others_are(aws: Moto, environ: dict[str, 
 
 
 def test_a_batch_that_is_throttled_is_asked_for_again_whole(environ: dict[str, str], front: Front) -> None:
-    front.answer = lambda _: Refusal(400, "ThrottlingException")
+    front.rule = lambda _: Refusal(400, "ThrottlingException")
     assert {type(each) for each in answers(registry(environ), "aws-ssm:/a", "aws-ssm:/b")} == {UnavailableError}
     assert front.operations == ["GetParameters"]
 
 
 def test_the_permission_for_all_below_is_another_one(environ: dict[str, str], front: Front) -> None:
-    front.answer = lambda _: Refusal(400, "AccessDeniedException")
+    front.rule = lambda _: Refusal(400, "AccessDeniedException")
     refused(environ, "aws-ssm:/app/", AccessDeniedError, "ssm:GetParametersByPath")

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from plugins.aws.front import Front
-from plugins.aws.killing import deny, killed_everywhere, lose_first, once
+from plugins.aws.killing import killed_everywhere
 from plugins.aws.reading import DEFAULT, registry, values
 from plugins.storing import SECRET, at_once, put, put_by, refused
 from sealpipe.errors import (
@@ -21,14 +20,15 @@ from sealpipe.errors import (
 )
 from sealpipe.plugin import Mode, WriteResult
 from sealpipe_plugins.aws.content import TAG
-from support.aws import ENVIRON, Moto
+from support.aws import ENVIRON, Front, Moto
+from support.fake_web import drop_after, meanwhile
 
 
 @pytest.fixture
 def environ(front: Front, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     for name, value in ENVIRON.items():
         monkeypatch.setenv(name, value)
-    return {**ENVIRON, f"{DEFAULT}ENDPOINT_URL": front.url, f"{DEFAULT}TIMEOUT": "5"}
+    return {**ENVIRON, f"{DEFAULT}ENDPOINT_URL": front.base_url, f"{DEFAULT}TIMEOUT": "5"}
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ class TestWhatIsStored:
 
 class TestAtTheSameMomentAndKilled:
     def test_of_two_that_create_one_is_told(self, vendor: Any, environ: dict[str, str], front: Front) -> None:
-        once(front, "PutParameter", partial(made, vendor, "/one", "theirs"))
+        front.once("PutParameter", meanwhile(partial(made, vendor, "/one", "theirs")))
         refused(environ, "aws-ssm:/one", {"": SECRET}, WriteConflictError, "other content is stored there")
         assert held(vendor, "/one") == ("theirs", 1)
 
@@ -141,7 +141,7 @@ class TestAtTheSameMomentAndKilled:
     ) -> None:
         if before:
             made(vendor, "/one", before)
-        lose_first(front, "PutParameter")
+        front.once("PutParameter", drop_after)
         assert not put(environ, "aws-ssm:/one", {"": "x"}, "replace").already
         assert (held(vendor, "/one")[0], markers(vendor, "/one")) == ("x", ["m1"])
         assert front.operations.count("PutParameter") == 1
@@ -162,11 +162,11 @@ class TestRefusals:
         self, vendor: Any, environ: dict[str, str], front: Front, operation: str, action: str
     ) -> None:
         made(vendor, "/one", "old")
-        deny(front, operation)
+        front.deny(operation)
         refused(environ, "aws-ssm:/one", {"": SECRET}, AccessDeniedError, f"AWS does not allow {action} to", "replace")
 
     def test_to_make_one_takes_two_permissions(self, environ: dict[str, str], front: Front) -> None:
-        deny(front, "PutParameter")
+        front.deny("PutParameter")
         refused(
             environ,
             "aws-ssm:/one",
@@ -190,7 +190,7 @@ class TestRefusals:
     def test_every_refusal_reads_differently(
         self, environ: dict[str, str], front: Front, code: str, kind: type[PluginError], words: str
     ) -> None:
-        deny(front, "PutParameter", code)
+        front.deny("PutParameter", code)
         refused(environ, "aws-ssm:/one", {"": SECRET}, kind, words)
 
     @pytest.mark.parametrize("kind", ["String", "StringList"])
@@ -209,7 +209,7 @@ class TestRefusals:
         )
         made(vendor, "/big", "old", Tier="Advanced")
         refused(environ, "aws-ssm:/big", {"": "x" * 8193}, UnsupportedError, "AWS stores at most 8192 bytes", "replace")
-        assert "Overwrite" not in "".join(asked.body for asked in front.asked)
+        assert b"Overwrite" not in b"".join(asked.body for asked in front.asked)
 
     def test_of_several_none_is_stored_where_one_is_more_than_its_tier_holds(
         self, vendor: Any, environ: dict[str, str], front: Front

@@ -17,13 +17,12 @@ from pathlib import Path
 import pytest
 import trustme
 
-from plugins.aws.front import Front, Refusal
 from plugins.aws.reading import DEFAULT, STORE, answers, failure, refused, registry, values
 from sealpipe.errors import BackendAuthError, NotConfiguredError, PluginError, SettingError, UnavailableError
 from sealpipe.plugin import Document, Locator
 from sealpipe.testing.contract import CANARY
 from sealpipe_plugins.aws.batches import fetch_in_batches, split
-from support.aws import ENVIRON, Moto
+from support.aws import ENVIRON, Front, Moto, Refusal
 
 ROLE = "arn:aws:iam::123456789012:role/sealpipe"
 WORD = CANARY[:11]
@@ -48,7 +47,7 @@ def ambient(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def named(front: Front) -> dict[str, str]:
     """A store of another name, at the front."""
-    return {**NAMED, f"{STORE}ENDPOINT_URL": front.url}
+    return {**NAMED, f"{STORE}ENDPOINT_URL": front.base_url}
 
 
 def config(text: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -82,7 +81,7 @@ class TestANamedStore:
         keys = "aws_access_key_id = AKIAPROFILE\naws_secret_access_key = made-up\n"
         config(f"[profile prod]\n{keys}region = us-east-2\n", monkeypatch, tmp_path)
         monkeypatch.setenv("AWS_DEFAULT_REGION", "ap-south-1")
-        environ = {f"{STORE}PLUGIN": "aws-sm", f"{STORE}PROFILE": "prod", f"{STORE}ENDPOINT_URL": front.url}
+        environ = {f"{STORE}PLUGIN": "aws-sm", f"{STORE}PROFILE": "prod", f"{STORE}ENDPOINT_URL": front.base_url}
         assert "us-east-2" in registry(environ).check("source", "other").detail
         assert [asked.signer for asked in front.asked] == ["AKIAPROFILE"]
 
@@ -95,7 +94,7 @@ class TestANamedStore:
     def test_is_not_sent_to_the_address_of_the_default_store(
         self, front: Front, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setenv("AWS_ENDPOINT_URL", front.url)
+        monkeypatch.setenv("AWS_ENDPOINT_URL", front.base_url)
         monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")  # nobody is there: nothing leaves this machine
         failure({**NAMED, **KEYS}, "other:db")
         assert front.asked == []
@@ -133,21 +132,21 @@ class TestTheDefaultStore:
     def test_takes_what_the_sdk_finds_and_where_it_finds_it(
         self, front: Front, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setenv("AWS_ENDPOINT_URL_SECRETS_MANAGER", front.url)
+        monkeypatch.setenv("AWS_ENDPOINT_URL_SECRETS_MANAGER", front.base_url)
         assert values({"AWS_REGION": "eu-west-1"}, "aws-sm:db") == [b"x"]
         assert [asked.signer for asked in front.asked] == ["AKIAMADEUP"]
 
     def test_without_any_credentials_says_so(self, front: Front) -> None:
-        environ = {f"{DEFAULT}ENDPOINT_URL": front.url, "AWS_REGION": "eu-west-1"}
+        environ = {f"{DEFAULT}ENDPOINT_URL": front.base_url, "AWS_REGION": "eu-west-1"}
         refused(environ, "aws-sm:db", NotConfiguredError, "there are no AWS credentials here")
 
     def test_without_a_region_says_so(self, front: Front) -> None:
-        refused({f"{DEFAULT}ENDPOINT_URL": front.url}, "aws-sm:db", NotConfiguredError, "no AWS region is set")
+        refused({f"{DEFAULT}ENDPOINT_URL": front.base_url}, "aws-sm:db", NotConfiguredError, "no AWS region is set")
 
     @pytest.mark.usefixtures("ambient")
     def test_is_one_for_both_sources(self, aws: Moto, front: Front) -> None:
         aws.client("ssm").put_parameter(Name="/p", Value="y", Type="SecureString")
-        environ = {f"{DEFAULT}ENDPOINT_URL": front.url, f"{DEFAULT}REGION": "eu-west-1"}
+        environ = {f"{DEFAULT}ENDPOINT_URL": front.base_url, f"{DEFAULT}REGION": "eu-west-1"}
         assert values(environ, "aws-sm:db", "aws-ssm:/p") == [b"x", b"y"]
 
 
@@ -158,7 +157,7 @@ class TestARole:
         assert all(isinstance(each, Document) for each in answers(found, "other:db") + answers(found, "other:db"))
         assert front.operations == ["AssumeRole", "GetSecretValue", "GetSecretValue"]
         assert front.asked[0].signer == "AKIANAMED"
-        assert "ExternalId=shared+word" in front.asked[0].body
+        assert b"ExternalId=shared+word" in front.asked[0].body
         assert front.asked[1].signer.startswith("ASIA")
 
     def test_is_assumed_by_the_jobs_own_token(self, named: dict[str, str], front: Front) -> None:
@@ -167,7 +166,7 @@ class TestARole:
         environ = {**named, **role, "GITLAB_CI": "true", "VAULT_ID_TOKEN": token}
         assert values(environ, "other:db") == [b"x"]
         assert front.operations == ["AssumeRoleWithWebIdentity", "GetSecretValue"]
-        assert (front.asked[0].signer, token in front.asked[0].body) == ("", True)
+        assert (front.asked[0].signer, token.encode() in front.asked[0].body) == ("", True)
         assert front.asked[1].signer.startswith("ASIA")
 
     def test_by_a_token_for_somebody_else_is_not_even_asked_for(self, named: dict[str, str], front: Front) -> None:
@@ -182,7 +181,7 @@ class TestARole:
     def test_that_aws_does_not_give_says_what_to_check(self, code: str, named: dict[str, str], front: Front) -> None:
         role = {f"{STORE}ROLE_ARN": ROLE, f"{STORE}AUDIENCE": "sts.amazonaws.com"}
         environ = {**named, **role, "GITLAB_CI": "true", "VAULT_ID_TOKEN": job_token("sts.amazonaws.com")}
-        front.answer = lambda _: Refusal(403, code)
+        front.rule = lambda _: Refusal(403, code)
         error = failure(environ, "other:db")
         assert isinstance(error, BackendAuthError)
         assert error.message == f"AWS does not let the CI's token assume the role {ROLE} ({code})"
@@ -198,18 +197,18 @@ class TestTheWay:
     def secure(self, aws: Moto, authority: trustme.CA) -> Iterator[Front]:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         authority.issue_cert("127.0.0.1").configure_cert(context)
-        with Front(aws.url, context) as front:
+        with Front(aws.url, tls=context) as front:
             yield front
 
     def test_a_ca_that_was_given_once_is_trusted(self, secure: Front, authority: trustme.CA, tmp_path: Path) -> None:
         authority.cert_pem.write_to_path(tmp_path / "ca.pem")
-        environ = {**NAMED, **KEYS, f"{STORE}ENDPOINT_URL": secure.url, f"{STORE}ROLE_ARN": ROLE}
+        environ = {**NAMED, **KEYS, f"{STORE}ENDPOINT_URL": secure.base_url, f"{STORE}ROLE_ARN": ROLE}
         (answer,) = answers(registry(environ, tmp_path / "ca.pem"), "other:db")
         assert isinstance(answer, Document), answer
         assert secure.operations == ["AssumeRole", "GetSecretValue"]
 
     def test_a_ca_that_nobody_knows_is_named_as_that(self, secure: Front) -> None:
-        environ = {**NAMED, **KEYS, f"{STORE}ENDPOINT_URL": secure.url}
+        environ = {**NAMED, **KEYS, f"{STORE}ENDPOINT_URL": secure.base_url}
         error = refused(environ, "other:db", NotConfiguredError, "an authority that is not trusted here")
         assert "SEALPIPE_CA_FILE" in error.remedy
         assert secure.asked == []

@@ -15,7 +15,6 @@ LONGER = {
 }
 """Modules of support that are longer, and how long they are: none grows."""
 ACROSS = {
-    ("contracts/test_aws.py", "plugins.aws"),
     ("contracts/test_k8s.py", "plugins.kubernetes"),
     ("contracts/test_local_sinks.py", "plugins.local"),
     ("contracts/test_op_connect.py", "plugins.onepassword"),
@@ -26,7 +25,6 @@ ACROSS = {
     ("plugins/programs/test_programs_leak_nothing.py", "plugins.sops"),
     ("plugins/storing.py", "plugins.aws"),
     ("unit/registry/test_stores_in_trouble.py", "plugins"),
-    ("unit/registry/test_stores_in_trouble.py", "plugins.aws"),
 }
 """Which file imports from which other folder: contracts start the fakes of the products. It only shrinks."""
 

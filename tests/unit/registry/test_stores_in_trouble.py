@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from plugins.aws.conftest import aws, one_moto
 from plugins.storing import SECRET, refused
 from sealpipe.errors import UnavailableError
 from sealpipe.testing.contract import PATIENCE, FaultyServer
-from support.aws import ENVIRON
+from support.aws import ENVIRON, aws, one_moto
 
 __all__ = ["aws", "one_moto"]
 
