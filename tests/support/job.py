@@ -24,6 +24,7 @@ from sealpipe.wire import keys, link
 from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.server import start
 from support.faulty import Exchange, Fault, Faulty, passes
+from support.strace import Point, killing, only, points, tracing
 from support.terminal import PATIENCE, SEALPIPE, Done, Terminal, addresses, opened
 
 
@@ -80,6 +81,22 @@ class Job:
             cwd=self.terminal.here,
             umask=umask,
         )
+
+    def steps(
+        self, log: Path, run: Callable[[Any], Done], since: str, names: Sequence[str] = (), code: int = 0
+    ) -> list[Point]:
+        """The system calls of a command that nobody disturbs, from the first that mentions `since`; then one beyond.
+
+        `run` runs it under what it is given. Of those names; all calls where there are none.
+        """
+        done = run(tracing(log))
+        assert done.code == code, done
+        found = points(log, since)
+        return [*(only(found, names) if names else found), Point(found[-1].name, found[-1].number + 1, "never reached")]
+
+    def killing(self, point: Point, log: Path, signal: str = "SIGKILL") -> Any:
+        """What a command is run under that gets the signal at that point."""
+        return killing(point, log, signal)
 
     def entries(self) -> list[str]:
         """The ids of the outbox's entries."""

@@ -6,9 +6,11 @@ that has a `service`.
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -110,6 +112,20 @@ def asked_at_once(job: Job, name: str = "acme.json") -> Asked:
 def another_machine(job: Job) -> dict[str, str | None]:
     """Settings of one that has a state folder of its own, and knows nothing of the job's."""
     return {"SEALPIPE_STATE_DIR": str(job.state.parent / f"state-{secrets.token_hex(4)}")}
+
+
+def an_hour_later(job: Job) -> None:
+    """As if what the job's records tell of a DELETE had happened an hour and more ago."""
+    for record in (job.state / "requests").glob("*.jsonl"):
+        lines = [json.loads(line) for line in record.read_text().splitlines()]
+        for line in lines:
+            if "sending" in line:
+                line["sending"] = {name: _earlier(at) for name, at in line["sending"].items()}
+        record.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
+
+
+def _earlier(at: str | None) -> str | None:
+    return None if at is None else (datetime.fromisoformat(at) - timedelta(hours=2)).isoformat()
 
 
 Into = Callable[[str], places.Place]

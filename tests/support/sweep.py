@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeVar
 
 from sealpipe_rehearsal.running_service import RunningService
 from support.job import Job
-from support.strace import HASH_SEED, Point, killing, points, tracing
+from support.strace import HASH_SEED, Point
 from support.terminal import Done
 
+P = TypeVar("P")
 MATTER = (
     "mkdir",
     "openat",
@@ -94,23 +96,20 @@ class Sweep:
     words: tuple[str, ...] = ()
     resuming: bool = False
     signal: str = "SIGKILL"
-    job: type[Job] = Job
+    job: Callable[[Path, RunningService], Job] = Job
     """Whose share it is."""
     first: Point = COMMITTED
     """Where the share is killed that `resume` follows."""
 
     def points(self, place: Path) -> list[Point]:
         """The calls that it makes undisturbed, from the moment it touches its state folder; then one beyond."""
-        job, log = self.job(place, self.service), place / "trace"
-        done = self._last(job, place, tracing(log))
-        assert done.code == 0, done
-        found = points(log, str(job.state))
-        return [*found, Point(found[-1].name, found[-1].number + 1, "never reached")]
+        job = self.job(place, self.service)
+        return job.steps(place / "trace", lambda under: self._last(job, place, under), str(job.state))
 
     def kill_at(self, point: Point, place: Path) -> Killed:
         """Do it, killed at that point; then resume; then look."""
         job = self.job(place, self.service)
-        killed = self._last(job, place, killing(point, place / "log", self.signal))
+        killed = self._last(job, place, job.killing(point, place / "log", self.signal))
         printed, shares, entries = _told(job, killed), job.shares(), job.entries()
         resumed = job.resume()
         found = Killed(
@@ -131,11 +130,11 @@ class Sweep:
             assert job.opens(next(iter(found.links))) if found.links else job.untouched()
         return found
 
-    def _last(self, job: Job, place: Path, under: Sequence[str]) -> Done:
+    def _last(self, job: Job, place: Path, under: Any) -> Done:
         """The command that is swept."""
         if not self.resuming:
             return job.share(*self.words, under=under, **HASH_SEED)
-        first = job.share(*self.words, under=killing(self.first, place / "first"), **HASH_SEED)
+        first = job.share(*self.words, under=job.killing(self.first, place / "first"), **HASH_SEED)
         assert first.code == -9, first
         return job.resume(under=under, **HASH_SEED)
 
@@ -146,7 +145,7 @@ def _told(job: Job, done: Done) -> str:
     return done.out + (file.read_text() if file.exists() else "")
 
 
-def spread(found: Sequence[Point], number: int) -> list[Point]:
+def spread(found: Sequence[P], number: int) -> list[P]:
     """Some of many, evenly, with the first and the last."""
     if len(found) <= number:
         return list(found)

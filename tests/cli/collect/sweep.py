@@ -6,6 +6,7 @@ was carried out and before its answer is back.
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import secrets
@@ -14,7 +15,6 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,8 +22,8 @@ from sealpipe_rehearsal.running_service import RunningService
 from support.faulty import Exchange, Fault, Faulty
 from support.job import Job, ended
 from support.places import Place, Values
-from support.storing import MARK, Asked, Given, another_machine, asked_at_once
-from support.strace import HASH_SEED, Point, killing, only, points, tracing
+from support.storing import MARK, Asked, Given, an_hour_later, another_machine, asked_at_once
+from support.strace import HASH_SEED, Point
 from support.terminal import Done
 
 MATTER = (
@@ -105,12 +105,14 @@ class Killed:
     lost: int
     litter: Sequence[str]
     said: str
+    ends: int = 0
+    """How a run ends that nobody kills: 13 where a submission cannot be opened."""
 
     def wrong(self) -> str | None:
         """What broke the promise; None where it is kept."""
-        if self.code not in (0, -9):
+        if self.code not in (self.ends, -9):
             return f"it ended with {self.code}"
-        if self.reruns[-1] != 0:
+        if self.reruns[-1] != self.ends:
             return f"the reruns ended with {self.reruns}"
         if self.torn or self.wrong_there:
             return self.torn or self.wrong_there
@@ -127,6 +129,9 @@ class Killed:
         return "a value was shown" if MARK in self.said else None
 
 
+ROTTEN = base64.b64encode(b"\2" * 200).decode()
+"""A submission that no key opens."""
+
 RERUNS = 3
 """Collecting again comes to an end after so many at most."""
 
@@ -142,17 +147,29 @@ class Sweep:
     elsewhere: bool = False
     number: int = 2
     """Submissions of each request, where each can have a place."""
+    job: type[Job] = Job
+    rotten: int = 0
+    """More submissions, which nobody can open."""
+
+    @property
+    def ends(self) -> int:
+        """The exit code of a command that nobody disturbs."""
+        return 13 if self.rotten else 0
 
     def points(self, place: Path, names: Sequence[str] = MATTER) -> list[Point]:
         """The system calls of a command that nobody disturbs, from its first connection on; then one beyond.
 
         Of those names; all of them where there are none.
         """
-        log, (request, there, group, _) = place / "trace", self._set_up(place)
-        done = request.job.run(*self._words(request, there, group), under=tracing(log), **HASH_SEED)
-        assert done.code == 0, done
-        found = points(log, f"htons({self.service.address.port})")
-        return [*(only(found, names) if names else found), Point("exit_group", 2, "never reached")]
+        request, there, group, _ = self._set_up(place)
+        words = self._words(request, there, group)
+        return request.job.steps(
+            place / "trace",
+            lambda under: request.job.run(*words, under=under, **HASH_SEED),
+            f"htons({self.service.address.port})",
+            names,
+            code=self.ends,
+        )
 
     def calls(self, place: Path) -> list[Call]:
         """Its requests, each before and after; then one beyond."""
@@ -168,7 +185,7 @@ class Sweep:
         """Collect, killed at that step; look; then collect again until it is done; and look."""
         request, there, group, given = self._set_up(place)
         if isinstance(step, Point):
-            under = killing(step, place / "log")
+            under = request.job.killing(step, place / "log")
             done = request.job.run(*self._words(request, there, group), under=under, **HASH_SEED)
             return self._afterwards(step, done, request, there, group, given, {})
         between = Between(step)
@@ -195,7 +212,8 @@ class Sweep:
             again = request.job.run(*self._words(request, there, group), *more, **machine)
             reruns.append(again.code)
             said += again.out + again.err
-            if again.code == 9 and not hours:  # a DELETE may be on its way, and no other is sent for an hour
+            if again.code in {9, self.ends} - {0} and not hours and not request.is_over():
+                # A DELETE may be on its way, and no other is sent for an hour.
                 an_hour_later(request.job)
                 hours = True
             elif again.code == 14 and there.blind and not more:  # it may be there, and nobody can read it back
@@ -205,16 +223,25 @@ class Sweep:
         wrong_there = self._wrong(there, group, given, most=2 if more else 1)
         return Killed(
             step, done.code, torn, whole, reruns, wrong_there, request.is_over(), request.deletes(),
-            len(given) - request.submissions(), self._litter(request, group), said,
+            len(given) + self.rotten - request.submissions() + self._lost(request, machine),
+            self._litter(request, group), said, self.ends,
         )  # fmt: skip
 
     def _set_up(self, place: Path) -> tuple[Asked, Place, str, list[Given]]:
-        job = Job(place, self.service)
+        job = self.job(place, self.service)
         there = self.makes(job)
         job.terminal.environ |= there.environ()
         request = asked_at_once(job)
         number = self.number if there.each("") else 1
+        for _ in range(self.rotten):
+            job.service.submitter().send(request.link, ROTTEN)
         return request, there, f"g{secrets.token_hex(5)}", [request.answer() for _ in range(number)]
+
+    def _lost(self, request: Asked, machine: Mapping[str, str | None]) -> int:
+        """How many of those that nobody can open are not kept by the machine that ended the request, or were not."""
+        folder = Path(machine.get("SEALPIPE_STATE_DIR") or request.job.state) / "requests"
+        kept = {line for path in folder.glob("*.jsonl") for line in path.read_text().splitlines() if ROTTEN in line}
+        return self.rotten - len(kept)
 
     def _words(self, request: Asked, there: Place, group: str) -> list[str]:
         """Each submission into a place of its own; where none can have that, the only one."""
@@ -257,20 +284,6 @@ class Sweep:
     def _litter(self, request: Asked, group: str) -> list[str]:
         names = [path.name for path in request.job.terminal.here.iterdir() if path != request.receipt]
         return sorted(name for name in names if not name.startswith(group))
-
-
-def an_hour_later(job: Job) -> None:
-    """As if what the job's records tell of a DELETE had happened an hour and more ago."""
-    for record in (job.state / "requests").glob("*.jsonl"):
-        lines = [json.loads(line) for line in record.read_text().splitlines()]
-        for line in lines:
-            if "sending" in line:
-                line["sending"] = {name: _earlier(at) for name, at in line["sending"].items()}
-        record.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
-
-
-def _earlier(at: str | None) -> str | None:
-    return None if at is None else (datetime.fromisoformat(at) - timedelta(hours=2)).isoformat()
 
 
 def _told(values: Values) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from sealpipe_rehearsal.running_service import RunningService
 from support.fake_web import Receiver
 from support.job import Job
-from support.strace import HASH_SEED, Point, killing, only, points, tracing
+from support.strace import HASH_SEED, Point
 
 MATTER = (
     "write", "fsync", "ftruncate", "linkat", "unlink", "connect", "sendto", "recvfrom", "exit_group",
@@ -64,9 +64,10 @@ class Delivering:
 
     service: RunningService
     to_file: bool
+    kind: type[Job] = Job
 
     def job(self, place: Path) -> Job:
-        job = Job(place, self.service)
+        job = self.kind(place, self.service)
         job.terminal.environ["SEALPIPE_PLUGIN_WEBHOOK__SECRET"] = "whsec-0123456789abcdef"
         job.terminal.environ["CODE"] = "open sesame"
         return job
@@ -78,19 +79,20 @@ class Delivering:
 
     def points(self, place: Path) -> list[Point]:
         """The calls of an undisturbed delivery that matter, from the service's answer on; then one beyond."""
-        job, log = self.job(place), place / "trace"
+        job = self.job(place)
         with Receiver() as receiver:
-            done = job.share(*self.words(receiver), under=tracing(log), **HASH_SEED)
-            assert (done.code, len(receiver.hooks)) == (0, 1), done
-        found = points(log, str(job.state))
-        answered = next(number for number, point in enumerate(found) if point.name == "recvfrom")
-        return [*only(found[answered:], MATTER), Point(found[-1].name, found[-1].number + 1, "never reached")]
+            words = self.words(receiver)
+            found = job.steps(
+                place / "trace", lambda under: job.share(*words, under=under, **HASH_SEED), "recvfrom(", MATTER
+            )
+            assert len(receiver.hooks) == 1
+            return found
 
     def kill_at(self, point: Point, place: Path) -> Found:
         job = self.job(place)
         with Receiver() as receiver:
             words = self.words(receiver)
-            killed = job.share(*words, under=killing(point, place / "log"), **HASH_SEED)
+            killed = job.share(*words, under=job.killing(point, place / "log"), **HASH_SEED)
             messages = list(receiver.secrets)
             resumed = job.resume()
             then = list(receiver.secrets)

@@ -11,7 +11,7 @@ from sealpipe.wire import keys
 from sealpipe.wire.encoding import decode_base64url, encode_base64url
 from sealpipe_rehearsal.running_service import RunningService
 from support.job import Job
-from support.strace import HASH_SEED, Point, killing, only, points, tracing
+from support.strace import HASH_SEED, Point
 from support.terminal import Done
 
 MATTER = (
@@ -70,18 +70,21 @@ class Asking:
 
     service: RunningService
     words: tuple[str, ...]
+    job: type[Job] = Job
 
     def points(self, place: Path) -> list[Point]:
         """The calls of an undisturbed one from the moment it touches what it writes; then one beyond."""
-        job, log = Job(place, self.service), place / "trace"
-        done = job.run(*ASK, *self.words, under=tracing(log), **HASH_SEED)
-        assert done.code == 0, done
-        found = points(log, str(job.state))
-        return [*only(found, MATTER), Point(found[-1].name, found[-1].number + 1, "never reached")]
+        job = self.job(place, self.service)
+        return job.steps(
+            place / "trace",
+            lambda under: job.run(*ASK, *self.words, under=under, **HASH_SEED),
+            str(job.state),
+            MATTER,
+        )
 
     def kill_at(self, point: Point, place: Path) -> Found:
-        job = Job(place, self.service)
-        killed = job.run(*ASK, *self.words, under=killing(point, place / "log"), **HASH_SEED)
+        job = self.job(place, self.service)
+        killed = job.run(*ASK, *self.words, under=job.killing(point, place / "log"), **HASH_SEED)
         requests = codes(job)
         # Where there is no entry, these would have nothing to tell and nothing to do.
         listed = job.resume("--list").out if job.entries() else ""
