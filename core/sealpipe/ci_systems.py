@@ -34,6 +34,25 @@ ADD_MASK: Final = RunnerCommand("::add-mask::", "%25")
 SET_SECRET: Final = RunnerCommand("##vso[task.setsecret]", "%AZP25")
 
 
+def make_annotation(level: str) -> RunnerCommand:
+    """Return the command of GitHub Actions that shows a text on the run's page."""
+    return RunnerCommand(f"::{level} title=sealpipe::", ADD_MASK.percent)
+
+
+def format_output(name: str, value: str, delimiter: str | None = None) -> str:
+    """Return an entry for GITHUB_OUTPUT. ValueError, with the name, if the runner would read something else.
+
+    `delimiter` is a random one, unless a test sets it.
+    """
+    if delimiter is None:
+        from secrets import token_hex  # only for an output
+
+        delimiter = f"sealpipe-{token_hex(16)}"
+    if delimiter in value or "\n" in name or "=" in name:
+        raise ValueError(name)
+    return f"{name}<<{delimiter}\n{value}\n{delimiter}\n"
+
+
 class CISystem(NamedTuple):
     """One row. `indicators` are documented variables, NAME or NAME=VALUE: one of them is enough."""
 

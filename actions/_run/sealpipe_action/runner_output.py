@@ -5,15 +5,15 @@ from __future__ import annotations
 import html
 import os
 import re
-import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from sealpipe.ci_systems import (
     ADD_MASK,
-    RunnerCommand,
     escape_line,
+    format_output,
     is_stderr_readable,
+    make_annotation,
     select_maskable_lines,
     write_stderr,
 )
@@ -29,8 +29,7 @@ def log(text: str) -> None:
 
 def annotate(level: str, message: str) -> None:
     """Write an annotation, which the run's page displays."""
-    command = RunnerCommand(f"::{level} title=sealpipe::", ADD_MASK.percent)
-    write_stderr(command.format(escape_unprintable(message)).encode())
+    write_stderr(make_annotation(level).format(escape_unprintable(message)).encode())
 
 
 def mask(values: Iterable[str]) -> None:
@@ -79,19 +78,11 @@ SUMMARY_LIMIT = 1024 * 1024
 """Bytes of a step's summary: the runner drops a larger one entirely."""
 
 
-def format_output(name: str, value: str, delimiter: str | None = None) -> str:
-    """Return an entry for GITHUB_OUTPUT.
-
-    Raises ValueError with the name if the value is too long or contains the delimiter.
-    """
-    delimiter = delimiter or f"sealpipe-{secrets.token_hex(16)}"
-    if delimiter in value or len(value.encode("utf-8", "replace")) > LIMIT:
-        raise ValueError(name)
-    return f"{name}<<{delimiter}\n{value}\n{delimiter}\n"
-
-
 def set_outputs(environ: Mapping[str, str], values: Mapping[str, str]) -> None:
     """Set outputs, all or none. Raises ValueError with the name of one that cannot be set."""
+    for name, value in values.items():
+        if len(value.encode("utf-8", "replace")) > LIMIT:
+            raise ValueError(name)
     _append(environ, "GITHUB_OUTPUT", "".join(format_output(name, value) for name, value in values.items()))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import quote, urlsplit
@@ -15,9 +14,10 @@ from sealpipe.plugin import (
     NotConfiguredError,
     PluginError,
     Run,
-    RunnerCommand,
     Secret,
     UnsupportedError,
+    format_output,
+    make_annotation,
 )
 from sealpipe_plugins.ci import write_masks, write_text
 from sealpipe_plugins.http_api import Endpoint, Reply
@@ -45,10 +45,11 @@ class GitHubCI(CI):
 
     def set_output(self, name: str, value: str) -> None:
         """Append to GITHUB_OUTPUT, with a random delimiter."""
-        delimiter = f"sealpipe-{secrets.token_hex(16)}"
-        if delimiter in value or "\n" in name or "=" in name:
-            raise PluginError("this output cannot be written", remedy="use letters, digits and _ in its name")
-        self._append("GITHUB_OUTPUT", f"{name}<<{delimiter}\n{value}\n{delimiter}\n")
+        try:
+            entry = format_output(name, value)
+        except ValueError:
+            raise PluginError("this output cannot be written", remedy="use letters, digits and _ in its name") from None
+        self._append("GITHUB_OUTPUT", entry)
 
     def summary(self, markdown: str) -> None:
         """Append to GITHUB_STEP_SUMMARY."""
@@ -56,7 +57,7 @@ class GitHubCI(CI):
 
     def annotate(self, level: Level, message: str) -> None:
         """Write an annotation command to stderr, which the run's page shows."""
-        write_text(RunnerCommand(f"::{level} title=sealpipe::", ADD_MASK.percent).format(message))
+        write_text(make_annotation(level).format(message))
 
     def oidc_token(self, audience: str | None = None) -> Secret:
         """Request a token from the runner's token endpoint."""

@@ -26,6 +26,8 @@ from sealpipe.plugin import (
 )
 
 _TRIES = 100
+"""Attempts while others change the file. The loop of `confirm` is for networks: no outcome is unknown here, and no
+attempt has to wait."""
 _NO_NAMES = ("", ".", "..")
 _REPLACED_BY = {errno.ELOOP: stat.S_IFLNK, errno.ENXIO: stat.S_IFSOCK}
 """The kind of file that replaced a path, by the error of opening it."""

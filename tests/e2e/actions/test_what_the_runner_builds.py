@@ -21,16 +21,18 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")
 
 @given(st.lists(st.tuples(st.sampled_from(["link", "values"]), TEXT), max_size=4))
 def test_whatever_is_written_is_read_back_as_exactly_those_pairs(written: list[tuple[str, str]]) -> None:
-    assert pairs("".join(runner_output.format_output(name, value) for name, value in written)) == written
+    assert pairs("".join(ci_systems.format_output(name, value) for name, value in written)) == written
 
 
-def test_a_value_with_the_delimiter_in_it_and_one_too_large_are_not_written() -> None:
-    for value in ("a\nEND\nb", "x" * (runner_output.LIMIT + 1), "é" * (runner_output.LIMIT // 2 + 1)):
+def test_a_value_with_the_delimiter_in_it_and_one_too_large_are_not_written(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="link"):
+        ci_systems.format_output("link", "a\nEND\nb", "END")
+    file = tmp_path / "output"
+    for value in ("x" * (runner_output.LIMIT + 1), "é" * (runner_output.LIMIT // 2 + 1)):
         with pytest.raises(ValueError, match="link"):
-            runner_output.format_output("link", value, "END")
-    assert runner_output.format_output("a", "b") != runner_output.format_output("a", "b"), (
-        "the delimiter is a fresh one"
-    )
+            runner_output.set_outputs({"GITHUB_OUTPUT": str(file)}, {"short-code": "a", "link": value})
+    assert not file.exists()
+    assert ci_systems.format_output("a", "b") != ci_systems.format_output("a", "b"), "the delimiter is a fresh one"
 
 
 def test_a_summary_that_the_runner_would_drop_is_not_begun(tmp_path: Path) -> None:
