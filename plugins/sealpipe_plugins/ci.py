@@ -94,5 +94,6 @@ class PlainCI(CI):
     def oidc_token(self, audience: str | None = None) -> Secret:  # noqa: ARG002 - the contract's signature
         """Raise NotConfiguredError: there is no token."""
         raise NotConfiguredError(
-            "no CI system here issues tokens", remedy="authenticate another way: with a token, or AppRole"
+            "this CI system issues no tokens that sealpipe supports",
+            remedy="authenticate another way: with a token, or AppRole",
         )

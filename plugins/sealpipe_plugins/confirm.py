@@ -60,7 +60,9 @@ def store_and_confirm(
             continue
         if version is not None:
             return Outcome(snapshot, version, is_written=True)
-    raise UnavailableError(f"{target} cannot be written now: others keep writing there", remedy="run it again later")
+    raise UnavailableError(
+        f"{target} cannot be written now: other writers keep changing it", remedy="run it again later"
+    )
 
 
 def require_same(read_back_values: object, sent: object, locator: Locator) -> None:

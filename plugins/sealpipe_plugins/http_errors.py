@@ -38,7 +38,7 @@ _DEFAULTS: Final[Refusals] = {
         "check the name and the token's permissions",
     ),
     410: (SecretNotFoundError, "no longer has it", "check the name"),
-    413: (PluginError, "rejects a message of this length", "shorten it"),
+    413: (PluginError, "rejects the message as too long", "shorten it"),
 }
 
 _HOSTNAME_MISMATCH: Final = (62, 64)

@@ -24,7 +24,7 @@ def _parse_webhooks(value: object) -> dict[str, Secret]:
     for each in str(value).split():
         name, equals, url = each.partition("=")
         if not equals or not url or not re.fullmatch(NAME_PATTERN, name) or name in webhooks:
-            raise ValueError("not NAME=URL, or a name twice")
+            raise ValueError("not NAME=URL, or a repeated name")
         webhooks[name] = Secret(url)
     return webhooks
 

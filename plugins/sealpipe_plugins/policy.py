@@ -78,7 +78,9 @@ def _describe_form(name: str) -> str:
     if name == "longest_expiry":
         return 'write a duration, such as "7d"'
     return (
-        'write a list of texts, such as ["*"]' if _SHAPES[name] is _is_text_list else "write a whole number, 1 or more"
+        'write a list of strings, such as ["*"]'
+        if _SHAPES[name] is _is_text_list
+        else "write a whole number, 1 or more"
     )
 
 

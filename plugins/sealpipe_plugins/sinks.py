@@ -20,7 +20,7 @@ SINKS: tuple[SinkInfo, ...] = (
     ),
     SinkInfo(
         "dotenv",
-        "keys of a dotenv file that sh, python-dotenv and Docker read the same: dotenv:PATH#KEY=PROMPT",
+        "keys of a dotenv file that sh, python-dotenv and Docker parse alike: dotenv:PATH#KEY=PROMPT",
         f"{PACKAGE}.local.dotenv_sink:DotenvSink",
         params={"quote": "single or double: quote values, which Docker's --env-file does not support (none)"},
     ),

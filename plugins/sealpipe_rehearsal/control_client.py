@@ -51,7 +51,7 @@ def send_request(base: str, method: str, path: str, members: object = None) -> t
         is_json = response.headers.get_content_type() == "application/json"
         return response.status, json.loads(text) if is_json else text
     except (OSError, http.client.HTTPException, ValueError) as error:
-        raise RehearsalError(f"no rehearsal answers at {address.netloc}: {error}") from error
+        raise RehearsalError(f"no rehearsal responds at {address.netloc}: {error}") from error
     finally:
         connection.close()
 

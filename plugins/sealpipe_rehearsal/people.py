@@ -143,7 +143,7 @@ def _parts(any_link: str | Secret, known_origin: str | None, what: str) -> tuple
 
 def _check_response(status: int, value: Any, *, expected: int = 200) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise LinkRefusedError("not-found", f"no rehearsal answers there (HTTP {status})")
+        raise LinkRefusedError("not-found", f"no rehearsal responds there (HTTP {status})")
     if status != expected:
         message = value.get("message", f"HTTP {status}")
         raise LinkRefusedError(value.get("reason", "not-found"), message, value.get("attempts_left"))

@@ -37,7 +37,7 @@ FORKS = "forks and Dependabot runs get empty secrets"
 SETTINGS = {
     "no credential at all": Bad(FIELD, "SEALPIPE_API_KEY is not set, or empty", FORKS, NONE),
     "an empty credential": Bad(FIELD, "SEALPIPE_API_KEY is not set, or empty", FORKS, {"SEALPIPE_API_KEY": ""}),
-    "a link address in clear": Bad(
+    "a link address over http": Bad(
         [*FIELD, "--link-base-url", "http://links.example"],
         "the page that opens the link would be sent unencrypted",
         "use https://",
@@ -94,7 +94,7 @@ REFERENCES = {
     "an empty variable": Bad(["-f", "env:EMPTY"], "EMPTY is set but empty", "fork", {"EMPTY": ""}, code=14),
     "a variable's value in place of its name": Bad(["-f", f"env:{HIDDEN}"], "is not set", "without $", code=14),
     "our own credential": Bad(["-f", "env:SEALPIPE_API_KEY"], "sealpipe's own credential", "another variable"),
-    "a missing file": Bad(["-f", "file:nowhere"], "file:nowhere is not there", "check the path", code=14),
+    "a missing file": Bad(["-f", "file:nowhere"], "file:nowhere does not exist", "check the path", code=14),
     "a folder": Bad(["-f", "file:."], "is a directory", "name a file in it", code=14),
     "what the kernel tells of processes": Bad(["-f", "file:/proc/self/mem"], "is in /proc", "the secret comes from"),
     "an empty file": Bad(["-f", "file:empty"], "file:empty is empty", "give it a value", code=14),
@@ -118,7 +118,7 @@ PASSCODES = {
     "a passcode with a tab": Bad(
         [*FIELD, "--passcode-from", "env:CODE"], "a character that nobody can type", "printable", {"CODE": "a\tb"}
     ),
-    "a passcode in clear": Bad([*FIELD, "--passcode-from", HIDDEN], "--passcode-from: ", "such as env:"),
+    "a passcode as text": Bad([*FIELD, "--passcode-from", HIDDEN], "--passcode-from: ", "such as env:"),
     "a passcode that may be missing": Bad(
         [*FIELD, "--passcode-from", "env:NOT_SET?optional=1"], "passcode", "optional"
     ),

@@ -218,7 +218,7 @@ def test_what_switches_is_what_the_command_line_takes() -> None:
         ("allow_plugins = 'c4naryc4nary'\n", "plugins", "allow_plugins is not a list"),
         ("policy = 'c4naryc4nary'\n", "policies", "policy is not a table"),
         ("[policy]\nsorces = ['c4naryc4nary']\n", "policy", "has a rule 'sorces' that does not exist"),
-        ("[policy]\nsources = 'c4naryc4nary'\n", "policy", 'write a list of texts, such as ["*"]'),
+        ("[policy]\nsources = 'c4naryc4nary'\n", "policy", 'write a list of strings, such as ["*"]'),
         ("[policy]\nactions = ['c4naryc4nary']\n", "policy", "write a list of some of share, "),
         ("[policy]\nlongest_expiry = '1y'\n", "policy", 'write a duration, such as "7d"'),
         ("[policy]\nmost_views = 'two'\n", "policy", "write a whole number, 1 or more"),

@@ -99,7 +99,7 @@ REFUSED = {
     "no link": (["open"], "nonsense", 13, "the link has no key"),
     "a damaged key": (["open"], "http://127.0.0.1:1/s/x#1abc", 13, "the link's key is damaged"),
     "nothing": (["open"], "", 14, "stdin"),
-    "no service": (["open"], f"http://127.0.0.1:1/s/x#1{'A' * 43}", 2, "no rehearsal answers"),
+    "no service": (["open"], f"http://127.0.0.1:1/s/x#1{'A' * 43}", 2, "no rehearsal responds"),
     "a real service": (["open"], f"https://links.example/s/x#1{'A' * 43}", 2, "on this machine only"),
     "an access link": (["answer", "http://127.0.0.1:1/s/r/x#1abc"], "", 2, "this is an access link"),
     "no collect link": (["answer", "x"], "", 2, "these commands are for links of `sealpipe rehearsal serve`"),

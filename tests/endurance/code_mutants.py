@@ -193,7 +193,7 @@ def _run_text(path: Path, before: str, after: str, tests: Sequence[str]) -> dict
 
 
 def run_again(folder: Path, row: Mapping[str, Any], covered: Covered) -> dict[str, Any] | None:
-    """Run an earlier mutant by its text. None where its line is not there any more, or stands in several places."""
+    """Run an earlier mutant by its text. None where its line no longer exists, or stands in several places."""
     removed = "\n".join(line[1:] for line in row["difference"] if line.startswith("-"))
     added = "\n".join(line[1:] for line in row["difference"] if line.startswith("+"))
     found = [

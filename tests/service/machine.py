@@ -22,7 +22,7 @@ TOKENS = ("t" * 43, "u" * 43)
 
 who = st.sampled_from([0, 0, 0, 0, 1, 2, 2, 3, 4, 5])
 what = st.sampled_from(["shares", "requests"])
-which = st.integers(0, 9)  # 0: one that is not there
+which = st.integers(0, 9)  # 0: one that does not exist
 names = st.sampled_from(["new", "new", "new", "new", "a", "b", " a\t", "\x85", "", " \t "])
 ends = st.sampled_from([None, None, None, 0, -5, 1, 60, 3600, 2 * DAY])
 words = st.sampled_from([None, "right", "right", "wrong"])

@@ -52,7 +52,7 @@ class Mutant:
         return self.client if client else (*self.noticed_by, *self.client)
 
     def source(self) -> str:
-        """The module's text with its rule broken; ValueError where `old` is not there exactly once."""
+        """The module's text with its rule broken; ValueError where `old` does not occur exactly once."""
         text = inspect.getsource(self._original())
         if text.count(self.old) != 1:
             raise ValueError(f"{self.name}: its text stands {text.count(self.old)} times in {self.module}, not once")

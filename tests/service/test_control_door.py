@@ -228,5 +228,5 @@ def test_our_side_of_the_door_goes_to_this_machine_only(base: str) -> None:
 
 
 def test_nobody_there_is_an_error_that_says_so() -> None:
-    with pytest.raises(control_client.RehearsalError, match="no rehearsal answers"):
+    with pytest.raises(control_client.RehearsalError, match="no rehearsal responds"):
         control_client.register_key("http://127.0.0.1:1/v1", name="n")

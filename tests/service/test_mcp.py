@@ -95,7 +95,7 @@ ERRORS: dict[str, tuple[bytes | object, int, int, object]] = {
     "null": (None, 400, -32600, None),
     "no jsonrpc": ({"id": 1, "method": "ping"}, 400, -32600, None),
     "jsonrpc 1.0": ({"jsonrpc": "1.0", "id": 1, "method": "ping"}, 400, -32600, None),
-    "no method": ({"jsonrpc": "2.0", "id": 1}, 400, -32600, None),
+    "unknown method": ({"jsonrpc": "2.0", "id": 1}, 400, -32600, None),
     "a method that is no text": (message("ping") | {"method": 7}, 400, -32600, None),
     "an id that is null": (message("ping", number=None), 400, -32600, None),
     "an id that is true": (message("ping", number=True), 400, -32600, None),

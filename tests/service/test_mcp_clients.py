@@ -126,9 +126,9 @@ MISTAKES: dict[str, tuple[str, dict[str, Any], str]] = {
     "one of another type": ("get_share", {"short_code": 7}, "short_code must be a string"),
     "one that nobody knows": ("share_stats", {"days": 3}, "days is not known here"),
     "a number out of range": ("list_shares", {"limit": 0}, "limit is out of range"),
-    "a share that is not there": ("get_share", {"short_code": "none"}, "error_code 1"),
-    "a share that is not there to be expired": ("expire_share", {"short_code": "none"}, "error_code 1"),
-    "an endpoint that is not there": ("rotate_webhook_secret", {"webhook_id": "wh_x"}, "no such webhook endpoint"),
+    "a share that does not exist": ("get_share", {"short_code": "none"}, "error_code 1"),
+    "a share that does not exist to be expired": ("expire_share", {"short_code": "none"}, "error_code 1"),
+    "an endpoint that does not exist": ("rotate_webhook_secret", {"webhook_id": "wh_x"}, "no such webhook endpoint"),
     "fields that are none": (
         "request_secret_from",
         {"title": "t", "public_key": "x", "fields": [{"key": "a"}]},

@@ -68,5 +68,5 @@ def test_a_rule_is_broken_inside_the_block_and_whole_again_behind_it(mutant: Mut
 
 def test_a_text_that_is_not_there_once_is_an_error() -> None:
     with pytest.raises(ValueError, match=r"stands 0 times in plans"):
-        Mutant("gone", "plans", "what is not there", "x").source()
+        Mutant("gone", "plans", "what does not exist", "x").source()
     assert PACKAGE.endswith(".service")

@@ -81,7 +81,7 @@ class Step:
         except OSError as error:
             reason = os.strerror(error.errno or 0)
             raise InputError(
-                f"GITHUB_OUTPUT cannot be written: {reason}", "what the log reports as done is done", 11
+                f"GITHUB_OUTPUT cannot be written: {reason}", "everything that the log reports as done is done", 11
             ) from None
         except ValueError as error:
             raise InputError(

@@ -51,11 +51,11 @@ def _read_settings(config: Mapping[str, Any]) -> tuple[Path, bool, bytes | None]
     file, required, key = config.get("file"), config.get("required", False), config.get("key")
     if not isinstance(file, str) or not Path(file).is_absolute() or not isinstance(required, bool):
         raise NotConfiguredError(
-            "the audit needs a file (an absolute path), and `required` is true or false", remedy="correct [audit]"
+            "[audit] needs `file` (an absolute path), and `required` must be true or false", remedy="correct [audit]"
         )
     if unknown := sorted(config.keys() - set(_KNOWN)):
         raise NotConfiguredError(
-            f"the audit has no setting {unknown[0][:40]!r}", remedy=f"the settings are {', '.join(_KNOWN)}"
+            f"unknown setting in [audit]: {unknown[0][:40]!r}", remedy=f"the settings are {', '.join(_KNOWN)}"
         )
     return Path(file), required, None if key is None else read_key(key)
 
@@ -63,7 +63,7 @@ def _read_settings(config: Mapping[str, Any]) -> tuple[Path, bool, bytes | None]
 def read_key(reference: object) -> bytes:
     """Return the key of `file:/PATH` or `env:NAME`, without one final newline. Raises NotConfiguredError."""
     name, _, body = reference.partition(":") if isinstance(reference, str) else ("", "", "")
-    reason = "it is file:/PATH or env:NAME"
+    reason = "write file:/PATH or env:NAME"
     if name == "env" and body:
         return _check_key_length(os.environb.get(os.fsencode(body), b""), f"env:{body[:80]}")
     if name == "file" and Path(body).is_absolute():
@@ -117,7 +117,7 @@ def _read_last(descriptor: int, size: int) -> tuple[chain.Link | None, bytes]:
     length = min(size, 2 * chain.MAX_LINE)
     found, torn = chain.find_last(os.pread(descriptor, length, size - length))
     if found is None and length < size:
-        raise OSError(errno.EBADMSG, "its end has no line of an audit log")
+        raise OSError(errno.EBADMSG, "it does not end with a line of an audit log")
     return found, torn
 
 

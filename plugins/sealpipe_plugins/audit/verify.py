@@ -79,11 +79,11 @@ class _Verifier:
         """Compare a broken line with the truncated line that the next link records; any other was inserted."""
         torn = link.members.get("torn")
         if torn is not None and self._broken_line is not None and self._broken_line[1] == torn:
-            self._add_remark(self._broken_line[0], f"was truncated while it was written, as line {number} notes")
+            self._add_remark(self._broken_line[0], f"was truncated while it was written, as line {number} records")
             self._broken_line = torn = None
         self._report_broken_line()
         if torn is not None:
-            self._add_finding(number, "notes a truncated line before it, which was removed")
+            self._add_finding(number, "records a truncated line before it, which was removed")
 
     def _report_broken_line(self) -> None:
         """Report a broken line that the next link does not record."""
@@ -100,7 +100,7 @@ class _Verifier:
             )
         else:
             self._add_finding(
-                number, f"and those before it do not hold {seq[:20]}:{mac[:64]}: the chain is another one"
+                number, f"and those before it do not hold {seq[:20]}:{mac[:64]}: this is a different chain"
             )
 
     def _add_finding(self, number: int, what: str) -> None:

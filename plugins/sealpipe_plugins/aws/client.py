@@ -81,7 +81,7 @@ class Aws:
         except FAILURES as error:
             failure = map_error(error, f"{self._context.store}:", "sts:GetCallerIdentity")
         else:
-            return Health(ok=True, detail=f"{response.get('Arn', 'somebody')}, {self._region_name()}")
+            return Health(ok=True, detail=f"{response.get('Arn', 'an unknown identity')}, {self._region_name()}")
         raise failure
 
     def close(self) -> None:
@@ -172,6 +172,6 @@ def _check_endpoint(client: Any, settings: AwsSettings, context: Context) -> Non
     else:
         setting = f"the endpoint_url in AWS's config file, for {context.store}"
     raise NotConfiguredError(
-        f"{setting} is not an https address: credentials and secrets would travel in clear",
+        f"{setting} is not an https address: credentials and secrets would be sent unencrypted",
         remedy="use https://; http:// is only for loopback",
     )

@@ -78,7 +78,9 @@ def make_content(existing_text: str | None, wanted: Mapping[str, bytes], locator
         values = {key: decode_text(data, locator) for key, data in wanted.items()}
         found = find_members(existing_text or "{}") or []
         if len({member.name for member in found}) < len(found):
-            raise UnsupportedError(f"{locator} is a JSON object with two members of one name", remedy="fix it first")
+            raise UnsupportedError(
+                f"{locator} is a JSON object with two members of the same name", remedy="fix it first"
+            )
         content = {"SecretString": set_members(existing_text or "{}", values)}
     (data,) = content.values()
     if len(data if isinstance(data, bytes) else data.encode("utf-8", "surrogatepass")) > MAX_SIZE:
@@ -90,7 +92,9 @@ def make_content(existing_text: str | None, wanted: Mapping[str, bytes], locator
 
 def _whole_content(data: bytes, locator: Locator) -> Content:
     if not data:
-        raise UnsupportedError(f"{locator}: AWS stores no empty secret", remedy="store it under a key: #KEY=PROMPT")
+        raise UnsupportedError(
+            f"{locator}: AWS does not store empty secrets", remedy="store it under a key: #KEY=PROMPT"
+        )
     try:
         return {"SecretString": data.decode()}
     except UnicodeDecodeError:

@@ -45,14 +45,14 @@ class Meaning(NamedTuple):
 
 _MISSING = Meaning(
     SecretNotFoundError,
-    "is not there",
+    "does not exist",
     "check its name, its version or stage, the region and the account (`sealpipe doctor`)",
 )
 DELETED = Meaning(SecretNotFoundError, "is marked for deletion", "restore it, or name another one")
 DENIED = Meaning(
     AccessDeniedError,
-    "may not be {done}: AWS does not allow {action} to this identity",
-    "allow {action} on it in the identity's policy; `sealpipe doctor` says who is asking",
+    "may not be {done}: AWS does not allow {action} for this identity",
+    "allow {action} on it in the identity's policy; `sealpipe doctor` shows the identity",
 )
 KEY = Meaning(
     AccessDeniedError,
@@ -84,7 +84,7 @@ _PATTERN = Meaning(
     "ask for another value, or change the pattern",
 )
 _UNKNOWN_OPERATION = Meaning(
-    UnsupportedError, "cannot be accessed: this endpoint does not know {action}", "check endpoint_url"
+    UnsupportedError, "cannot be accessed: this endpoint does not support {action}", "check endpoint_url"
 )
 
 CODES: Final[Mapping[str, Meaning]] = {
@@ -123,7 +123,7 @@ SDK: Final[tuple[tuple[type[Exception], Meaning], ...]] = (
         boto.NoCredentialsError,
         Meaning(
             NotConfiguredError,
-            "cannot be accessed: there are no AWS credentials here",
+            "cannot be accessed: no AWS credentials were found",
             "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or role_arn with audience for the CI's token",
         ),
     ),
@@ -147,7 +147,7 @@ SDK: Final[tuple[tuple[type[Exception], Meaning], ...]] = (
     ),
     (
         boto.ProfileNotFound,
-        Meaning(NotConfiguredError, "cannot be accessed: there is no such AWS profile", "check AWS_PROFILE"),
+        Meaning(NotConfiguredError, "cannot be accessed: the AWS profile does not exist", "check AWS_PROFILE"),
     ),
     (
         boto.ConfigParseError,
@@ -155,7 +155,7 @@ SDK: Final[tuple[tuple[type[Exception], Meaning], ...]] = (
     ),
     (boto.ParamValidationError, _INVALID_NAME),
     (boto.UnauthorizedSSOTokenError, _EXPIRED),
-    (boto.SSOError, Meaning(BackendAuthError, "cannot be accessed: there is no SSO login to AWS", _LOG_IN_AGAIN)),
+    (boto.SSOError, Meaning(BackendAuthError, "cannot be accessed: no SSO login to AWS was found", _LOG_IN_AGAIN)),
     (
         boto.TokenRetrievalError,
         Meaning(BackendAuthError, "cannot be accessed: the login to AWS failed", _LOG_IN_AGAIN),

@@ -65,7 +65,7 @@ def make_session(settings: AwsSettings, context: Context, make_client: ClientFac
     credentials = None if with_token else _configured_credentials(session, settings, context)
     if settings.role_arn is None:
         if settings.audience is not None:
-            raise NotConfiguredError(f"{context.store} has an audience and no role_arn", remedy="set role_arn as well")
+            raise NotConfiguredError(f"{context.store} has an audience but no role_arn", remedy="set role_arn as well")
         return session if credentials is None else _with_credentials(session, credentials)
     base_session = session if credentials is None else _with_credentials(session, credentials)
 
@@ -103,13 +103,13 @@ def _configured_credentials(session: Session, settings: AwsSettings, context: Co
         return Credentials(key.reveal(), secret.reveal(), token.reveal() if token else None, method="sealpipe")
     if key is not None or secret is not None:
         raise NotConfiguredError(
-            f"{context.store} has one half of an AWS access key", remedy="set access_key_id and secret_access_key"
+            f"{context.store} has only half of an AWS access key", remedy="set access_key_id and secret_access_key"
         )
     if settings.credential_source is not None:
         return _load_source(session, settings.credential_source, context)
     if context.named and settings.profile is None:
         raise NotConfiguredError(
-            f"the store {context.store} has no AWS credentials: AWS_* variables serve the default store only",
+            f"the store {context.store} has no AWS credentials: AWS_* variables apply to the default store only",
             remedy="set its profile, its role_arn with audience (the CI's own token), its access_key_id and "
             "secret_access_key, or credential_source = Environment to use those variables",
         )
@@ -121,7 +121,7 @@ def _load_source(session: Session, source: str, context: Context) -> Any:
     credentials = next((p.load() for p in providers if source == p.CANONICAL_NAME), None)
     if credentials is None:
         raise NotConfiguredError(
-            f"{context.store}: its credential_source {source} gives no credentials here",
+            f"{context.store}: its credential_source {source} provides no credentials here",
             remedy="choose another one, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY for Environment",
         )
     return credentials

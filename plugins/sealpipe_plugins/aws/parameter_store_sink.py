@@ -46,8 +46,8 @@ class AwsSsmSink(AwsPlugin, Sink):
         _check_locator(locator)
         is_path = locator.body.endswith("/")
         verb = {"create": "create", "replace": "create or overwrite", "merge": "create or overwrite"}[mode]
-        what = f"each key a parameter below {locator.body}" if is_path else f"the parameter {locator.body}"
-        return f"{verb} {what} in AWS Parameter Store, encrypted" + (", and no other" if is_path else "")
+        what = f"each key as a parameter below {locator.body}" if is_path else f"the parameter {locator.body}"
+        return f"{verb} {what} in AWS Parameter Store, encrypted" + ("; other parameters stay" if is_path else "")
 
     def put(self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str) -> WriteResult:
         """Store each value, read the version back, and keep the marker in a tag."""
@@ -176,8 +176,8 @@ def _values_by_name(locator: Locator, fields: Sequence[SinkField]) -> dict[str, 
     if not locator.body.endswith("/"):
         if len(wanted) != 1:
             raise ReferenceValueError(
-                f"{locator} is one parameter, and holds one value",
-                remedy=f"write {locator.body}/ for a path of several",
+                f"{locator} is a single parameter and holds one value",
+                remedy=f"write {locator.body}/ to store several below this path",
             )
         (data,) = wanted.values()
         return {locator.body: data}
@@ -186,7 +186,7 @@ def _values_by_name(locator: Locator, fields: Sequence[SinkField]) -> dict[str, 
     for key in wanted:
         if not _is_valid_name(locator.body + key) or not _NAME.fullmatch(key):
             raise ReferenceValueError(
-                f"{locator}: a key is not a valid name of a parameter",
+                f"{locator}: a key is not a valid parameter name",
                 remedy="use letters, digits and _.-, separated by /; at most 15 levels and 1011 characters",
             )
     return {locator.body + key: data for key, data in wanted.items()}
@@ -200,7 +200,7 @@ def _check_locator(locator: Locator) -> None:
     is_path = locator.body.endswith("/")
     if locator.body != "/" and not _is_valid_name(locator.body.removesuffix("/")):
         raise ReferenceValueError(
-            f"{locator} is not a valid name of a parameter",
+            f"{locator} is not a valid parameter name",
             remedy=f"write {locator.name}:/PATH/NAME: letters, digits and _.-; it begins with neither aws nor ssm",
         )
     if is_path and not locator.body.startswith("/"):
@@ -216,7 +216,7 @@ def _is_valid_name(name: str) -> bool:
 def _check_value(data: bytes, locator: Locator) -> str:
     value = decode_text(data, locator)
     if not value:
-        raise UnsupportedError(f"{locator}: AWS stores no empty parameter", remedy="store it elsewhere")
+        raise UnsupportedError(f"{locator}: AWS does not store empty parameters", remedy="store it elsewhere")
     if _NESTED.search(value):
         raise UnsupportedError(
             f"{locator}: AWS stores no parameter with {{{{}}}} or {{{{ssm:}}}}", remedy="store it in aws-sm:"

@@ -124,5 +124,5 @@ def _request_name(locator: Locator) -> str:
         raise ReferenceValueError(f"{locator} names more than one version", remedy="name one version or one label")
     version = locator.param("version")
     if version is not None and not re.fullmatch("[1-9][0-9]{0,17}", version):
-        raise ReferenceValueError(f"{locator}: version= is a number", remedy="a label is named by label=")
+        raise ReferenceValueError(f"{locator}: version= must be a number", remedy="use label= for a label")
     return ":".join([locator.body, *selectors])

@@ -142,7 +142,7 @@ class _SecretUpdate:
     def _create(self) -> str | None:
         if self._locator.body.startswith("arn:"):
             raise ReferenceValueError(
-                f"{self._locator} is not there", remedy="name a new secret by its name, not by an ARN"
+                f"{self._locator} does not exist", remedy="name a new secret by its name, not by an ARN"
             )
         new_content = make_content(None, self._wanted, self._locator)
         # A new token for each attempt: AWS accepts a repeated token, so two writers would both believe that the version
@@ -174,7 +174,7 @@ class _SecretUpdate:
 def _check_locator(locator: Locator) -> None:
     if not _NAME.fullmatch(locator.body):
         raise ReferenceValueError(
-            f"{locator} is not a valid name of a secret",
+            f"{locator} is not a valid secret name",
             remedy=f"write {locator.name}:NAME, of letters, digits and /_+=.@- (512 at most), or an ARN",
         )
 

@@ -114,7 +114,7 @@ def _document_or_error(value: Mapping[str, Any], locator: Locator) -> Document |
 def _make_document(value: Mapping[str, Any], locator: Locator) -> Document:
     raw = locator.param("raw", "0")
     if raw not in ("0", "1"):
-        raise ReferenceValueError(f"{locator}: raw= is 0 or 1", remedy="raw=1 gives the secret's text as it is")
+        raise ReferenceValueError(f"{locator}: raw= must be 0 or 1", remedy="raw=1 returns the secret's text unchanged")
     if value.get("SecretBinary") is not None:
         return Document(bytes(value["SecretBinary"]))
     text = value.get("SecretString")

@@ -69,5 +69,5 @@ def _encode_domain(domain: str) -> str:
 
 def _address_error(what: str) -> ReferenceValueError:
     return ReferenceValueError(
-        f"the recipient is not one address: it has {what}", remedy="write it as email:name@example.com"
+        f"the recipient is not a single address: it has {what}", remedy="write it as email:name@example.com"
     )

@@ -63,4 +63,4 @@ def _parse_setting(text: str, setting: str) -> NamedAddress:
             return NamedAddress((match[1] or "").strip(), parse_address(match[2] or match[3]))
     except ReferenceValueError:
         pass
-    raise NotConfiguredError(f"the setting {setting} is not one address", remedy="write Name <name@example.com>")
+    raise NotConfiguredError(f"the setting {setting} is not a single address", remedy="write Name <name@example.com>")

@@ -68,7 +68,7 @@ def write_mail(headers: Sequence[Header], plain: str, html: str) -> bytes:
 def unsafe_mail_error(difference: str) -> PluginError:
     """Return the error for a mail that would be parsed differently. It was not sent."""
     return UnsupportedError(
-        f"the mail would arrive changed: {difference}", remedy="nothing was sent; give it a plainer title"
+        f"the mail would arrive changed: {difference}", remedy="nothing was sent; use a simpler title"
     )
 
 

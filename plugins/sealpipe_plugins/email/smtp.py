@@ -59,7 +59,7 @@ class MailServer:
         self._server_name = f"the mail server at {settings.host}:{self._port}"
         if self._security == "none" and not is_loopback(settings.host):
             raise NotConfiguredError(
-                f"mail would go to {settings.host} in clear",
+                f"mail to {settings.host} would be sent unencrypted",
                 remedy="use starttls or tls; none is only for loopback. For a relay inside your network that has no "
                 f'TLS, write security = "{_PLAIN_INTERNAL}" into the config file',
             )
@@ -70,7 +70,7 @@ class MailServer:
             )
         if self._security == _PLAIN_INTERNAL and settings.username is not None and not is_loopback(settings.host):
             raise NotConfiguredError(
-                f"the login of {context.store} would go to {settings.host} in clear",
+                f"the login of {context.store} would be sent unencrypted to {settings.host}",
                 remedy="unset username and password, or use a server with TLS",
             )
 
@@ -101,7 +101,7 @@ class MailServer:
                 f"{self._server_name} was sent the message and did not respond{timed_out}", remedy=CHECK_FIRST
             )
         problem = f"did not respond{timed_out}" if timed_out else "closed the connection"
-        raise UnavailableError(f"{self._server_name} {problem} before it had the message")
+        raise UnavailableError(f"{self._server_name} {problem} before it received the message")
 
     def check(self) -> str:
         """Connect and log in. Returns a description of the connection."""
@@ -181,7 +181,7 @@ class MailServer:
             failure = UnavailableError(f"{self._server_name} closed the connection during the login")
         except smtplib.SMTPException:
             failure = UnsupportedError(
-                f"{self._server_name} offers no supported login method", remedy="set neither username nor password"
+                f"{self._server_name} offers no supported login method", remedy="remove username and password"
             )
         except UnicodeError:
             failure = NotConfiguredError("username and password must be ASCII")
@@ -200,7 +200,7 @@ _Response = tuple[int, bytes]
 def _send_envelope(smtp: smtplib.SMTP, server_name: str, sender: str, to: str, size: int, *, utf8: bool) -> None:
     if utf8 and not smtp.has_extn("smtputf8"):
         raise UnsupportedError(
-            f"{server_name} does not accept addresses beyond ASCII (no SMTPUTF8)", remedy="use an address in ASCII"
+            f"{server_name} does not accept non-ASCII addresses (no SMTPUTF8)", remedy="use an ASCII address"
         )
     options = [f"SIZE={size}"] if smtp.has_extn("size") else []
     _expect(

@@ -28,7 +28,7 @@ class GitHub:
     def __init__(self, settings: GitHubSettings, context: Context) -> None:
         if settings.token is None:
             raise NotConfiguredError(
-                "there is no token for GitHub", remedy="set GITHUB_TOKEN, or the setting token of the store"
+                "no GitHub token is set", remedy="set GITHUB_TOKEN, or the setting token of the store"
             )
         headers: dict[str, str | Secret] = {
             "accept": "application/vnd.github+json",

@@ -52,9 +52,9 @@ class GitHubSecretSink(Sink):
     def describe(self, locator: Locator, mode: Mode) -> str:
         """Describe the write."""
         owner, visibility = _parse_owner(locator), _parse_visibility(locator)
-        existing = "where there are none of that name" if mode == "create" else "in place of any of that name"
+        existing = "if none has this name" if mode == "create" else "replacing any with this name"
         audience = f" (a new one for {_VISIBILITIES[visibility]})" if owner.is_organisation else ""
-        return f"store secrets of {owner.what} at GitHub, {existing}{audience}; its others stay"
+        return f"store secrets of {owner.what} at GitHub, {existing}{audience}; its other secrets stay"
 
     def put(self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str) -> WriteResult:
         """Seal and store. `version` is GitHub's time of the change; `known` is False."""
@@ -87,7 +87,7 @@ class GitHubSecretSink(Sink):
     def check(self) -> Health:
         """Check that the token is valid. Its write permissions cannot be checked."""
         self._github.check_token()
-        return Health(ok=True, detail="the token is valid; what it may write cannot be checked")
+        return Health(ok=True, detail="the token is valid; its write permissions cannot be checked")
 
     def _store(self, secrets: ActionsSecrets, name: str, value: str, members: Mapping[str, Any], *, once: bool) -> None:
         what = secrets.owner.what
@@ -104,7 +104,7 @@ class GitHubSecretSink(Sink):
             )
 
 
-_CHECK_THERE: Final = "check there when it was changed; --mode replace stores it again"
+_CHECK_THERE: Final = "check there when it was last changed; --mode replace stores it again"
 
 _VISIBILITIES: Final = {"private": "its private repositories", "all": "all its repositories"}
 
@@ -128,7 +128,7 @@ def _wanted_values(locator: Locator, fields: Sequence[SinkField]) -> dict[str, s
     wanted = {name.upper(): value for name, value in values.items()}  # GitHub stores names in upper case
     if len(wanted) < len(values):
         raise ReferenceValueError(
-            f"{locator} names one secret twice", remedy="upper and lower case are the same secret"
+            f"{locator} names the same secret twice", remedy="upper and lower case are the same secret"
         )
     for name, value in wanted.items():
         if len(value.encode()) > LIMIT:

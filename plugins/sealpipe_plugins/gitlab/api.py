@@ -34,7 +34,7 @@ class GitLab:
     def __init__(self, settings: GitLabSettings, context: Context) -> None:
         if settings.token is None:
             raise NotConfiguredError(
-                "there is no token for GitLab",
+                "no GitLab token is set",
                 remedy="set GITLAB_TOKEN, or the setting token of the store, to an access token with the scope api "
                 "(a job's own token, CI_JOB_TOKEN, cannot write notes or variables)",
             )

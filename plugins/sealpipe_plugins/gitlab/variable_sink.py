@@ -35,13 +35,15 @@ class GitLabVariableSink(Sink):
     def describe(self, locator: Locator, mode: Mode) -> str:
         """Describe the write."""
         owner, scope, flags = _parse_owner(locator), _parse_scope(locator), _parse_flags(locator)
-        existing = "where there are none of that key" if mode == "create" else "in place of any of that key"
+        existing = "if none has this key" if mode == "create" else "replacing any with this key"
         environment = "" if scope == "*" else f" for the environment {scope}"
         flag_names = [
             name if is_set else f"not {name}" for name, is_set in ({"masked": True, "protected": True} | flags).items()
         ]
         flag_text = " and ".join(flag_names)
-        return f"store variables of {owner.what}{environment} at GitLab, {flag_text}, {existing}; its others stay"
+        return (
+            f"store variables of {owner.what}{environment} at GitLab, {flag_text}, {existing}; its other variables stay"
+        )
 
     def put(self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str) -> WriteResult:
         """Store each variable with the marker in one call, and read it back."""
@@ -64,7 +66,7 @@ class GitLabVariableSink(Sink):
     def check(self) -> Health:
         """Check that the token is valid. Its write permissions cannot be checked."""
         version = self._gitlab.version()
-        return Health(ok=True, detail=f"GitLab {version}; what the token may write cannot be checked")
+        return Health(ok=True, detail=f"GitLab {version}; the token's write permissions cannot be checked")
 
 
 def _parse_owner(locator: Locator) -> VariableOwner:

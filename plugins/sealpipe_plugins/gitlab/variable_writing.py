@@ -140,7 +140,7 @@ def _read_back(
 def _check_value(job: VariableWrite, what: str, *, masked: bool) -> None:
     if masked and not _MASKABLE.fullmatch(job.value):
         raise UnsupportedError(
-            f"GitLab could not mask the value for {what}: it would stand in the logs of jobs that print it",
+            f"GitLab could not mask the value for {what}: it would appear in the logs of jobs that print it",
             remedy="a masked value is one line without spaces, 8 characters or more; masked=0 stores it unmasked",
         )
     if len(job.key) + len(job.value.encode()) + 2 > LIMIT:

@@ -146,6 +146,6 @@ def _explain_refusals(owner: VariableOwner, key: str) -> Refusals:
 
 
 _CHECK_SCOPE: Final = (
-    "check the environment's name; and where it is to be masked, an older GitLab (before 16) takes letters, digits "
-    "and _+=/@:.~- only: masked=0 stores it unmasked"
+    "check the environment's name; if it is masked, GitLab before 16 accepts only letters, digits and _+=/@:.~-: "
+    "masked=0 stores it unmasked"
 )

@@ -164,7 +164,7 @@ class KeyringClient:
         try:
             return core.load_keyring(self._name)
         except (ImportError, AttributeError, ValueError):
-            reason = "there is no such keyring backend"
+            reason = "the keyring backend does not exist"
         except RuntimeError:  # keyring raises this for a backend that cannot be used
             reason = "the keyring backend that is set cannot be used here"
         raise NotConfiguredError(f"{reason}: {self._name[:80]}", remedy=_NO_BACKEND)

@@ -86,7 +86,7 @@ def _find_access(settings: K8sSettings, context: Context) -> Access:
     if settings.server is not None:
         if not has_token:
             raise NotConfiguredError(
-                f"{context.store} has a server and no token", remedy="set its token, or token_file"
+                f"{context.store} has a server but no token", remedy="set its token, or token_file"
             )
         return Access(settings.server, token=token, token_file=file)
     files = _kubeconfig_files(settings, context)

@@ -49,7 +49,7 @@ def decode_values(reply: Reply, locator: Locator) -> dict[str, bytes]:
 def missing_namespace_error(cluster: Cluster, locator: Locator, namespace: str) -> SecretNotFoundError:
     """Return the error for a missing namespace."""
     return SecretNotFoundError(
-        f"{locator} is not there: the cluster at {cluster.host} has no namespace {namespace}",
+        f"{locator} does not exist: the cluster at {cluster.host} has no namespace {namespace}",
         remedy="check the namespace and the cluster",
     )
 

@@ -140,7 +140,8 @@ class _K8sSecretUpdate:
                 return
             snapshot = self.read()
         raise UnavailableError(
-            f"{self._locator} cannot be marked now: others keep writing there", remedy="run it again later"
+            f"{self._locator} is stored, but its marker cannot be written now: other writers keep changing it",
+            remedy="run it again later",
         )
 
     def _create(self, after: Mapping[str, bytes]) -> Reply | None:

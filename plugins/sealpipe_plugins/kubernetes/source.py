@@ -67,6 +67,6 @@ def _missing_secret_error(cluster: Cluster, locator: Locator, namespace: str, na
         return missing_namespace_error(cluster, locator, namespace)
     uncertainty = "" if status == 200 else ", or no such namespace"
     return SecretNotFoundError(
-        f"{locator} is not there: the namespace {namespace} has no Secret {name}{uncertainty}",
+        f"{locator} does not exist: the namespace {namespace} has no Secret {name}{uncertainty}",
         remedy=f"see `kubectl get secrets -n {namespace}`",
     )

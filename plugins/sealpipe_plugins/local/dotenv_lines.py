@@ -137,7 +137,7 @@ def merge(assignments: list[Assignment], values_to_set: Mapping[str, str]) -> It
             remaining.pop(assignment.key, None)
             if assignment.export and value[:1] not in ("'", '"') and not _GLOB_CHARACTERS.isdisjoint(value):
                 raise DotenvSyntaxError(
-                    line + assignment.lead.count("\n"), "a shell would expand the value behind `export`"
+                    line + assignment.lead.count("\n"), "a shell would expand the value after `export`"
                 )
             last_text = f"{assignment.lead}{assignment.export}{assignment.key}={value}\n"
         else:
@@ -181,7 +181,7 @@ def _parse_assignment(text: str, line: int, key: str | None, values_to_set: Mapp
         raise DotenvSyntaxError(line, "a shell would not end the value where other readers do")
     for number, each in enumerate(raw.split("\n")[1:], line + 1):
         if each.partition("=")[0].strip() in values_to_set:
-            raise DotenvSyntaxError(number, "Docker reads it as a key that is to be written")
+            raise DotenvSyntaxError(number, "Docker parses it as one of the keys to write")
     return Assignment(text, _blank_lines(before), match["export"] or "", key, raw)
 
 

@@ -46,7 +46,7 @@ class DotenvSink(Sink):
         written_file = files.read_state(locator, path)
         if written_file is None or not values.items() <= _read_back(locator, written_file.content, values).items():
             raise WriteConflictError(
-                f"{locator} was changed by another while it was written", remedy="check what else writes to it"
+                f"{locator} was changed by another process while it was written", remedy="check what else writes to it"
             )
         return WriteResult(locator, already=already)
 
@@ -79,7 +79,7 @@ def _spell_value(key: str, field: SinkField, quote: str) -> str:
     character = dotenv_lines.find_unwritable(value, quote)
     if character is not None:
         raise UnsupportedError(
-            f"the value for {key} has {_describe_character(character)}, which readers of dotenv files take differently "
+            f"the value for {key} has {_describe_character(character)}, which dotenv readers parse differently "
             + ("without quotes" if quote == "none" else f"in {quote} quotes"),
             remedy=_suggest_quotes(value, quote),
         )

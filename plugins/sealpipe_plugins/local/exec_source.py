@@ -147,6 +147,6 @@ def _fill_arguments(command: Command, name: str, locator: Locator) -> list[str]:
     if command.arg_pattern is not None and not command.arg_pattern.fullmatch(value):
         raise ReferenceValueError(
             f"the argument of the command {name} is not allowed by the config file",
-            remedy=f"see its arg_pattern of {name}",
+            remedy=f"see arg_pattern of {name}",
         )
     return [word.replace(PLACEHOLDER, value) for word in argv]

@@ -31,7 +31,9 @@ class FileChannel(Channel):
         if not path.parent.is_dir():
             raise ReferenceValueError("its folder does not exist", remedy="create the folder or name another")
         if not os.access(path.parent, os.W_OK | os.X_OK):
-            raise ReferenceValueError("its folder cannot be written", remedy="name a file in a folder of this user's")
+            raise ReferenceValueError(
+                "its folder cannot be written", remedy="name a file in a folder that this user can write"
+            )
 
     def canonical(self, to: str) -> str:
         """Return the absolute path."""
@@ -47,7 +49,7 @@ class FileChannel(Channel):
             pass  # possibly by our own interrupted attempt
         except PermissionError:
             raise AccessDeniedError(
-                "this user may not write there", remedy="give this user the right to write there"
+                "this user has no permission to write there", remedy="give this user the right to write there"
             ) from None
         except OSError as error:
             reason = error.strerror or type(error).__name__

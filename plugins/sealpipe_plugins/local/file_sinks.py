@@ -87,7 +87,7 @@ def confirm_content(locator: Locator, file: files.FileState | None, content: byt
     """Raise WriteConflictError if the file does not have the content that was written."""
     if file is None or file.content != content:
         raise WriteConflictError(
-            f"{locator} was changed by another while it was written", remedy="check what else writes to it"
+            f"{locator} was changed by another process while it was written", remedy="check what else writes to it"
         )
 
 
@@ -128,7 +128,7 @@ def _open_folder(locator: Locator, folder: Path) -> Iterator[Path]:
         status = os.fstat(descriptor)
         if status.st_uid != os.geteuid():
             raise WriteConflictError(
-                f"{locator} belongs to another user", remedy="name a folder of this user's, or a new one"
+                f"{locator} belongs to another user", remedy="name a folder that this user owns, or a new one"
             )
         if stat.S_IMODE(status.st_mode) & 0o022:
             raise WriteConflictError(

@@ -29,7 +29,7 @@ from sealpipe.plugin import (
 
 _SET_IT = "set it for this step (a pipeline run from a fork gets no secrets)"
 _VARIABLE_NAME = re.compile(r"[A-Z_][A-Z0-9_]*|[A-Za-z][A-Za-z0-9]*_[A-Za-z0-9_]*")
-_STDIN_REMEDY = "pipe the value in: produce-it | sealpipe share -f LABEL=stdin:"
+_STDIN_REMEDY = "pipe the value in: COMMAND | sealpipe share -f LABEL=stdin:"
 
 
 class EnvSource(Source):
@@ -90,7 +90,7 @@ class FileSource(Source):
         except OSError as error:
             missing, reason = False, error.strerror or type(error).__name__
         if missing:
-            raise SecretNotFoundError(f"{locator} is not there", remedy=path_remedy(locator))
+            raise SecretNotFoundError(f"{locator} does not exist", remedy=path_remedy(locator))
         raise PluginError(f"{locator} cannot be read: {reason}", remedy="check the file and its disk")
 
 

@@ -49,8 +49,8 @@ def choose_part(parts: Sequence[ItemPart], path: Sequence[str]) -> ItemPart:
     if matches:
         return matches[0]
     if section and not any(section[0] in part.section for part in parts):
-        raise SecretNotFoundError("the item has no section of that name", remedy="check the section's name or id")
-    raise SecretNotFoundError("the item has no field of that name there", remedy="check the field's name or id")
+        raise SecretNotFoundError("the item has no section with that name", remedy="check the section's name or id")
+    raise SecretNotFoundError("the item has no such field", remedy="check the field's name or id")
 
 
 def all_values(parts: Sequence[ItemPart]) -> dict[str, str]:

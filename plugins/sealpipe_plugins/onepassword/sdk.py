@@ -72,7 +72,7 @@ _BY_TEXT: Final[tuple[tuple[str, _ErrorKind, str, str], ...]] = (
         r"unauthori[sz]ed|authentication|invalid service account|\b401\b|deleted|expired",
         BackendAuthError,
         "1Password refused the service account's token",
-        "check that it is not revoked or expired, and for this account",
+        "check that it is valid, not expired, and for this account",
     ),
     (
         r"forbidden|permission|\b403\b",

@@ -50,11 +50,11 @@ def make_source(settings: OnePasswordSettings, context: Context) -> Source:
         return ConnectSource(settings, context)
     if host or token:
         missing, present = ("OP_CONNECT_TOKEN", "OP_CONNECT_HOST") if host else ("OP_CONNECT_HOST", "OP_CONNECT_TOKEN")
-        raise NotConfiguredError(f"{present} is set and {missing} is not", remedy=f"set {missing}, or unset {present}")
+        raise NotConfiguredError(f"{present} is set but {missing} is not", remedy=f"set {missing}, or unset {present}")
     if settings.service_account_token:
         return ServiceAccountSource(settings, context)
     raise NotConfiguredError(
-        f"{context.store}: 1Password has no login",
+        f"{context.store}: no 1Password login is configured",
         remedy="set OP_SERVICE_ACCOUNT_TOKEN, or OP_CONNECT_HOST and OP_CONNECT_TOKEN",
     )
 
@@ -107,7 +107,7 @@ class ServiceAccountSource(Source):
         except ImportError:
             pass
         raise NotConfiguredError(
-            "1Password's SDK is not installed, and a service account is read by it",
+            "1Password's SDK, which a service account needs, is not installed",
             remedy="pip install 'sealpipe[op]'; a Connect server needs no package",
         )
 

@@ -53,7 +53,7 @@ class PassSource(Source):
         """Return the first line without its newline; with `raw=1` the whole entry, byte for byte."""
         raw = locator.param("raw") or "0"
         if raw not in ("0", "1"):
-            raise ReferenceValueError(f"{locator.name}: raw= is 0 or 1", remedy="correct raw=")
+            raise ReferenceValueError(f"{locator.name}: raw= must be 0 or 1", remedy="correct raw=")
         self._require_entry(locator)
         content = self._show(locator)
         return Document(content if raw == "1" else content.partition(b"\n")[0])
@@ -62,7 +62,7 @@ class PassSource(Source):
         """Check that the program and the store exist. Decrypts nothing."""
         program.find_program(self.settings.program, self.context.child_environ(), _INSTALL)
         is_store = (self._folder / ".gpg-id").is_file()
-        return Health(ok=is_store, detail=f"{self._folder}" if is_store else f"{self._folder} is no password store")
+        return Health(ok=is_store, detail=f"{self._folder}" if is_store else f"{self._folder} is not a password store")
 
     def _require_entry(self, locator: Locator) -> None:
         """Check that the entry exists: pass itself would list a folder, and accept `..` and options."""

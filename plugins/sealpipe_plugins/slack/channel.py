@@ -182,9 +182,9 @@ _BY_WORD: Final[dict[str, tuple[type[PluginError], str, str]]] = {
         _FORBIDDEN,
     ),
     "channel_not_found": (
-        SecretNotFoundError, "knows no such channel, or hides it", "check its name; invite the bot if private"
+        SecretNotFoundError, "has no such channel, or hides it", "check its name; invite the bot if private"
     ),
-    "user_not_found": (SecretNotFoundError, "knows no such member", "check the id, as the member's profile shows it"),
+    "user_not_found": (SecretNotFoundError, "has no such member", "check the id, as the member's profile shows it"),
     "not_in_channel": (AccessDeniedError, "does not have the bot in that channel", "invite it: /invite @its-name"),
     "is_archived": (AccessDeniedError, "has archived that channel", "name another"),
     "channel_is_archived": (AccessDeniedError, "has archived that channel", "name another"),

@@ -88,10 +88,10 @@ _STATUS: Final[Mapping[int, tuple[type[PluginError], str, str]]] = {
     ),
     2: (SecretNotFoundError, "cannot be read by sops", "check the path and who may read it"),
     4: (PluginError, "cannot be written in that format", "leave input= out, or correct it"),
-    25: (PluginError, "was changed after it was encrypted, or is damaged", "take it from its repository again"),
+    25: (PluginError, "was changed after it was encrypted, or is damaged", "restore it from its repository"),
     51: (PluginError, "was changed after it was encrypted: its MAC does not match", "encrypt it again with sops"),
     52: (PluginError, "was changed after it was encrypted: it has no MAC", "encrypt it again with sops"),
-    100: (SecretNotFoundError, "is not there", "check the path"),
+    100: (SecretNotFoundError, "does not exist", "check the path"),
 }
 
 _NO_KEY_STATUS: Final = 128
@@ -99,13 +99,13 @@ _KEY_ERRORS: Final[tuple[tuple[str, type[PluginError], str, str], ...]] = (
     (
         r"failed to open SOPS_AGE\w+ file",
         NotConfiguredError,
-        "needs an age key, and the file that SOPS_AGE_KEY_FILE names cannot be read",
+        "needs an age key, but the file that SOPS_AGE_KEY_FILE names cannot be read",
         "set SOPS_AGE_KEY_FILE to a key file that this user can read",
     ),
     (
         r"failed to parse '?SOPS_AGE|unknown identity type|malformed secret key",
         NotConfiguredError,
-        "needs an age key, and the one that is set is invalid",
+        "needs an age key, but the one that is set is invalid",
         "it begins with AGE-SECRET-KEY-1: set SOPS_AGE_KEY_FILE to its file, or SOPS_AGE_KEY to the key",
     ),
     (
@@ -129,13 +129,13 @@ _KEY_ERRORS: Final[tuple[tuple[str, type[PluginError], str, str], ...]] = (
     (
         r"did not match any of the recipients",
         AccessDeniedError,
-        "is encrypted for other keys than those here",
+        "is encrypted for keys that are not available here",
         "have it encrypted for this key as well: add it to .sops.yaml and run `sops updatekeys`",
     ),
     (
         r"failed to load age identities",
         NotConfiguredError,
-        "needs an age key, and there is none here",
+        "needs an age key, but none is set",
         "set SOPS_AGE_KEY_FILE to the file that holds it, or SOPS_AGE_KEY",
     ),
 )

@@ -45,7 +45,7 @@ class SopsSource(Source):
         file_format = input_type or next((file_format for end, file_format in _BY_NAME if path.endswith(end)), "binary")
         raw = locator.param("raw") or "0"
         if raw not in ("0", "1"):
-            raise ReferenceValueError(f"{locator.name}: raw= is 0 or 1", remedy="correct raw=")
+            raise ReferenceValueError(f"{locator.name}: raw= must be 0 or 1", remedy="correct raw=")
         if raw == "1" or file_format == "binary":
             return Document(self._sops.decrypt(path, str(locator), input_type=input_type, output_type=input_type))
         if file_format == "yaml":
@@ -79,4 +79,4 @@ def _check_path(locator: Locator) -> str:
             f"{locator} may not be read by this user", remedy="give this user the right to read it"
         ) from None
     except (OSError, ValueError):
-        raise SecretNotFoundError(f"{locator} is not there", remedy=path_remedy(locator)) from None
+        raise SecretNotFoundError(f"{locator} does not exist", remedy=path_remedy(locator)) from None

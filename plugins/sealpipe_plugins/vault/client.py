@@ -88,7 +88,7 @@ class Vault:
         policies = ", ".join(str(each) for each in token.get("policies", ()))
         lifetime = as_number(token.get("ttl"))
         parts = [f"Vault {version} at {self.host}", f"policies {policies}" if policies else ""]
-        return ", ".join(each for each in (*parts, f"the token lives for {lifetime} s" if lifetime else "") if each)
+        return ", ".join(each for each in (*parts, f"the token expires in {lifetime} s" if lifetime else "") if each)
 
     def call(
         self,
@@ -152,8 +152,8 @@ class Vault:
         self.session.has_lease = True
         login = self.session.login_with_end()
         ends_at = [started + timedelta(seconds=lifetime), *([login.ends_at] if login.ends_at else [])]
-        remarks = [] if login.is_end_known else ["the end of our token is not known, and its lease ends with it"]
-        remarks += [f"our token may be used {login.uses} times, and its lease ends with the last"] if login.uses else []
+        remarks = [] if login.is_end_known else ["the expiry of our token is unknown; the lease ends with it"]
+        remarks += [f"our token may be used {login.uses} times; the lease ends with the last use"] if login.uses else []
         return Lease(min(ends_at), "; ".join(remarks))
 
     def find_mount(self, target: VaultPath) -> Mount:
@@ -222,7 +222,7 @@ def _parse_address(addr: str, context: Context) -> tuple[str, str]:
         raise NotConfiguredError(f"{reference} is not an address", remedy="write it as https://vault.example.com:8200")
     if is_cleartext(parts.scheme, host):
         raise NotConfiguredError(
-            f"{reference} has http:// to another machine: token and secrets would travel in clear",
+            f"{reference} has http:// to another machine: token and secrets would be sent unencrypted",
             remedy="use https://; http:// is only for loopback",
         )
     return (host if port is None else f"{host}:{port}"), parts.path.rstrip("/")

@@ -20,10 +20,10 @@ from sealpipe_plugins.vault.adapter import get_member
 
 _Meaning = tuple[type[PluginError], str, str]
 
-_SEALED: Final = (UnavailableError, "Vault is sealed", "have it unsealed (vault operator unseal)")
+_SEALED: Final = (UnavailableError, "Vault is sealed", "unseal it (vault operator unseal)")
 _SERVER_ERROR: Final = (
     UnavailableError,
-    "Vault has an error, or the system behind this path has one",
+    "Vault or the system behind this path has an internal error",
     "see Vault's log",
 )
 
@@ -63,9 +63,9 @@ _LOGINS: Final = (
         "the token is not for the audience that the role requires",
         "set audience to one of the role's bound_audiences",
     ),
-    ("could not be found", "there is no such role", "check the setting role"),
-    ("invalid role name", "there is no such role", "check the setting role"),
-    ("missing role", "no role is named, and the method has no default", "set the setting role"),
+    ("could not be found", "the role does not exist", "check the setting role"),
+    ("invalid role name", "the role does not exist", "check the setting role"),
+    ("missing role", "no role is set, and the method has no default", "set the setting role"),
     ("claim", "the token's claims do not match the role's", "see the role's bound_claims"),
     ("signature", "the token is not signed by an issuer that the method trusts", "check the method's keys and issuer"),
     ("secret id", "role_id and secret_id do not match, or the secret_id is used up", _RENEW_LOGIN),
@@ -148,7 +148,7 @@ def not_found_error(error: VaultError, reference: str, version: str | None, path
             f"{reference}: the key does not exist, or not in this version", remedy="see `vault kv metadata get`"
         )
     return SecretNotFoundError(
-        f"{reference}: the key does not exist", remedy="check the path; `vault kv list` shows what there is"
+        f"{reference}: the key does not exist", remedy="check the path; `vault kv list` lists the keys"
     )
 
 
@@ -162,7 +162,7 @@ def _find_meaning(status: int, body: bytes, error: VaultError) -> tuple[type[Plu
     if status == 400 and b"HTTPS server" in body:
         return NotConfiguredError, "Vault speaks TLS there", "use https:// in addr"
     if status == 404:
-        return SecretNotFoundError, "there is nothing at this path", "check the path, its mount and the namespace"
+        return SecretNotFoundError, "nothing exists at this path", "check the path, its mount and the namespace"
     if status == 503 and (has_words(error, "sealed") or get_member(error.json, "sealed") is True):
         return _SEALED
     if status in _BY_STATUS:

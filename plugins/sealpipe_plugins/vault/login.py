@@ -69,7 +69,7 @@ def log_in(name: str, settings: VaultSettings, context: Context, adapter: VaultA
     token = get_member(auth, "client_token")
     if not isinstance(token, str) or not token:
         raise NotConfiguredError(
-            f"the login by {name} gave no token: Vault requires a second factor", remedy="use another role"
+            f"the login by {name} returned no token: Vault requires a second factor", remedy="use another role"
         )
     lifetime = as_number(get_member(auth, "lease_duration"))
     return Login(

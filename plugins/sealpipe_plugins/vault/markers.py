@@ -57,7 +57,7 @@ def add_mark(target: Kv1Target, marker: str, custom: Mapping[str, str]) -> bool:
             return True
         custom = current
     raise UnavailableError(
-        f"{target.vault_path.reference}: it is stored, but others keep changing its metadata",
+        f"{target.vault_path.reference}: it is stored, but other writers keep changing its metadata",
         remedy="run it again: it is not stored twice",
     )
 

@@ -96,7 +96,7 @@ class Session:
         # A write needs all three: read, create (first version) and update (later versions).
         needs = '["read"]' if capability == "read" else '["create", "read", "update"]'
         return AccessDeniedError(
-            f"{reference}: the token has no right to {capability} {path}{location}",
+            f"{reference}: the token has no permission to {capability} {path}{location}",
             remedy=f'its policy needs: path "{path}" {{ capabilities = {needs} }}',
         )
 

@@ -66,7 +66,7 @@ class Kv1Target:
         state = self._read_after_lost_response(before)
         if state is None:
             raise UnknownOutcomeError(
-                f"{self.vault_path.reference}: Vault did not respond to the write, nor say whether it was done",
+                f"{self.vault_path.reference}: Vault did not respond to the write, so its outcome is unknown",
                 remedy="run it again when Vault responds: nothing is stored twice",
             )
         if state.data is not None and is_same_json(state.data, after):
@@ -90,7 +90,7 @@ class Kv1Target:
                 remedy="check for a concurrent write",
             )
         raise UnknownOutcomeError(
-            f"{reference}: Vault accepted the write but does not show it",
+            f"{reference}: Vault accepted the write, but the value cannot be read back",
             remedy="check whether it was deleted; run it again: nothing is stored twice",
         )
 

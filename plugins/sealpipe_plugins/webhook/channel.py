@@ -40,7 +40,7 @@ _REFUSED: Final = (
 _REDIRECTED: Final = (UnknownOutcomeError, "responded with a redirect, which is never followed", CHECK_FIRST)
 REFUSALS: Final[Refusals] = {
     **{status: _REFUSED for status in range(400, 500) if status not in (408, 429)},
-    **dict.fromkeys((404, 410), (SecretNotFoundError, "is not there", "check the address")),
+    **dict.fromkeys((404, 410), (SecretNotFoundError, "does not exist", "check the address")),
     # A server that redirects a POST this way may have accepted it; 307 and 308 state that it has not.
     **dict.fromkeys((301, 302, 303), _REDIRECTED),
     408: (UnknownOutcomeError, "waited too long for the message", CHECK_FIRST),
@@ -84,14 +84,14 @@ class WebhookChannel(Channel):
         except ValueError:
             host, port = None, 0
         if not host or port == 0 or parts.scheme not in ("http", "https") or not re.fullmatch(r"[!-~]+", to):
-            raise ReferenceValueError("the address is not an http(s) one", remedy="write webhook:https://host/path")
+            raise ReferenceValueError("the address is not an http(s) URL", remedy="write webhook:https://host/path")
         if "@" in parts.netloc or "#" in to or "\\" in to:
-            raise ReferenceValueError("the address has a user, a fragment or a \\ in it", remedy="leave that out")
+            raise ReferenceValueError("the address contains a user, a fragment or a \\ in it", remedy="leave that out")
         if re.search(r"/(\.|%2e){1,2}(/|\?|$)", to, re.IGNORECASE):
-            raise ReferenceValueError("the path of the address contains . or ..", remedy="write the path out")
+            raise ReferenceValueError("the path of the address contains . or ..", remedy="write the full path")
         if is_cleartext(parts.scheme, host):
             raise ReferenceValueError(
-                "http:// would send it in clear", remedy="use https://; http:// is only for loopback"
+                "http:// would send it unencrypted", remedy="use https://; http:// is only for loopback"
             )
 
     def canonical(self, to: str) -> str:

@@ -149,14 +149,14 @@ export function mark(name) {
 const UNSEEN =
   /[\u0000-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu;
 
-/** A label for the eye: what nobody would see is shown as its code point. Halves of a pair, too. */
+/** A label for the eye: an invisible character is shown as its code point. Halves of a pair, too. */
 export function visible(text) {
   return String(text)
     .replace(UNSEEN, (char) => `⟨U+${char.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`)
     .replace(/\p{Surrogate}/gu, "\ufffd");
 }
 
-/** Whether a value holds characters beyond line breaks and tabs that nobody would see. */
+/** Whether a value holds invisible characters other than line breaks and tabs. */
 export function hasUnseen(text) {
   return text.replace(/[\t\n\r]/g, "").search(UNSEEN) !== -1;
 }

@@ -1,4 +1,4 @@
-// A field's QR code for somebody's camera: black on white whatever the page's colours, drawn by the DOM alone.
+// A field's QR code for a camera: black on white whatever the page's colours, drawn by the DOM alone.
 
 import { drawn, make } from "./base.js";
 import { qrCode } from "./qr.js";

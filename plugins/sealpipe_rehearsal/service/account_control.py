@@ -130,7 +130,7 @@ def create_key(service: Service, http_request: HttpRequest) -> Response:
         try:
             add_key(service.store, key)
         except IntegrityError:
-            return json_response(409, {"message": "there is a key with this id"})
+            return json_response(409, {"message": "a key with this id exists"})
     return json_response(201, _key_json(key))
 
 
@@ -164,7 +164,7 @@ def _mark(service: Service, key_id: str, field: str, value: float | str) -> Resp
     mark_key(service.store, key_id, field, value)
     key = find_key(service.store, key_id)
     return (
-        json_response(404, {"message": "there is no such key"}) if key is None else json_response(200, _key_json(key))
+        json_response(404, {"message": "the key does not exist"}) if key is None else json_response(200, _key_json(key))
     )
 
 

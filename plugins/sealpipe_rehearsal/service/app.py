@@ -84,7 +84,7 @@ class _Application:
         try:
             return _to_starlette(await asyncio.to_thread(handler, self._service, http_request))
         except Exception:  # a bug in one call must not stop the service
-            _logger.exception("%s %s broke", http_request.method, target.partition("?")[0])
+            _logger.exception("%s %s failed", http_request.method, target.partition("?")[0])
             return _to_starlette(GATEWAY["broken"])
 
 
@@ -143,10 +143,10 @@ def _reject_reason(http_request: HttpRequest, *, from_own_page: bool) -> str | N
     (DNS rebinding). /v1 needs no such check: it requires a credential.
     """
     if not http_request.is_to_loopback():
-        return "this part of the rehearsal answers on loopback only"
+        return "this part of the rehearsal is available on loopback only"
     origin = http_request.header("origin")
     if origin is not None and not (from_own_page and origin == f"http://{http_request.header('host')}"):
-        return "this part of the rehearsal does not answer web pages"
+        return "this part of the rehearsal refuses requests from web pages"
     return None
 
 

@@ -59,7 +59,7 @@ FAULTS: Mapping[str, Fault] = {
     "close": Fault(connections.close, "The connection is closed without a response."),
     "refuse": Fault(
         connections.refuse,
-        "The connection is reset, and new ones are refused for a while, also to the control API.",
+        "The connection is reset, and new ones are refused for a while, including those to the control API.",
         {"seconds": Parameter(checks.seconds, "for how long", 1)},
     ),
     "hang": Fault(connections.hang, "Nothing is sent."),
@@ -86,7 +86,7 @@ FAULTS: Mapping[str, Fault] = {
     "bad-json": Fault(responses.bad_json, "Half of the JSON, with a matching Content-Length.", changes_response=True),
     "empty-body": Fault(responses.empty_body, "The status without a body.", changes_response=True),
     "body": Fault(
-        responses.body, "The status with another body.", {"text": _TEXT, "base64": _BYTES}, changes_response=True
+        responses.body, "The status with a different body.", {"text": _TEXT, "base64": _BYTES}, changes_response=True
     ),
     "oversize": Fault(
         responses.oversize,

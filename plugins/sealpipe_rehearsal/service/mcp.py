@@ -38,9 +38,9 @@ def method_not_allowed(call: Call) -> Response:  # noqa: ARG001  # signature of 
 
 def _batch(call: Call, messages: list[Any]) -> Response:
     if not messages:
-        _refuse(400, INVALID_REQUEST, "a batch has at least one message")
+        _refuse(400, INVALID_REQUEST, "a batch must have at least one message")
     if any(isinstance(each, dict) and each.get("method") == "initialize" for each in messages):
-        _refuse(400, INVALID_REQUEST, "initialize is no part of a batch")
+        _refuse(400, INVALID_REQUEST, "initialize must not be in a batch")
     responses = [response for each in messages if (response := mcp_messages.respond(call, each)) is not None]
     return json_response(200, responses) if responses else Response(202, b"")
 
@@ -49,15 +49,15 @@ def _check_headers(http_request: HttpRequest) -> str:
     """Check the headers that the protocol requires; return the message's revision."""
     allowed_origins = (None, f"http://{http_request.header('host')}") if http_request.is_to_loopback() else (None,)
     if http_request.header("origin") not in allowed_origins:
-        raise _http_error(403, "this endpoint does not answer the pages of others")
+        raise _http_error(403, "this endpoint refuses requests from other web pages")
     if _kind(http_request.header("content-type") or "") != _JSON:
-        raise _http_error(415, f"the content type of a message is {_JSON}")
+        raise _http_error(415, f"the content type of a message must be {_JSON}")
     accepted = {_kind(part) for part in (http_request.header("accept") or "").split(",")}
     if not all(accepted & {kind, kind.partition("/")[0] + "/*", "*/*"} for kind in (_JSON, _STREAM)):
-        raise _http_error(406, f"a client accepts both {_JSON} and {_STREAM}")
+        raise _http_error(406, f"a client must accept both {_JSON} and {_STREAM}")
     revision = http_request.header("mcp-protocol-version") or BATCH_REVISION  # the protocol's default
     if revision not in REVISIONS:
-        _refuse(400, INVALID_REQUEST, f"this revision of the protocol is not spoken here, but {', '.join(REVISIONS)}")
+        _refuse(400, INVALID_REQUEST, f"unsupported revision of the protocol; use one of {', '.join(REVISIONS)}")
     return revision
 
 

@@ -44,7 +44,7 @@ def create_share_via_browser(call: Call, arguments: Arguments) -> Response:
     parameters = {name: str(value) for name, value in arguments.items() if value is not None}
     query = f"?{urlencode(parameters, quote_via=quote)}" if parameters else ""
     return json_response(
-        200, {"url": f"{_link_base(call)}/new{query}", "message": "Open this address and write the share there."}
+        200, {"url": f"{_link_base(call)}/new{query}", "message": "Open this URL to create the share."}
     )
 
 

@@ -36,16 +36,16 @@ def error(message_id: object, code: int, message: str) -> Message:
 def respond(call: Call, message: object) -> Message | None:
     """Return the response to a message; None for notifications and for responses."""
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
-        return error(None, INVALID_REQUEST, "a message is an object with jsonrpc 2.0")
+        return error(None, INVALID_REQUEST, "a message must be an object with jsonrpc 2.0")
     method, message_id = message.get("method"), message.get("id")
     if "method" not in message and "id" in message and ("result" in message) != ("error" in message):
         return None
     if not isinstance(method, str):
-        return error(None, INVALID_REQUEST, "a request names its method")
+        return error(None, INVALID_REQUEST, "a request must name its method")
     if "id" not in message:
         return None
     if not isinstance(message_id, str | int) or isinstance(message_id, bool):
-        return error(None, INVALID_REQUEST, "the id of a request is a string or an integer")
+        return error(None, INVALID_REQUEST, "the id of a request must be a string or an integer")
     try:
         return {"jsonrpc": "2.0", "id": message_id, "result": _result(call, method, message.get("params", {}))}
     except MessageError as wrong:
@@ -55,9 +55,9 @@ def respond(call: Call, message: object) -> Message | None:
 def _result(call: Call, method: str, params: object) -> Params:
     handler = _METHODS.get(method)
     if handler is None:
-        raise MessageError(NO_METHOD, f"there is no method {method}")
+        raise MessageError(NO_METHOD, f"unknown method {method}")
     if not isinstance(params, dict):
-        raise MessageError(INVALID_PARAMS, "params are an object")
+        raise MessageError(INVALID_PARAMS, "params must be an object")
     return handler(call, params)
 
 
@@ -69,7 +69,7 @@ def _initialize(call: Call, params: Params) -> Params:
         "protocolVersion": requested if requested in REVISIONS else REVISIONS[0],
         "capabilities": {"tools": {}},
         "serverInfo": {"name": f"{call.service.tag}-rehearsal", "title": "Secret sharing, rehearsed", "version": "1"},
-        "instructions": "No tool reads what a share or a submission holds. Each tool needs a scope of the API key.",
+        "instructions": "No tool reads the contents of a share or a submission. Each tool needs a scope of the key.",
     }
 
 
@@ -79,7 +79,7 @@ def _ping(call: Call, params: Params) -> Params:  # noqa: ARG001  # signature se
 
 def _list_tools(call: Call, params: Params) -> Params:  # noqa: ARG001  # signature set by the table
     if params.get("cursor") is not None:
-        raise MessageError(INVALID_PARAMS, "there is one page of tools, and no cursor")
+        raise MessageError(INVALID_PARAMS, "the tools have only one page: no cursor is valid")
     return {"tools": [tool.describe() for tool in mcp_tools.TOOLS]}
 
 
@@ -88,10 +88,10 @@ def _call_tool(call: Call, params: Params) -> Params:
     tool = next((each for each in mcp_tools.TOOLS if each.name == name), None)
     if tool is None:
         raise MessageError(
-            INVALID_PARAMS, f"there is no tool {name}" if isinstance(name, str) else "a call names its tool"
+            INVALID_PARAMS, f"unknown tool {name}" if isinstance(name, str) else "a call must name its tool"
         )
     if not isinstance(arguments, dict | None):
-        raise MessageError(INVALID_PARAMS, "arguments are an object")
+        raise MessageError(INVALID_PARAMS, "arguments must be an object")
     return mcp_tools.run(call, tool, arguments or {})
 
 

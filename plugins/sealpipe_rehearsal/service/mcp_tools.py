@@ -84,8 +84,8 @@ _CREATES = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": F
 _DELETES = {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": False}
 
 _CODE = {"short_code": Rule(filled_text, required=True)}
-_ABOUT_CODE = {"short_code": "The share's short code: opaque, as the list has it."}
-_ABOUT_PAGES = {"page": "Page, from 1.", "limit": "Shares a page: 25 where it is left out, at most 100."}
+_ABOUT_CODE = {"short_code": "The share's short code: opaque, as in the list."}
+_ABOUT_PAGES = {"page": "Page, from 1.", "limit": "Shares per page: 25 by default, at most 100."}
 
 TOOLS = (
     Tool(
@@ -100,7 +100,7 @@ TOOLS = (
     Tool(
         "get_share",
         "shares:read",
-        "One share's short code and expiry. Spends no view.",
+        "One share's short code and expiry. Uses no view.",
         handlers.get_share,
         _CODE,
         _ABOUT_CODE,
@@ -116,7 +116,7 @@ TOOLS = (
     Tool(
         "create_share_via_browser",
         "shares:write",
-        "An address at which a person writes and seals a share in the browser: no secret passes through here.",
+        "A URL where a person creates and seals a share in the browser: no secret passes through this tool.",
         handlers.create_share_via_browser,
         {
             "title": Rule(text),
@@ -130,7 +130,7 @@ TOOLS = (
     Tool(
         "expire_share",
         "shares:write",
-        "Ends a share at once. Its link stops working; there is no way back.",
+        "Expires a share at once. Its link stops working; this cannot be undone.",
         handlers.expire_share,
         _CODE,
         _ABOUT_CODE,
@@ -139,23 +139,23 @@ TOOLS = (
     Tool(
         "rotate_webhook_secret",
         "shares:write",
-        "Gives a webhook endpoint a new secret, shown this once; the old one signs beside it for 24 hours.",
+        "Creates a new secret for a webhook endpoint, shown only once; the old one also signs for 24 hours.",
         handlers.rotate_webhook_secret,
         {"webhook_id": Rule(filled_text, required=True)},
-        {"webhook_id": "The endpoint's id, as list_webhooks has it."},
+        {"webhook_id": "The endpoint's id, as list_webhooks returns it."},
         _DELETES,
     ),
     Tool(
         "request_secret_from",
         "requests:write",
-        "Makes a link at which somebody fills in secrets, sealed in their browser to a public key of yours.",
+        "Creates a link to a form for secrets, which the submitter's browser seals to your public key.",
         handlers.request_secret_from,
         REQUEST,
         {
-            "title": "What the person at the link reads first.",
+            "title": "Shown to the submitter above the form.",
             "public_key": "base64url of a 65-byte P-256 point; its private key opens submissions and stays with you.",
-            "fields": "What is asked for: `item` is the visible prompt, `type` such as text or password.",
-            "expired_at": "When the link stops working: 30 days from now where it is left out.",
+            "fields": "The fields of the form: `item` is the visible prompt, `type` such as text or password.",
+            "expired_at": "When the link expires: in 30 days by default.",
             "max_submission": "Maximum number of submissions.",
         },
         _CREATES,
@@ -163,7 +163,7 @@ TOOLS = (
     Tool(
         "share_stats",
         "stats:read",
-        "How many shares there are, and how often they were viewed in 14 days.",
+        "Number of shares, and of their views in the last 14 days.",
         handlers.share_stats,
         hints=_READS,
     ),

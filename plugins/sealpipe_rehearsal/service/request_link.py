@@ -21,7 +21,7 @@ from .responses import RefusalError, Response, json_response
 from .rules import ENCRYPTION_TYPE, Rule, read_object, rejected
 from .share_link import matches_hash
 
-_NOT_FOUND = {"reason": "not-found", "message": "there is no such request"}
+_NOT_FOUND = {"reason": "not-found", "message": "the request does not exist"}
 _IDENTITY = {
     "passcode": Rule(filled_text),
     "signed_in_as": Rule(filled_text),

@@ -15,7 +15,7 @@ from .responses import RefusalError, Response, json_response
 from .rules import read_object
 from .shares import count_view, sha256_hex
 
-_NOT_FOUND = {"reason": "not-found", "message": "there is no such share"}
+_NOT_FOUND = {"reason": "not-found", "message": "the share does not exist"}
 _END_MESSAGES = {
     "deleted": "the share was expired by its sender",
     "views": "all views of the share are used up",

@@ -1,8 +1,8 @@
 """The service's data: SQLite, in memory or in a file of mode 0600 that survives a restart.
 
-Of every secret that arrives (auth secret, access token, passcode verifier) only the SHA-256 is stored. Webhook
-secrets, which the service creates and signs with, are stored in clear. Markers of calls in flight must not survive a
-crash, so they are in `idempotency`.
+Of every secret that arrives (auth secret, access token, passcode verifier) only the SHA-256 is stored. Webhook secrets,
+which the service creates and signs with, are stored as plain text. Markers of calls in flight must not survive a crash,
+so they are in `idempotency`.
 """
 
 from __future__ import annotations

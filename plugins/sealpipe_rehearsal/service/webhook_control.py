@@ -12,7 +12,7 @@ from .rules import Rule
 from .webhook_deliveries import WebhookDelivery
 
 _RULES = {"url": Rule(webhooks.endpoint_url, required=True), "account": Rule(account_name)}
-_NOT_FOUND = json_response(404, {"message": "there is no such webhook endpoint"})
+_NOT_FOUND = json_response(404, {"message": "the webhook endpoint does not exist"})
 
 
 def list_all(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # signature set by the table

@@ -85,7 +85,7 @@ def add(store: Store, account: str, url: str, token: bytes, secret: bytes, now: 
         used = len(endpoints_of(store, account))
         allowed = limits.webhooks if limits.api_access else 0
         if used >= allowed:
-            raise CapacityError(f"the plan has room for {allowed} webhook endpoints")
+            raise CapacityError(f"the plan allows {allowed} webhook endpoints")
         endpoint = Endpoint(f"wh_{_base64url(token)}", account, url, now, new_secret(secret))
         store.change(
             "INSERT INTO webhooks (id, account, url, created_at, secret) VALUES (:id, :account, :url, :now, :secret)",

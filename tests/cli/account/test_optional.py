@@ -75,7 +75,7 @@ def test_not_offered_is_none_and_no_error(client: Client, faulty: Faulty, name: 
 
 
 REFUSALS: dict[str, tuple[Fault, type[SealpipeError]]] = {
-    "a share that is not there": (envelope(404, 1), NotFoundError),
+    "a share that does not exist": (envelope(404, 1), NotFoundError),
     "a scope that is missing": (envelope(403, 78), MissingScopeError),
     "a redirect": (says(302, headers={"Location": "http://127.0.0.1:9/"}), ProtocolError),
 }

@@ -226,7 +226,7 @@ BEFORE: dict[str, tuple[list[str], str]] = {
     "a place that nothing fills": (["--to", "file:{label}#user"], "known are {submission}"),
     "no such sink": (["--to", "nowhere:x#user"], "nowhere"),
     "a mode that is none": (["--to", "file:x?mode=append#user"], "mode"),
-    "a key that is not there": (["--key", "env:NO_SUCH_NAME"], "NO_SUCH_NAME"),
+    "a key that does not exist": (["--key", "env:NO_SUCH_NAME"], "NO_SUCH_NAME"),
     "a key that is none": (["--key", "env:HOME"], "neither a seed"),
     "a key that is typed": (["--key", "text:abc"], "a key is a secret: do not use text:"),
 }

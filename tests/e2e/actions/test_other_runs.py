@@ -141,7 +141,7 @@ def test_a_step_whose_stderr_is_a_file_writes_no_mask_and_no_link(
 
 def test_the_real_set_up_takes_an_executable_that_is_there(job: Start, key: str) -> None:
     if not (ROOT / "actions" / "_setup" / "setup.sh").exists():
-        missing("actions/_setup/setup.sh is not there yet")
+        missing("actions/_setup/setup.sh does not exist yet")
     runner = job()
     given = {"fields": "text:x", "executable": SEALPIPE}
     step = runner.uses(ROOT / "actions" / "share", given, {"SEALPIPE_API_KEY": key})

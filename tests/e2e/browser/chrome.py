@@ -68,7 +68,7 @@ class Browser:
     # -- seeing and doing -----------------------------------------------------------------------
 
     def wait(self, until: Callable[[], Any], what: str = "what should come") -> Any:
-        """What `until` gives once that is truthy; an element that is not there yet is waited for."""
+        """What `until` gives once that is truthy; an element that does not exist yet is waited for."""
         try:
             return WebDriverWait(self.driver, PATIENCE, 0.02, [WebDriverException]).until(lambda _: until())
         except TimeoutException:

@@ -19,7 +19,7 @@ GH = """#!/bin/sh
 echo "$*" >> calls
 case "$*" in *PATCH*) test -e there ;; esac
 """
-"""In the place of GitHub's client: a reference that is not there cannot be changed (422)."""
+"""In the place of GitHub's client: a reference that does not exist cannot be changed (422)."""
 
 
 def run(job: str, name: str, here: Path, **environ: str) -> int:

@@ -58,7 +58,7 @@ def test_other_text_is_a_value_even_where_it_is_json(text: str, aws: Moto, envir
 
 def test_an_object_with_a_key_twice_is_refused_and_can_be_had_whole(aws: Moto, environ: dict[str, str]) -> None:
     aws.client("secretsmanager").create_secret(Name="twice", SecretString='{"a": 1, "a": 2}')
-    with pytest.raises(PluginError, match="two members of one name"):
+    with pytest.raises(PluginError, match="two members of the same name"):
         values(environ, "aws-sm:twice#a")
     assert values(environ, "aws-sm:twice?raw=1") == [b'{"a": 1, "a": 2}']
 
@@ -117,7 +117,7 @@ def test_a_batch_tells_each_of_its_failures(aws: Moto, environ: dict[str, str], 
     assert isinstance(gone, SecretNotFoundError)
     assert "is marked for deletion" in gone.message
     assert isinstance(never, SecretNotFoundError)
-    assert never.message == "aws-sm:never is not there"
+    assert never.message == "aws-sm:never does not exist"
     assert isinstance(none, ReferenceValueError)
     assert "BatchGetSecretValue" in front.operations
 

@@ -109,7 +109,7 @@ class TestWhatIsStored:
         put(environ, f"aws-sm:{arn}", {"b": "2"}, "merge")
         assert members(far, "far") == {"a": "1", "b": "2"}
         gone = arn.replace("far", "none")
-        refused(environ, f"aws-sm:{gone}", {"b": SECRET}, ReferenceValueError, "is not there")
+        refused(environ, f"aws-sm:{gone}", {"b": SECRET}, ReferenceValueError, "does not exist")
 
     def test_all_else_that_the_secret_has_stays(self, vendor: Any, environ: dict[str, str]) -> None:
         tags = [{"Key": "team", "Value": "a"}]
@@ -273,7 +273,7 @@ class TestRefusals:
         if operation in ("PutSecretValue", "UpdateSecretVersionStage"):
             made(vendor, "db", "old")
         front.deny(operation)
-        words = f"AWS does not allow {action} to this identity"
+        words = f"AWS does not allow {action} for this identity"
         error = refused(environ, "aws-sm:db", {"a": SECRET}, AccessDeniedError, words, "replace")
         assert f"allow {action} on it" in error.remedy
 
@@ -313,7 +313,7 @@ class TestRefusals:
         made(vendor, "keys", '{"a": 1}')
         refused(environ, "aws-sm:plain", {"a": SECRET}, WriteConflictError, "without keys", "merge")
         refused(environ, "aws-sm:binary", {"a": SECRET}, WriteConflictError, "without keys", "merge")
-        refused(environ, "aws-sm:twice", {"a": SECRET}, UnsupportedError, "two members of one name", "merge")
+        refused(environ, "aws-sm:twice", {"a": SECRET}, UnsupportedError, "two members of the same name", "merge")
         refused(environ, "aws-sm:keys", {"": SECRET}, WriteConflictError, "has keys", "merge")
         put(environ, "aws-sm:plain", {"a": "x"}, "replace")
         put(environ, "aws-sm:keys", {"": "x"}, "replace")
@@ -323,13 +323,13 @@ class TestRefusals:
         ("target", "given", "kind", "words"),
         [
             ("aws-sm:db", {"": SECRET, "a": SECRET}, ReferenceValueError, "values with and without a key"),
-            ("aws-sm:", {"": SECRET}, ReferenceValueError, "is not a valid name of a secret"),
-            ("aws-sm:with blank", {"": SECRET}, ReferenceValueError, "is not a valid name of a secret"),
-            (f"aws-sm:{'x' * 513}", {"": SECRET}, ReferenceValueError, "is not a valid name of a secret"),
-            ("aws-sm:arn:aws:s3:::bucket", {"": SECRET}, ReferenceValueError, "is not a valid name of a secret"),
+            ("aws-sm:", {"": SECRET}, ReferenceValueError, "is not a valid secret name"),
+            ("aws-sm:with blank", {"": SECRET}, ReferenceValueError, "is not a valid secret name"),
+            (f"aws-sm:{'x' * 513}", {"": SECRET}, ReferenceValueError, "is not a valid secret name"),
+            ("aws-sm:arn:aws:s3:::bucket", {"": SECRET}, ReferenceValueError, "is not a valid secret name"),
             ("aws-sm:db", {"": SECRET * 9000}, UnsupportedError, "65536 bytes"),
             ("aws-sm:db", {"a": "é" * 32768}, UnsupportedError, "65536 bytes"),
-            ("aws-sm:db", {"": ""}, UnsupportedError, "no empty secret"),
+            ("aws-sm:db", {"": ""}, UnsupportedError, "not store empty secrets"),
         ],
     )
     def test_what_cannot_be_is_told_before_anything_is_asked(

@@ -82,7 +82,7 @@ def test_a_batch_tells_what_is_missing(aws: Moto, environ: dict[str, str]) -> No
     put(aws, "/there", "x")
     found = answers(registry(environ), "aws-ssm:/there", "aws-ssm:/not", "aws-ssm:/there:9", "aws-ssm:")
     assert [type(each) for each in found] == [Document, SecretNotFoundError, SecretNotFoundError, ReferenceValueError]
-    assert str(found[1]) == "aws-ssm:/not is not there"
+    assert str(found[1]) == "aws-ssm:/not does not exist"
 
 
 def test_where_one_may_not_be_read_the_others_are(aws: Moto, environ: dict[str, str], front: Front) -> None:
@@ -92,7 +92,7 @@ def test_where_one_may_not_be_read_the_others_are(aws: Moto, environ: dict[str, 
     a, b, c = answers(registry(environ), "aws-ssm:/a", "aws-ssm:/b", "aws-ssm:/c")
     assert isinstance(a, Document)
     assert isinstance(b, AccessDeniedError)
-    assert b.message == "aws-ssm:/b may not be read: AWS does not allow ssm:GetParameter to this identity"
+    assert b.message == "aws-ssm:/b may not be read: AWS does not allow ssm:GetParameter for this identity"
     assert isinstance(c, Document)
     assert sorted(front.operations) == [*["GetParameter"] * 3, "GetParameters"]
 

@@ -163,7 +163,7 @@ class TestRefusals:
     ) -> None:
         made(vendor, "/one", "old")
         front.deny(operation)
-        refused(environ, "aws-ssm:/one", {"": SECRET}, AccessDeniedError, f"AWS does not allow {action} to", "replace")
+        refused(environ, "aws-ssm:/one", {"": SECRET}, AccessDeniedError, f"AWS does not allow {action} for", "replace")
 
     def test_to_make_one_takes_two_permissions(self, environ: dict[str, str], front: Front) -> None:
         front.deny("PutParameter")
@@ -172,7 +172,7 @@ class TestRefusals:
             "aws-ssm:/one",
             {"": SECRET},
             AccessDeniedError,
-            "allow ssm:PutParameter and ssm:AddTagsToResource to",
+            "allow ssm:PutParameter and ssm:AddTagsToResource for",
         )
 
     @pytest.mark.parametrize(
@@ -229,18 +229,18 @@ class TestRefusals:
                 ReferenceValueError,
                 "cannot write a parameter by its ARN",
             ),
-            ("aws-ssm:", {"": SECRET}, ReferenceValueError, "is not a valid name of a parameter"),
-            ("aws-ssm:/a:3", {"": SECRET}, ReferenceValueError, "is not a valid name of a parameter"),
-            ("aws-ssm:/a//b", {"": SECRET}, ReferenceValueError, "is not a valid name of a parameter"),
-            ("aws-ssm:a/b", {"": SECRET}, ReferenceValueError, "is not a valid name of a parameter"),
-            ("aws-ssm:/AWS/x", {"": SECRET}, ReferenceValueError, "is not a valid name of a parameter"),
-            ("aws-ssm:ssm-x", {"": SECRET}, ReferenceValueError, "is not a valid name of a parameter"),
-            (f"aws-ssm:{'/a' * 16}", {"": SECRET}, ReferenceValueError, "is not a valid name of a parameter"),
-            ("aws-ssm:/a", {"x": SECRET, "y": SECRET}, ReferenceValueError, "is one parameter"),
+            ("aws-ssm:", {"": SECRET}, ReferenceValueError, "is not a valid parameter name"),
+            ("aws-ssm:/a:3", {"": SECRET}, ReferenceValueError, "is not a valid parameter name"),
+            ("aws-ssm:/a//b", {"": SECRET}, ReferenceValueError, "is not a valid parameter name"),
+            ("aws-ssm:a/b", {"": SECRET}, ReferenceValueError, "is not a valid parameter name"),
+            ("aws-ssm:/AWS/x", {"": SECRET}, ReferenceValueError, "is not a valid parameter name"),
+            ("aws-ssm:ssm-x", {"": SECRET}, ReferenceValueError, "is not a valid parameter name"),
+            (f"aws-ssm:{'/a' * 16}", {"": SECRET}, ReferenceValueError, "is not a valid parameter name"),
+            ("aws-ssm:/a", {"x": SECRET, "y": SECRET}, ReferenceValueError, "is a single parameter"),
             ("aws-ssm:/a/", {"": SECRET}, ReferenceValueError, "is a path"),
-            ("aws-ssm:/a/", {"b c": SECRET}, ReferenceValueError, "is not a valid name of a parameter"),
-            ("aws-ssm:/a/", {"/b": SECRET}, ReferenceValueError, "is not a valid name of a parameter"),
-            ("aws-ssm:/a", {"": ""}, UnsupportedError, "no empty parameter"),
+            ("aws-ssm:/a/", {"b c": SECRET}, ReferenceValueError, "is not a valid parameter name"),
+            ("aws-ssm:/a/", {"/b": SECRET}, ReferenceValueError, "is not a valid parameter name"),
+            ("aws-ssm:/a", {"": ""}, UnsupportedError, "not store empty parameters"),
             ("aws-ssm:/a", {"": b"\xff"}, UnsupportedError, "holds text only"),
             ("aws-ssm:/a", {"": "{{ssm:/other}}"}, UnsupportedError, "no parameter with {{}}"),
         ],

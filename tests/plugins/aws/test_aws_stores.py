@@ -63,7 +63,7 @@ def job_token(audience: str) -> str:
 @pytest.mark.usefixtures("ambient")
 class TestANamedStore:
     def test_never_takes_the_variables_that_serve_the_default_store(self, named: dict[str, str], front: Front) -> None:
-        error = refused(named, "other:db", NotConfiguredError, "AWS_* variables serve the default store only")
+        error = refused(named, "other:db", NotConfiguredError, "AWS_* variables apply to the default store only")
         assert "credential_source" in error.remedy
         assert front.asked == []
 
@@ -106,10 +106,10 @@ class TestANamedStore:
     @pytest.mark.parametrize(
         ("more", "words"),
         [
-            ({f"{STORE}ACCESS_KEY_ID": "AKIA"}, "one half of an AWS access key"),
+            ({f"{STORE}ACCESS_KEY_ID": "AKIA"}, "only half of an AWS access key"),
             ({f"{STORE}PROFILE": "nope"}, "there is no AWS profile nope"),
-            ({f"{STORE}AUDIENCE": "sts.amazonaws.com", **KEYS}, "an audience and no role_arn"),
-            ({f"{STORE}CREDENTIAL_SOURCE": "EcsContainer"}, "EcsContainer gives no credentials here"),
+            ({f"{STORE}AUDIENCE": "sts.amazonaws.com", **KEYS}, "an audience but no role_arn"),
+            ({f"{STORE}CREDENTIAL_SOURCE": "EcsContainer"}, "EcsContainer provides no credentials here"),
             ({f"{STORE}ENDPOINT_URL": "http://aws.example", **KEYS}, "endpoint_url is not an https address"),
         ],
     )
@@ -138,7 +138,7 @@ class TestTheDefaultStore:
 
     def test_without_any_credentials_says_so(self, front: Front) -> None:
         environ = {f"{DEFAULT}ENDPOINT_URL": front.base_url, "AWS_REGION": "eu-west-1"}
-        refused(environ, "aws-sm:db", NotConfiguredError, "there are no AWS credentials here")
+        refused(environ, "aws-sm:db", NotConfiguredError, "no AWS credentials were found")
 
     def test_without_a_region_says_so(self, front: Front) -> None:
         refused({f"{DEFAULT}ENDPOINT_URL": front.base_url}, "aws-sm:db", NotConfiguredError, "no AWS region is set")

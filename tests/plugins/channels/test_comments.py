@@ -178,7 +178,7 @@ class TestBoth:
 
     def test_a_token_is_needed_and_is_one(self, place: Place) -> None:
         error = place.make(GITHUB_TOKEN="", GITLAB_TOKEN="").fails(NotConfiguredError, place.to)
-        assert error.message.startswith("there is no token for Git")
+        assert error.message.startswith("no Git")
         for token in ("two\nlines Canary", "a b c Canary", "schlüssel-Canary"):
             error = place.make(GITHUB_TOKEN=token, GITLAB_TOKEN=token).fails(NotConfiguredError, place.to)
             assert "contains invalid characters" in error.message

@@ -158,7 +158,7 @@ class TestTheRecipient:
     def test_what_is_not_one_address_changes_nothing_but_gets_an_error(self, mailbox: Mailbox, to: str) -> None:
         error = email(mailbox).fails(ReferenceValueError, to)
         assert error.exit_code == 2
-        assert error.message.startswith("the recipient is not one address: it has ")
+        assert error.message.startswith("the recipient is not a single address: it has ")
         assert "evil" not in f"{error.message} {error.remedy}"
         assert not mailbox.received
 
@@ -210,7 +210,7 @@ class TestTheServer:
 
     def test_plain_to_anywhere_else_is_refused_before_any_connection(self, mailbox: Mailbox) -> None:
         error = email(mailbox, security="none", host="mail.acme.example").fails(NotConfiguredError, TO)
-        assert error.message == "mail would go to mail.acme.example in clear"
+        assert error.message == "mail to mail.acme.example would be sent unencrypted"
         assert 'write security = "plain-internal" into the config file' in error.remedy
 
     def test_in_clear_to_a_relay_inside_a_network_where_the_config_file_says_so(self, started: Start) -> None:
@@ -249,7 +249,7 @@ class TestTheServer:
         own = {"host": ELSEWHERE, "port": box.port, "sender": "ci@acme.example", "security": "plain-internal"}
         login = {"SEALPIPE_PLUGIN_EMAIL__USERNAME": USER, "SEALPIPE_PLUGIN_EMAIL__PASSWORD": PASSWORD}
         error = Using("email", login, config={"plugins": {"email": own}}).fails(NotConfiguredError, TO)
-        assert error.message == f"the login of email would go to {ELSEWHERE} in clear"
+        assert error.message == f"the login of email would be sent unencrypted to {ELSEWHERE}"
         here = Using("email", login, config={"plugins": {"email": {**own, "host": box.host}}}).fails(
             UnsupportedError, TO
         )
@@ -335,7 +335,7 @@ class TestWhatTheServerAnswers:
     def test_a_connection_lost_before_the_last_dot_sent_nothing(self, mailbox: Mailbox, stage: str) -> None:
         mailbox.answers.breaks.add(stage)
         error = email(mailbox).fails(UnavailableError, TO)
-        assert error.message.endswith("closed the connection before it had the message")
+        assert error.message.endswith("closed the connection before it received the message")
 
     def test_a_connection_lost_after_the_last_dot_is_unclear(self, mailbox: Mailbox) -> None:
         mailbox.answers.breaks.add("data")
@@ -353,7 +353,7 @@ class TestWhatTheServerAnswers:
         mailbox.answers.hangs.add("rcpt")
         error = email(mailbox, timeout="0.5").fails(UnavailableError, TO)
         assert not mailbox.received
-        assert error.message.endswith("did not respond in time before it had the message")
+        assert error.message.endswith("did not respond in time before it received the message")
 
 
 class TestSettings:
@@ -367,7 +367,7 @@ class TestSettings:
     @pytest.mark.parametrize("sender", ["ci", "ci@acme.example, b@acme.example", "ci@acme.example\nBcc: x@y.example"])
     def test_a_sender_is_one_address(self, mailbox: Mailbox, sender: str) -> None:
         error = email(mailbox, sender=sender).fails(NotConfiguredError, TO)
-        assert error.message == "the setting sender is not one address"
+        assert error.message == "the setting sender is not a single address"
 
     @pytest.mark.parametrize(
         ("given", "port", "security"),

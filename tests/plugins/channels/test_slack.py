@@ -149,7 +149,7 @@ class TestWhatSlackAnswers:
     @pytest.mark.parametrize(
         ("to", "kind", "says"),
         [
-            ("#nosuch", SecretNotFoundError, "Slack knows no such channel, or hides it (channel_not_found)"),
+            ("#nosuch", SecretNotFoundError, "Slack has no such channel, or hides it (channel_not_found)"),
             ("#secret", AccessDeniedError, "Slack does not have the bot in that channel (not_in_channel)"),
             ("#old", AccessDeniedError, "Slack has archived that channel (is_archived)"),
         ],

@@ -192,7 +192,7 @@ class TestTargets:
 
     def test_it_says_what_it_would_do(self, hub: FakeGitHub, using: Storing) -> None:
         assert using.describe("acme/app") == (
-            "store secrets of the repository acme/app at GitHub, where there are none of that name; its others stay"
+            "store secrets of the repository acme/app at GitHub, if none has this name; its other secrets stay"
         )
         assert "the environment production of acme/app" in using.describe("acme/app/production", "replace")
         assert "(a new one for all its repositories)" in using.describe("acme?visibility=all")
@@ -356,7 +356,7 @@ class TestWays:
         assert [asked.target for asked in hub.asked] == ["/rate_limit"]
 
     def test_without_a_token_it_says_so(self) -> None:
-        with pytest.raises(NotConfiguredError, match="no token for GitHub"):
+        with pytest.raises(NotConfiguredError, match="no GitHub token"):
             Storing("github-secret", {}).put("acme/app", PW=CANARY)
 
     def test_it_is_known_to_be_blind(self, using: Storing) -> None:

@@ -243,7 +243,7 @@ class TestOldOnes:
         lab.shelves.masks_raw = False
         using.put(TARGET, OK=CANARY)
         error = using.fails(UnsupportedError, TARGET, PW="pa$$w0rd!")
-        assert "_+=/@:.~- only: masked=0" in error.remedy
+        assert "_+=/@:.~-: masked=0" in error.remedy
 
     def test_a_gitlab_that_expands_whatever_it_is_told_says_so(self, lab: FakeGitLab, using: Storing) -> None:
         lab.shelves.raws = False
@@ -273,11 +273,11 @@ class TestTargets:
 
     def test_it_says_what_it_would_do(self, lab: FakeGitLab, using: Storing) -> None:
         assert using.describe(TARGET) == (
-            "store variables of the project acme/sub/app at GitLab, masked and protected, where there are none of that "
-            "key; its others stay"
+            "store variables of the project acme/sub/app at GitLab, masked and protected, if none has this "
+            "key; its other variables stay"
         )
         told = using.describe("groups/acme?environment=prod&masked=0", "merge")
-        assert "of the group acme for the environment prod at GitLab, not masked and protected, in place of any" in told
+        assert "of the group acme for the environment prod at GitLab, not masked and protected, replacing any" in told
         assert lab.asked == []
 
 

@@ -172,9 +172,9 @@ BACKENDS = {
     "keyring.backends.null.Keyring": (NotConfiguredError, "keyring is disabled here"),
     "keyring.backends.none.Keyring": (
         NotConfiguredError,
-        "there is no such keyring backend: keyring.backends.none",
+        "the keyring backend does not exist: keyring.backends.none",
     ),
-    "Keyring": (NotConfiguredError, "there is no such keyring backend: Keyring"),
+    "Keyring": (NotConfiguredError, "the keyring backend does not exist: Keyring"),
     "keyring.backends.macOS.Keyring": (NotConfiguredError, "the keyring backend that is set cannot be used here"),
 }
 

@@ -265,7 +265,7 @@ class TestWhichCluster:
         [
             ({"SERVER": "http://k8s.example", "TOKEN": TOKEN}, "not an https address"),
             ({"SERVER": "https://u:p@k8s.example", "TOKEN": TOKEN}, "not an https address"),
-            ({"SERVER": "https://k8s.example"}, "a server and no token"),
+            ({"SERVER": "https://k8s.example"}, "a server but no token"),
             ({"SERVER": "https://k8s.example", "TOKEN": TOKEN, "TOKEN_FILE": "x"}, "both a token and a token_file"),
             ({"SERVER": "https://k8s.example", "TOKEN": TOKEN, "CA_FILE": "/none"}, "/none cannot be read"),
             ({"KUBECONFIG": "/none"}, "the kubeconfig /none cannot be read: No such file"),

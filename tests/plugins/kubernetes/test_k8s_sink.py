@@ -134,7 +134,7 @@ class TestAtTheSameMomentAndKilled:
                 cluster.change("prod", "db", {"data": {"n": coded(str(next(numbers)))}})
 
         cluster.refused = refuse
-        refused(environ, "k8s:prod/db", {"a": SECRET}, UnavailableError, "others keep writing there", "merge")
+        refused(environ, "k8s:prod/db", {"a": SECRET}, UnavailableError, "other writers keep changing it", "merge")
         assert next(numbers) < 20
 
     def test_a_secret_that_goes_in_between_is_made_anew(self, cluster: Cluster, environ: dict[str, str]) -> None:

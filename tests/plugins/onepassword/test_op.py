@@ -183,9 +183,9 @@ class TestConnect:
         "op://Prod env/DB/password": (SecretNotFoundError, "there is no item of that title"),
         f"op://Prod env/{made_id(98, 'q')}/password": (SecretNotFoundError, "there is no item of that title"),
         "op://Prod env/twin/password": (ReferenceValueError, "2 items have that title"),
-        "op://Prod env/db/none": (SecretNotFoundError, "the item has no field of that name there"),
-        "op://Prod env/db/Admin/none": (SecretNotFoundError, "the item has no field of that name there"),
-        "op://Prod env/db/Nobody/password": (SecretNotFoundError, "the item has no section of that name"),
+        "op://Prod env/db/none": (SecretNotFoundError, "the item has no such field"),
+        "op://Prod env/db/Admin/none": (SecretNotFoundError, "the item has no such field"),
+        "op://Prod env/db/Nobody/password": (SecretNotFoundError, "the item has no section with that name"),
         "op://Prod env/db/twin": (ReferenceValueError, "2 fields of the item have that name"),
         "op://Prod env/db/password?attribute=otp": (UnsupportedError, "a Connect server does not support attribute="),
         "op://Prod env/db/password?ssh-format=openssh": (
@@ -326,7 +326,7 @@ class TestWhichLogin:
     @pytest.mark.parametrize(
         ("environ", "message", "remedy"),
         [
-            ({}, "op: 1Password has no login", "OP_SERVICE_ACCOUNT_TOKEN"),
+            ({}, "op: no 1Password login is configured", "OP_SERVICE_ACCOUNT_TOKEN"),
             ({"OP_CONNECT_HOST": "http://x"}, "OP_CONNECT_TOKEN is not", "set OP_CONNECT_TOKEN"),
             ({"OP_CONNECT_TOKEN": CANARY}, "OP_CONNECT_HOST is not", "set OP_CONNECT_HOST"),
             ({"OP_CONNECT_TOKEN": CANARY, "OP_CONNECT_HOST": "localhost:8080"}, "not an address", "https://"),

@@ -85,7 +85,7 @@ def test_each_failure_reads_differently(environ: dict[str, str], tmp_path: Path)
         ("-c", environ, ReferenceValueError, "needs the path of an entry"),
         ("prod/../one", environ, ReferenceValueError, "needs the path of an entry"),
         ("/etc/passwd", environ, ReferenceValueError, "needs the path of an entry"),
-        ("one?raw=2", environ, ReferenceValueError, "raw= is 0 or 1"),
+        ("one?raw=2", environ, ReferenceValueError, "raw= must be 0 or 1"),
         (
             "one",
             {**environ, "GNUPGHOME": str(tmp_path)},
@@ -109,4 +109,4 @@ def test_each_failure_reads_differently(environ: dict[str, str], tmp_path: Path)
 def test_doctor_looks_for_the_store(environ: dict[str, str], tmp_path: Path) -> None:
     assert Registry(environ=environ).check("source", "pass").ok
     empty = Registry(environ={**environ, "PASSWORD_STORE_DIR": str(tmp_path)}).check("source", "pass")
-    assert (empty.ok, empty.detail) == (False, f"{tmp_path} is no password store")
+    assert (empty.ok, empty.detail) == (False, f"{tmp_path} is not a password store")

@@ -59,7 +59,7 @@ def test_no_child_is_given_anything_that_is_secret(filled: Terminal) -> None:
 def test_a_failure_names_the_reference_the_reason_and_the_next_step(filled: Terminal) -> None:
     told = filled.sealpipe("share", "-f", "Password=sops:none.yaml#a")
     assert told.code == 14
-    assert "sops:none.yaml is not there" in told.err
+    assert "sops:none.yaml does not exist" in told.err
     del filled.environ["SOPS_AGE_KEY_FILE"]
     told = filled.sealpipe(*SHARE[:3], "--output", "json")
     assert (told.code, told.error["type"], told.error["reference"]) == (

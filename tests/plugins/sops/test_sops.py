@@ -182,7 +182,7 @@ def test_each_failure_reads_differently(
     key = "SOPS_AGE_KEY_FILE"
     no_key = {name: value for name, value in environ.items() if name != key}
     cases: list[tuple[str, Mapping[str, str], type[PluginError], str]] = [
-        (f"{tmp_path}/none.yaml", environ, SecretNotFoundError, "is not there"),
+        (f"{tmp_path}/none.yaml", environ, SecretNotFoundError, "does not exist"),
         (f"{tmp_path}", environ, PluginError, "is a directory"),
         (f"{tmp_path}/fifo", environ, PluginError, "is not a regular file"),
         ("", environ, ReferenceValueError, "needs a path"),
@@ -190,8 +190,8 @@ def test_each_failure_reads_differently(
         (f"{tmp_path}/broken.json", environ, PluginError, "is not encrypted by sops"),
         (f"{tmp_path}/data.yaml", environ, PluginError, "was changed after it was encrypted, or is damaged"),
         (f"{tmp_path}/mac.yaml", environ, PluginError, "its MAC does not match"),
-        (f"{theirs}", environ, AccessDeniedError, "is encrypted for other keys than those here"),
-        (f"{good}", no_key, NotConfiguredError, "needs an age key, and there is none here"),
+        (f"{theirs}", environ, AccessDeniedError, "is encrypted for keys that are not available here"),
+        (f"{good}", no_key, NotConfiguredError, "needs an age key, but none is set"),
         (f"{good}", {**environ, key: "/none"}, NotConfiguredError, "that SOPS_AGE_KEY_FILE names cannot be read"),
         (f"{good}", {**environ, key: f"{tmp_path}/wrong.key"}, NotConfiguredError, "the one that is set is invalid"),
         (f"{good}", {**no_key, "SOPS_AGE_KEY": CANARY}, NotConfiguredError, "the one that is set is invalid"),
@@ -242,7 +242,7 @@ def test_a_key_service_without_login_is_told_from_one_that_is_silent(environ: di
             values(f"sops:{tmp_path}/kms.yaml#a", environ=environ)
         assert CANARY not in repr(vars(caught.value))
         fake.instead = [drop]
-        for url in (fake.base_url, "http://127.0.0.1:9"):  # one that hangs up, and one that is not there
+        for url in (fake.base_url, "http://127.0.0.1:9"):  # one that hangs up, and one that does not exist
             registry = Registry(environ={**nobody, **login, "AWS_ENDPOINT_URL": url})
             locator = registry.locate(parse_field(f"sops:{tmp_path}/kms.yaml#a").ref)
             error = registry.fetch({"sops": [locator]})[locator]

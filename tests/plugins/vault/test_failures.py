@@ -169,7 +169,11 @@ def half(exchange: Exchange) -> None:
 ANSWERS = {
     "a limit": (says(429, b"{}", {"Retry-After": "7"}), UnavailableError, "limit of requests"),
     "a standby": (says(473, b"{}"), UnavailableError, "is a standby"),
-    "a fault": (says(500, b'{"errors": ["dial tcp user:hunter2@db: refused"]}'), UnavailableError, "has an error"),
+    "a fault": (
+        says(500, b'{"errors": ["dial tcp user:hunter2@db: refused"]}'),
+        UnavailableError,
+        "has an internal error",
+    ),
     "a gateway": (says(502, b"<html>"), UnavailableError, "got no valid response"),
     "not initialised": (says(501, b"{}"), NotConfiguredError, "not initialised"),
     "a redirect": (
@@ -213,7 +217,7 @@ ADDRESSES = {
     "vault.example:8200": "is not an address",
     "https://user:pass@vault.example": "is not an address",
     "https://vault.example:port": "is not an address",
-    "http://vault.example:8200": "would travel in clear",
+    "http://vault.example:8200": "would be sent unencrypted",
 }
 
 
@@ -275,7 +279,7 @@ def test_a_token_that_expires_is_told_apart_from_one_that_may_not(bao: Bao, regi
     tell(
         error(registry_of({"VAULT_TOKEN": bao.token("app")}), "vault:secret/other"),
         AccessDeniedError,
-        "no right to read",
+        "no permission to read",
     )
 
 
@@ -283,6 +287,6 @@ def test_the_share_command_shows_reference_reason_and_next_step(bao: Bao, user: 
     at = {"VAULT_ADDR": bao.addr, "VAULT_TOKEN": bao.token("app")}
     done = user.sealpipe("share", "-f", "P=vault:secret/other#x", "--output", "json", **at)
     assert done.code == 14
-    assert done.error["message"].startswith("vault:secret/other: the token has no right to read secret/data/other")
+    assert done.error["message"].startswith("vault:secret/other: the token has no permission to read secret/data/other")
     assert 'path "secret/data/other"' in done.error["remedy"]
     assert done.out == ""

@@ -91,7 +91,7 @@ def test_a_token_whose_end_or_uses_we_cannot_vouch_for_is_remarked_on(bao: Bao, 
     cache: Cache = {}
     read(registry_of({"VAULT_TOKEN": bao.token("lent", no_default_policy=True)}), REF, cache=cache)
     assert [answer.remark for answer in cache.values()] == [  # type: ignore[union-attr]
-        "the end of our token is not known, and its lease ends with it"
+        "the expiry of our token is unknown; the lease ends with it"
     ]
     cache = {}
     read(registry_of(login_by_approle(bao, "counted", token_num_uses=50)), REF, cache=cache)

@@ -144,7 +144,7 @@ def test_a_jwt_that_is_refused_says_why(registry_of: Registries, signed: Signed,
 
 def test_a_role_that_is_none_is_told(registry_of: Registries, signed: Signed) -> None:
     found = error(registry_of({"VAULT_AUTH_ROLE": "nobody", f"{P}JWT": signed()}), "vault:secret/app/db")
-    assert "no such role" in found.message
+    assert "the role does not exist" in found.message
 
 
 def test_a_login_that_is_refused_is_tried_once_for_all_references(

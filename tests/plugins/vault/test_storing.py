@@ -265,7 +265,7 @@ def test_writing_against_somebody_who_never_stops_ends(
     registry = registry_of({"VAULT_ADDR": front.addr, "VAULT_TOKEN": bao.root})
     found = refusal(registry, body, {"ours": "1"}, "merge")
     assert isinstance(found, UnavailableError)
-    assert "others keep writing there" in found.message
+    assert "other writers keep changing it" in found.message
     assert "ours" not in newest(bao, body)
 
 

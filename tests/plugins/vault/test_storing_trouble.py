@@ -271,7 +271,7 @@ def test_each_right_that_lacks_is_named_with_its_path_and_the_line_of_the_policy
     found = refusal(registry_of({"VAULT_TOKEN": rights(bao, **given)}), body, {"x": "1"}, "merge")
     path = body.replace("secret/", "secret/data/")
     assert isinstance(found, AccessDeniedError)
-    assert f"the token has no right to {right} {path}" in found.message
+    assert f"the token has no permission to {right} {path}" in found.message
     assert found.locator == f"vault:{body}"
     wanted = '["read"]' if right == "read" else '["create", "read", "update"]'
     assert found.remedy == f'its policy needs: path "{path}" {{ capabilities = {wanted} }}'

@@ -104,7 +104,7 @@ def test_only_the_head_tells_of_a_tail_that_was_cut_off(log: Path, key: Path) ->
     assert found(log) == []
     assert found(log, head=head) == [(4, "and what followed is missing: 2 lines cut off")]
     write(log, 4, key=f"file:{key}")
-    assert "the chain is another one" in found(log, head=head)[0][1]
+    assert "this is a different chain" in found(log, head=head)[0][1]
 
 
 def test_a_log_that_was_emptied_is_found_by_its_head(log: Path) -> None:
@@ -145,7 +145,7 @@ def test_a_line_that_was_cut_off_does_not_spoil_the_chain(log: Path, key: Path, 
     write(log, 2, key=f"file:{key}")
     seen = verify(log, KEY.encode())
     assert seen.findings == []
-    assert seen.remarks == ([] if cut == 1 else [(3, "was truncated while it was written, as line 4 notes")])
+    assert seen.remarks == ([] if cut == 1 else [(3, "was truncated while it was written, as line 4 records")])
     if cut > 1:
         log.write_bytes(b"".join([*lines(log)[:2], *lines(log)[3:]]))
         assert "which was removed" in found(log)[0][1]

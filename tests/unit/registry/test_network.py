@@ -249,7 +249,7 @@ def test_the_environments_proxy_is_used_also_for_tls_and_never_for_loopback(
         assert len(proxy.received()) == 1
     with Faulty((LOOPBACK, 1), then=says(200, "from the proxy")) as proxy:
         monkeypatch.setenv("http_proxy", f"http://{LOOPBACK}:{proxy.port}")
-        with pytest.raises(NotConfiguredError, match=f"http://{HOST}"):  # in clear, though only as far as the proxy
+        with pytest.raises(NotConfiguredError, match=f"http://{HOST}"):  # unencrypted, though only as far as the proxy
             network.http().get(f"http://{HOST}/x")
         assert network.http().get(plain.base_url).text == "it is I"
         assert proxy.received() == []

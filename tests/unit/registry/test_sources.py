@@ -108,9 +108,9 @@ class TestFile:
     def test_missing_unreadable_and_directory_read_differently(self, tmp_path: Path) -> None:
         (tmp_path / "locked").write_text(CANARY)
         (tmp_path / "locked").chmod(0)
-        with pytest.raises(SecretNotFoundError, match="is not there") as missing:
+        with pytest.raises(SecretNotFoundError, match="does not exist") as missing:
             value_of(f"file:{tmp_path}/none")
-        with pytest.raises(SecretNotFoundError, match="is not there"):
+        with pytest.raises(SecretNotFoundError, match="does not exist"):
             value_of(f"file:{tmp_path}/locked/under")
         with as_nobody(), pytest.raises(AccessDeniedError, match="may not be read") as denied:
             value_of(f"file:{tmp_path}/locked")
@@ -234,7 +234,7 @@ class TestDotenv:
     def test_a_missing_key_or_file_is_named(self, path: Path) -> None:
         with pytest.raises(SecretNotFoundError, match='no key "NOPE"'):
             fetched(f"dotenv:{path}#NOPE")
-        with pytest.raises(SecretNotFoundError, match=r"dotenv:/nowhere is not there"):
+        with pytest.raises(SecretNotFoundError, match=r"dotenv:/nowhere does not exist"):
             fetched("dotenv:/nowhere#A")
         with pytest.raises(ReferenceValueError, match="dotenv: needs a path"):
             fetched("dotenv:#A")
