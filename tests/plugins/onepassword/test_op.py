@@ -318,7 +318,7 @@ class TestWhichLogin:
     def test_a_named_store_takes_nothing_of_the_environments_names(self, fake: FakeConnect) -> None:
         store = {"SEALPIPE_STORE__TEAM__PLUGIN": "op", "SEALPIPE_STORE__TEAM__CONNECT_HOST": fake.url}
         registry = connected(fake, **store)
-        with pytest.raises(NotConfiguredError, match="OP_CONNECT_HOST is set and OP_CONNECT_TOKEN is not"):
+        with pytest.raises(NotConfiguredError, match="OP_CONNECT_HOST is set but OP_CONNECT_TOKEN is not"):
             values(registry, "team:Prod env/db/username")
         registry = connected(fake, **store, SEALPIPE_STORE__TEAM__CONNECT_TOKEN=TOKEN)
         assert values(registry, "team://Prod env/db/username") == [("username", b"app")]
