@@ -7,7 +7,7 @@ from __future__ import annotations
 
 __version__ = "0.1.0"
 
-TYPE_CHECKING = False  # as typing's own: importing typing would be most of what `sealpipe --version` costs
+TYPE_CHECKING = False  # the same form as in typing: importing typing would be most of what `sealpipe --version` costs
 if TYPE_CHECKING:
     from typing import Any
 

@@ -32,7 +32,7 @@ def main() -> None:
     code = run(sys.argv[1:])
     if signals.was_interrupted():
         signals.exit_without_threads(code)
-    gc.freeze()  # leaves nothing to the interpreter's last collection
+    gc.freeze()  # so that the interpreter's last collection has nothing to do
     sys.exit(code)
 
 
@@ -51,7 +51,7 @@ def harden() -> None:
 
     for name in [name for name in os.environ if name.startswith("SEALPIPE_")]:
         with suppress(OSError):
-            os.unsetenv(name)  # for code that starts programs without an explicit environment, as SDKs do
+            os.unsetenv(name)  # for code that starts programs without an explicit environment, like some SDKs
     _erase(
         [name for name in CREDENTIALS if name in os.environ]
     )  # before _forbid_dumps: after it, only root can write there

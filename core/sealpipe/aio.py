@@ -1,4 +1,4 @@
-"""`AsyncClient`, the driver that runs flows with asyncio, and what sends operations with it.
+"""`AsyncClient`, the asyncio driver of flows, and the network that it uses.
 
 `AsyncServiceNetwork` is `sealpipe.http.ServiceNetwork` with awaits. It differs in two things that asyncio needs: a
 deadline for the whole call, and a loopback check after connecting.
@@ -51,7 +51,7 @@ class AsyncServiceNetwork:
         self._pool = self._make_pool()
 
     async def send(self, operation: Operation[Any], timeout: float) -> Response | Failure:
-        """Send the operation once, and return what came back within `timeout` seconds."""
+        """Send the operation once, and return its response or failure, within `timeout` seconds."""
         end = time.monotonic() + timeout
         ticket = Ticket()
         for seconds in self._limiter.iterate_delays(ticket, end):
@@ -122,7 +122,7 @@ GRACE = 5.0
 
 
 class _CancelledError(Exception):
-    """The caller cancelled: the current attempt may end, and nothing new begins."""
+    """The caller has cancelled: the current attempt may finish, but no new one begins."""
 
 
 async def run(
@@ -178,7 +178,7 @@ class RunState:
 
     def finish_attempt(self) -> None:
         self.check()
-        self.is_changing = False  # the attempt has its response; the next has not begun
+        self.is_changing = False  # the current attempt has its response; the next has not begun
 
     def check(self) -> None:
         if self.is_cancelled:
@@ -186,7 +186,7 @@ class RunState:
 
 
 async def _shield(work: Coroutine[Any, Any, T], state: RunState) -> T:
-    """Run to the end. If cancelled while a change is in progress, let the attempt end first."""
+    """Run to the end. If cancelled during a change, first let the current attempt finish."""
     task = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(task)

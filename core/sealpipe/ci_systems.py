@@ -25,7 +25,7 @@ class RunnerCommand(NamedTuple):
     """How a percent sign in the text is escaped."""
 
     def format(self, text: str) -> str:
-        """Return the command for a text, as one line."""
+        """Return the command with a text, as one line."""
         escaped = text.replace("%", self.percent).replace("\r", "%0D").replace("\n", "%0A")
         return f"{self.prefix}{escaped}\n"
 
@@ -40,9 +40,9 @@ def make_annotation(level: str) -> RunnerCommand:
 
 
 def format_output(name: str, value: str, delimiter: str | None = None) -> str:
-    """Return an entry for GITHUB_OUTPUT. ValueError, with the name, if the runner would read something else.
+    """Return an entry for GITHUB_OUTPUT. Raises ValueError, with the name, if the runner would parse it differently.
 
-    `delimiter` is a random one, unless a test sets it.
+    `delimiter` is random, except in tests.
     """
     if delimiter is None:
         from secrets import token_hex  # only for an output
@@ -140,7 +140,7 @@ CI_SYSTEMS: Final = (
         run=_JENKINS_RUN,
         run_id="BUILD_NUMBER",
     ),
-    # Set instead of CI by many tools and their images.
+    # Many tools and their images set this instead of CI.
     CISystem("integrating", "a CI system (CONTINUOUS_INTEGRATION is set)", ("CONTINUOUS_INTEGRATION",)),
     CISystem("other", "a CI system (CI is set)", ("CI",)),
 )

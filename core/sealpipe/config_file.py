@@ -163,7 +163,7 @@ _FIXED: Final[Mapping[str, Callable[[str], str]]] = {
 def enforce_service(
     machine: Mapping[str, Any], requested: Mapping[str, str | None], environ: Mapping[str, str]
 ) -> dict[str, str | None]:
-    """Return base URL, link base URL and CA file: those `requested`, overridden by those that the machine enforces.
+    """Return base URL, link base URL and CA file: as `requested`, overridden by the machine's config.
 
     Raises PolicyError if a requested value differs from an enforced one, SettingError if the table is invalid.
     """
@@ -187,7 +187,7 @@ def enforce_service(
 
 
 def _normalize(name: str, value: str) -> str:
-    """Normalize a value for the comparison. An invalid one stays as it is: its reader reports it later."""
+    """Normalize a value for comparison. An invalid one is returned unchanged: its reader reports it later."""
     try:
         return os.path.abspath(value) if name == "ca_file" else _FIXED[name](value)  # noqa: PTH100 - links stay
     except UsageError:

@@ -224,7 +224,7 @@ class UnsupportedError(PluginError):
 
 
 class WriteConflictError(PluginError):
-    """The target already holds something else."""
+    """The target already holds a different value."""
 
 
 class UnknownOutcomeError(PluginError):
@@ -252,7 +252,7 @@ class ServiceError(SealpipeError):
     """The service refused a call, or its response cannot be used.
 
     `status` and `error_code` are those of the response (None without one). `additional_data` maps each rejected JSON
-    member to the service's reason. `unclear` is True if this try or an earlier one may have succeeded all the same;
+    member to the service's reason. `unclear` is True if this attempt or an earlier one may have succeeded nevertheless;
     `outbox_id` names the stored outbox entry.
     """
 

@@ -4,7 +4,7 @@ Files that a CI system, Kubernetes or Docker creates for a job are trusted as th
 Files in `/proc` (`environ`, `mem`, `cmdline` ...) are refused: they expose this process's own credential. The check is
 on the opened descriptor, so that symbolic links, `/dev/fd/3` and other mounts of /proc are refused as well.
 
-Files whose size or kind others choose are read and compared here, too, within a limit.
+Files whose size or kind others control are also read and compared here, within a limit.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MOUNTED = (Path("/run/secrets"), Path("/var/run/secrets"))
 """Where Docker and Kubernetes mount secrets."""
 
 _JOB_FOLDERS = (
-    ("GITLAB_CI", "CI_PROJECT_DIR", ".tmp"),  # its helper makes files and folders for everybody (0666, 0777)
+    ("GITLAB_CI", "CI_PROJECT_DIR", ".tmp"),  # its helper makes files and folders that everyone can write (0666, 0777)
     ("GITHUB_ACTIONS", "RUNNER_TEMP", ""),
     ("TF_BUILD", "AGENT_TEMPDIRECTORY", ""),
     ("CREDENTIALS_DIRECTORY", "CREDENTIALS_DIRECTORY", ""),  # systemd
@@ -55,7 +55,7 @@ def find_file_flaw(
 
 
 def is_readable_by_others(path: Path, environ: Mapping[str, str]) -> bool:
-    """Whether other users can read a file that holds a secret, unless a CI system or the like created it so."""
+    """Return whether other users can read a file with a secret, unless a CI system or the like created it that way."""
     try:
         status = path.stat()
     except OSError:
@@ -73,7 +73,7 @@ def find_folder_flaw(folder: Path, environ: Mapping[str, str], what: str) -> tup
         if any(current == job_folder or current in job_folder.parents for job_folder in trusted):
             continue  # the CI system's folder, or a parent of it
         if status.st_mode & stat.S_ISVTX and _is_trusted(status.st_uid):
-            continue  # others can create files there, but not touch ours
+            continue  # others can create files there, but not change ours
         if status.st_mode & 0o002:
             return f"any user can write {current}, and so replace {what}", f"chmod o-w {current}"
         if _is_group_writable(current, status):
@@ -102,11 +102,11 @@ def _list_own_folders(environ: Mapping[str, str], *others: tuple[str, str, str])
 
 
 def _stat_folders(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    """Yield these folders with their status, up to the first that we cannot read: we cannot use what is behind it."""
+    """Yield these folders with their status, up to the first that we cannot read: nothing below it is usable."""
     with suppress(OSError):
         for current in _walk_folders(folder):
             if not stat.S_ISDIR((status := current.stat()).st_mode):
-                return  # nothing is below a file; a device, such as /dev/null, is fine
+                return  # a file has nothing below it; a device, such as /dev/null, is fine
             yield current, status
 
 
@@ -132,7 +132,7 @@ def _walk_folders(folder: Path) -> Iterator[Path]:
 
 
 def _is_group_writable(path: Path, status: os.stat_result) -> bool:
-    """Whether others can write through the group. They cannot through root's group or the owner's private group.
+    """Return whether others can write through the group: not through root's group or the owner's private group.
 
     With an access control list, the group bit covers everyone in the list.
     """
@@ -161,12 +161,12 @@ def _is_private_group(user: int, group: int) -> bool:
 
 
 def _is_trusted(user: int) -> bool:
-    """Whether a user is root or ourselves. Root trusts all: containers mount folders of other users."""
+    """Return whether a user is root or ourselves. Root trusts everyone: containers mount folders of other users."""
     return os.geteuid() == 0 or user in (0, os.geteuid()) or _is_outside_namespace(user)
 
 
 def _is_outside_namespace(user: int) -> bool:
-    """Whether it is the id that stands for users outside this user namespace, such as the host's root."""
+    """Return whether the id stands for users outside this user namespace, such as the host's root."""
     try:
         overflow_uid = int(Path("/proc/sys/fs/overflowuid").read_text())
         mapping = Path("/proc/self/uid_map").read_text().split()
@@ -195,7 +195,7 @@ def has_content(path: str | Path, expected: bytes, *, folder: int | None = None)
     directory, if given. Raises OSError if the file cannot be read.
     """
     try:
-        # Checked before it is opened: opening a device may have effects.
+        # checked before it is opened: opening a device may have side effects
         if not stat.S_ISREG(os.stat(path, dir_fd=folder, follow_symlinks=False).st_mode):
             return False
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
@@ -241,7 +241,7 @@ def refuse_process_file(descriptor: int, what: object) -> None:
 def _is_process_file(descriptor: int) -> bool:
     status = os.fstat(descriptor)
     if os.major(status.st_dev) or not stat.S_ISREG(status.st_mode):
-        return False  # on a disk, or a pipe or a device
+        return False  # a file on a disk, or a pipe or a device
     try:
         if status.st_dev == os.stat("/proc").st_dev:  # noqa: PTH116 - the same call as for the descriptor
             return True
@@ -252,7 +252,7 @@ def _is_process_file(descriptor: int) -> bool:
 
 def _get_file_system(descriptor: int) -> int | None:
     """Return the number of an open file's file system; None if the system does not say."""
-    import ctypes  # only files on no disk get here
+    import ctypes  # only files that are on no disk get here
 
     result = ctypes.create_string_buffer(512)
     try:

@@ -38,7 +38,7 @@ _BEGUN = 12
 
 _ESCAPE = re.compile(
     rb"%([0-9A-Fa-f]{2})"
-    rb"|(?<!\\)\\++(?:(?:u00|x)([0-9A-Fa-f]{2})|[rn]|(?=/))"  # JSON in JSON doubles the backslashes
+    rb"|(?<!\\)\\++(?:(?:u00|x)([0-9A-Fa-f]{2})|[rn]|(?=/))"  # JSON inside JSON doubles the backslashes
     rb"|&\#[xX]0{0,6}([0-9A-Fa-f]{2});?|&\#0{0,6}([0-9]{2,3});?"
     rb"|\r?\n[ \t]*|\x00"
 )
@@ -61,7 +61,7 @@ class _View:
         self._parent = parent
 
     def origin(self, start: int, end: int) -> tuple[int, int]:
-        """Return the span of the original bytes that a span of the view comes from."""
+        """Return the span of the original bytes for a span of the view."""
         if self._parent is None:
             return start, end
         return self._parent.origin(self._to_line_and_offset(start)[0], self._to_line_and_offset(end - 1)[1])
@@ -98,7 +98,7 @@ class SecretFinder:
         self._leads = (*(b"Bearer " + tag for tag in tags), *tags)
 
     def within(self, data: bytes | bytearray) -> bool:
-        """Whether the bytes contain one of the secrets."""
+        """Return whether the bytes contain one of the secrets."""
         needles = self._usual if len(data) > LARGE else self._all
         return any(_holds(data, needles))
 
@@ -137,7 +137,7 @@ class CustodyGate:
         self._all = SecretFinder(custody, [each.auth_secret for each in known])
 
     def holds(self, data: bytes | bytearray, *, login: bool = False) -> bool:
-        """Whether the bytes contain a secret of ours. With `login`, they are the header that has the auth secret."""
+        """Return whether the bytes contain one of our secrets. With `login`, they are the auth header."""
         return (self._custody if login else self._all).within(data)
 
     def check(self, what: str, *parts: bytes | bytearray) -> None:
@@ -158,7 +158,7 @@ def credential_leak_error(what: str) -> UsageError:
 def _usual(secret: bytes) -> list[bytes]:
     """Return the forms of a secret in bytes that do not escape it, without its last character.
 
-    Includes its halves: a truncated or divided secret still contains one of them.
+    Includes its halves, because a truncated or split secret still contains one of them.
     """
     plain = secret[:-1]
     half = len(plain) // 2
@@ -189,15 +189,15 @@ def _base64(data: bytes) -> list[bytes]:
 
 
 def _holds(data: bytes | bytearray, needles: Sequence[bytes]) -> Iterator[bool]:
-    """Yield whether the bytes contain one; then whether they do with their escapes resolved, round by round."""
+    """Yield whether the bytes contain a secret; then, after each round of resolving escapes, whether they do now."""
     yield any(needle in data for needle in needles)
     small = len(data) <= LARGE
     signs = [sign for sign in (_SIGNS if small else _SIGNS_OF_LARGE) if sign in data]
     if not signs:
         return
-    # Data without an escape nearby is done: in a large body with an escape in its title, that is most of it.
+    # Data without an escape nearby needs no second check: usually this is most of a large body.
     begin, end = max(0, min(map(data.find, signs)) - _REACH), max(map(data.rfind, signs)) + _REACH
-    for start in range(begin, min(end, len(data)), LARGE):  # in pieces, so that memory does not hold all of it twice
+    for start in range(begin, min(end, len(data)), LARGE):  # in pieces, so that memory never holds two copies
         piece = bytes(data[start : min(end, start + LARGE + OVERLAP)])
         for escape in _ESCAPES if small else _ESCAPES[:1]:
             yield from (any(needle in view for needle in needles) for view in _resolved(piece, escape))
@@ -231,7 +231,7 @@ def _mapped(view: _View, escape: re.Pattern[bytes]) -> Iterator[_View]:
 
 
 def _meant(match: re.Match[bytes]) -> bytes:
-    """Return the byte that an escape means; none for a line break or NUL between characters."""
+    """Return the byte that an escape represents; none for a line break or NUL between characters."""
     if match.lastindex is None:
         return b""
     digits = match[match.lastindex]

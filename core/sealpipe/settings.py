@@ -1,8 +1,8 @@
 """The one table of all settings: names, types, defaults and help.
 
 click's options (`cli/command.py`) and the pydantic-settings model (`settings_model.py`) are both made from it. A value
-comes from the flag, else the environment, else the user's config file, else the default. Nothing in the working
-directory is read unless a setting names it.
+comes from the flag, otherwise the environment, the user's config file, or the default. Nothing in the working directory
+is read unless a setting names it.
 """
 
 from __future__ import annotations

@@ -15,8 +15,9 @@ from types import FrameType
 from typing import Any, NoReturn
 
 GRACE = 1.0
-"""Seconds after the first signal in which further signals do not count (`timeout` sends two), and the limit for
-clean-ups at the end of the process."""
+"""Seconds after the first signal during which further signals are ignored (`timeout` sends two), and the limit for
+clean-ups at the end of the process.
+"""
 
 _LINE = b"sealpipe: interrupted\n"
 _interrupted: tuple[int, float] | None = None
@@ -32,12 +33,12 @@ class Interrupted(BaseException):
 
 
 def exit_on_signals() -> None:
-    """From now on, end the process at once: nothing has begun yet, or everything is done."""
+    """End the process at once on a signal from now on: nothing has begun, or everything is finished."""
     _handle(_exit)
 
 
 def raise_on_signals() -> None:
-    """From now on, raise `Interrupted` once. click would replace a KeyboardInterrupt, and lose its notes."""
+    """Raise `Interrupted` once on a signal from now on. click would replace a KeyboardInterrupt, and lose its notes."""
     _handle(_raise)
 
 
@@ -52,7 +53,7 @@ def exit_without_threads(code: int) -> NoReturn:
         _handle(signal.SIG_IGN)
         from threading import Thread
 
-        cleanup = Thread(target=_clean_up, daemon=True)  # waits for clean-ups no longer than GRACE
+        cleanup = Thread(target=_clean_up, daemon=True)  # waits at most GRACE seconds for clean-ups
         cleanup.start()
         cleanup.join(GRACE)
     finally:
@@ -87,7 +88,7 @@ def _raise(number: int, _frame: FrameType | None) -> None:
         _interrupted = (number, time.monotonic())
         raise Interrupted(number)
     first, at = _interrupted
-    if time.monotonic() - at > GRACE:  # a repeated signal does not wait for anything that hangs
+    if time.monotonic() - at > GRACE:  # after a second signal, nothing that hangs is waited for
         with suppress(OSError):
             os.write(2, _LINE)
         exit_without_threads(128 + first)

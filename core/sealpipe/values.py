@@ -1,4 +1,4 @@
-"""Values as people write them, and back: durations, times, URLs and hosts, counts, short codes, events."""
+"""Parses and formats values as people write them: durations, times, URLs and hosts, counts, short codes, events."""
 
 from __future__ import annotations
 
@@ -86,14 +86,14 @@ def is_loopback(host: str) -> bool:
 
 
 def is_cleartext(scheme: str, host: str) -> bool:
-    """Whether others could read what is sent: anything but https, unless the host is loopback."""
+    """Return whether others could read what is sent: anything but https, unless the host is loopback."""
     return scheme != "https" and not (scheme == "http" and is_loopback(host))
 
 
 def _check_http_url(name: str, text: str, allow_cleartext: str) -> str:
     try:
         parts = urlsplit(text)
-        number = parts.port  # raises ValueError for a port that is none
+        number = parts.port  # raises ValueError for an invalid port
     except ValueError:
         raise SettingError(f"{name} is not a URL", remedy="write it as https://host/path") from None
     if parts.scheme not in ("http", "https") or not parts.hostname or re.search(r"[\s\x00-\x1f]", text):
@@ -179,7 +179,7 @@ def parse_limit(text: str) -> int | str:
 
 
 _ADDRESS = re.compile(r"://|(?<=:)https?:", re.IGNORECASE)
-"""Where an address begins, also one with a slash too few."""
+"""The start of a URL, even with a slash missing."""
 _PARTS = re.compile(r"([/\\]*)([^/\\?#]*)([^?#]*)([?#]?)(.*)", re.DOTALL)
 _TOKEN = re.compile(r"(?<=[/\\])(?=[^/\\]*[0-9A-Z])[^/\\]{16,}")
 """A segment of a path that may be a credential: long, and with a digit or a capital letter."""
@@ -188,7 +188,7 @@ _TOKEN = re.compile(r"(?<=[/\\])(?=[^/\\]*[0-9A-Z])[^/\\]{16,}")
 def redact_address(target: str) -> str:
     """A target as messages, lists and the audit log show it: an address without what may be a credential.
 
-    That is a user, a query, a fragment and long segments of the path that have a digit or a capital letter.
+    That is a user, a query, a fragment, and long segments of the path with a digit or a capital letter.
     """
     start = _ADDRESS.search(target)
     parts = None if start is None else _PARTS.fullmatch(target, start.end())

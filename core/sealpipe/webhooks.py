@@ -46,7 +46,7 @@ def verify(
     stamp, digests = _read(header)
     signed = b"%s.%s" % (stamp.encode(), body)
     expected = [hmac.new(key, signed, "sha256").digest() for key in keys]
-    # Compare every pair, even after a match: the time must not depend on it.
+    # Compare every pair, even after a match, so that the time does not depend on it.
     is_match = [hmac.compare_digest(digest, expected_digest) for digest in digests for expected_digest in expected]
     if not any(is_match):
         raise WebhookError(
@@ -78,7 +78,7 @@ def _parse_secrets(secrets: Sequence[str | Secret]) -> list[bytes]:
 
 
 def _read(header: str) -> tuple[str, list[bytes]]:
-    """Return the time as written, and the digests. Other members belong to unknown schemes and are ignored."""
+    """Return the time as written, and the digests. Members of other schemes are ignored."""
     stamps: list[str] = []
     digests: list[str] = []
     parts = header.split(",", _MAX_PARTS)

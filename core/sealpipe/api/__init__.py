@@ -87,16 +87,16 @@ RESPONSE_LIMIT = 1024 * 1024
 
 
 class Resend(Enum):
-    """Whether a call whose outcome is unclear may be sent again."""
+    """Whether a call with an unknown outcome may be sent again."""
 
     READ = "read"
     """Always: it changes nothing."""
     KEYED = "keyed"
     """Always, as the same bytes under the same idempotency key."""
     REPEATABLE = "repeatable"
-    """Yes: doing it twice ends in the same state (expiring a share)."""
+    """Yes: a second call leads to the same state (expiring a share)."""
     NEVER = "never"
-    """Never: doing it twice destroys something (deleting a request)."""
+    """Never: a second call destroys something (deleting a request)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class Failure(NamedTuple):
 
 
 def is_success(response: Response) -> bool:
-    """Whether the service says that it carried out the call."""
+    """Return whether the service reports success."""
     return 200 <= response.status < 300
 
 

@@ -1,4 +1,4 @@
-"""What owners read about their account: pages of lists, stats, capabilities and a share's access log.
+"""What owners can read about their account: lists page by page, stats, capabilities and a share's access log.
 
 The specification has neither capabilities nor access log: not every service offers them. A service without them
 responds with 404 without an `error_code`, or its gateway responds instead. Both mean "not offered": the result is None.

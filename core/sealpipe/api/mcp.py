@@ -53,13 +53,13 @@ def _is_stream(http_response: Response) -> bool:
 
 
 def find_response(http_response: Response, number: int) -> dict[str, Any] | None:
-    """Return the message that is the response to request `number`, if there is one. Others in a stream are skipped."""
+    """Return the message that responds to request `number`, if there is one. Other messages in a stream are skipped."""
     if not _is_stream(http_response):
         return _match_response(responses.parse_object(http_response), number)
     if http_response.flaw:
         raise ProtocolError(f"the service's response {http_response.flaw}", status=http_response.status)
     for data in read_events(http_response.body):
-        with suppress(ProtocolError):  # other messages may be anything
+        with suppress(ProtocolError):  # other messages may have any form
             matched = _match_response(responses.parse_object(Response(http_response.status, {}, data)), number)
             if matched is not None:
                 return matched
@@ -80,12 +80,12 @@ def _match_response(message: dict[str, Any], number: int) -> dict[str, Any] | No
 
 
 def is_streamed(http_response: Response, number: int) -> bool:
-    """Whether a stream has the response to request `number` already: nothing after it matters."""
+    """Return whether a stream contains the response to request `number`: nothing after it matters."""
     return _is_stream(http_response) and find_response(http_response, number) is not None
 
 
 def is_error_response(http_response: Response, number: int) -> bool:
-    """Whether a failure status comes with a JSON-RPC error, which says more than the status."""
+    """Return whether a failure status comes with a JSON-RPC error, which is more specific than the status."""
     if not 400 <= http_response.status < 500 or http_response.status in (401, 403, 429):
         return False
     try:
@@ -117,7 +117,7 @@ _SCOPE = re.compile(r"\b(?:shares|requests|stats|webhooks|audit):(?:read|write|m
 
 @dataclass(frozen=True, slots=True)
 class McpSession:
-    """The state that every message after `initialize` has. `number` is the id of the next request."""
+    """The state that every message after `initialize` carries. `number` is the id of the next request."""
 
     revision: str = ""
     session_id: str | None = field(default=None, repr=False)
@@ -158,12 +158,12 @@ class ToolResult:
 
     @property
     def text(self) -> str:
-        """The text blocks, joined by line ends."""
+        """The text blocks, joined by newlines."""
         return "\n".join(block["text"] for block in self.content if is_text(block))
 
 
 def is_text(block: Mapping[str, Any]) -> bool:
-    """Whether a block of a tool's result is text."""
+    """Return whether a block of a tool's result is text."""
     return block.get("type") == "text" and isinstance(block.get("text"), str)
 
 

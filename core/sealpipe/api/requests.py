@@ -23,7 +23,7 @@ T = TypeVar("T")
 SUBMISSIONS_LIMIT = 64 * 1024 * 1024
 """Maximum size in bytes of the response with all submissions."""
 MAX_SUBMISSIONS = 200_000
-"""Maximum number of submissions in it: more than fit if they are sealed. Of empty rows there could be millions."""
+"""Maximum number of submissions in it: more than fit if they are sealed. It limits the number of empty rows."""
 
 OUTCOMES = ("expired", "deleted")
 
@@ -91,7 +91,7 @@ class Submissions:
 
 @dataclass(frozen=True, slots=True)
 class DeletedRequest:
-    """What a DELETE did to a request: `expired` (it was active) or `deleted` (it had expired: all is gone)."""
+    """The effect of a DELETE on a request: `expired` (it was active) or `deleted` (it had expired: all is gone)."""
 
     short_code: str
     outcome: str
@@ -100,7 +100,7 @@ class DeletedRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class RequestMembers:
-    """What is sent to create a request: arguments of `Client.create_request`, in their order."""
+    """The members of the create body, as arguments of `Client.create_request`, in the same order."""
 
     title: str
     public_key: bytes
@@ -121,7 +121,7 @@ class RequestMembers:
 def build_body(sent: RequestMembers) -> bytes:
     """Build the create body. Raises UsageError if there is no prompt.
 
-    The body contains the passcode in clear: it protects a form that the service renders.
+    The body contains the passcode as plain text: it protects a form that the service renders.
     """
     if not sent.fields:
         # The service would accept it, and the submitter would see an error page.
@@ -267,7 +267,7 @@ def _decode_submissions(response: Response) -> Submissions:
     count = responses.read_int(members, "count")
     skipped = responses.read_int(members, "skipped_not_end_to_end_encrypted")
     if count is not None and count > len(items) + (skipped or 0):
-        # All submissions come in one response: a truncated one must not pass for complete.
+        # All submissions come in one response: a truncated one must not be taken for complete.
         raise ProtocolError(f"the service counts {count} submissions, but returned {len(items)}")
     known = ("submissions", "count", "skipped_not_end_to_end_encrypted")
     return Submissions(items, count, skipped, responses.select_unknown(members, *known))

@@ -1,4 +1,4 @@
-"""Read the service's responses: JSON bodies strictly, because they are untrusted, and what a refusal means.
+"""Reads the service's responses: JSON bodies strictly, because they are untrusted, and the meaning of a refusal.
 
 Every `read_*` function raises ProtocolError for a value of another type. Refusals are mapped by status and `error_code`
 (specification: Errors), never by `message`; the exception has the exit code.
@@ -116,7 +116,7 @@ def read_rows(members: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
 
 def read_page(members: Mapping[str, Any], name: str, item: Callable[[dict[str, Any]], T]) -> Page[T]:
     """Return one page of a list with its rows in the member `name`, and its pagination."""
-    from sealpipe.api.account import Page, Pagination  # most commands list nothing
+    from sealpipe.api.account import Page, Pagination  # most commands read no list
 
     if not isinstance(members.get(name), list):
         raise ProtocolError(f"the service's list has no array of {name}")
@@ -126,7 +126,7 @@ def read_page(members: Mapping[str, Any], name: str, item: Callable[[dict[str, A
 
 
 def select_unknown(members: Mapping[str, Any], *known: str) -> dict[str, Any]:
-    """The members that we do not know, kept as they are."""
+    """Return the unknown members, unchanged."""
     return {name: value for name, value in members.items() if name not in known}
 
 
@@ -136,7 +136,7 @@ def _refuse(constant: str) -> NoReturn:
 
 def _parse_finite(number: str) -> float:
     value = float(number)
-    return value if math.isfinite(value) else _refuse(number)  # 1e999: JSON could not say it again
+    return value if math.isfinite(value) else _refuse(number)  # 1e999: JSON could not express it again
 
 
 def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

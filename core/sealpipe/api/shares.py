@@ -38,7 +38,7 @@ ENCRYPTION_TYPE = "e2ee-aes256-gcm"
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class ShareMembers:
-    """What is sent with the ciphertext of a share: arguments of `Client.create_share`, in their order."""
+    """The members sent with the ciphertext of a share, as arguments of `Client.create_share`, in the same order."""
 
     access_token: str
     passcode_verifier: str | None = None
@@ -115,12 +115,12 @@ def list_page(page: int = 1, limit: int = 25, status: Literal["expired"] | None 
 
 
 def get(short_code: str) -> Operation[ShareInfo]:
-    """GET /v1/shares/{shortCode}: metadata only; spends no view."""
+    """GET /v1/shares/{shortCode}: metadata only; uses no view."""
     return Operation("read the share", "GET", f"/shares/{called(short_code)}", Resend.READ, _decode_info)
 
 
 def expire(short_code: str) -> Operation[None]:
-    """DELETE /v1/shares/{shortCode}: the link stops working at once. May be repeated: then it is 404/1."""
+    """DELETE /v1/shares/{shortCode}: the link stops working at once. May be repeated: the second call gets 404/1."""
     return Operation("expire the share", "DELETE", f"/shares/{called(short_code)}", Resend.REPEATABLE, _decode_expired)
 
 

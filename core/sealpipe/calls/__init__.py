@@ -1,8 +1,8 @@
-"""The calls that both clients offer, each once: a function of the session that returns a flow.
+"""The calls that both clients offer, each defined once: a function of the session that returns a flow.
 
-`Calls` is their table. `Client` and `AsyncClient` make a method of each when it is first used, with its signature, its
-docstring and a check of its arguments. The modules of the calls are imported then: most programs need one of them, and
-`sealpipe share` needs none.
+`Calls` is their table. On first use, `Client` and `AsyncClient` make a method from the call, with its signature, its
+docstring and a check of its arguments. Only then is the call's module imported: most programs need one of them, and
+`sealpipe share` none.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from sealpipe.client_base import ClientSetup
     from sealpipe.flows.lookup import PageIterator
 
-else:  # hidden from mypy: to it every other name would be a module, too
+else:  # hidden from mypy, which would take every other name for a module
 
     def __getattr__(name):
         from importlib import import_module
@@ -142,7 +142,7 @@ def copy_signature(method: Callable[..., Any], call: Callable[..., Any], result:
 def with_options(
     options: Callable[P, Options], make: Callable[[Session, Options], Flow[T]]
 ) -> Callable[Concatenate[Session, P], Flow[T]]:
-    """Make a call of a flow that takes its options as one dataclass: the fields are its signature, with defaults."""
+    """Make a call from a flow whose options are one dataclass: its fields become the signature, with defaults."""
 
     def call(session: Session, /, *args: P.args, **named: P.kwargs) -> Flow[T]:
         return make(session, options(*args, **named))
@@ -162,7 +162,7 @@ def check_arguments(
 
     `skip` is the number of leading parameters that the caller does not pass.
     """
-    from sealpipe.calls.rules import find_rule  # commands check theirs when they are read
+    from sealpipe.calls.rules import find_rule  # commands check their values when they parse them
 
     name, parameters = function.__name__, _read_signature(function)
     name = "Client" if name == "__init__" else name
@@ -196,7 +196,7 @@ def check_arguments(
 
 
 def _accepts_none(parameter: Parameter) -> bool:
-    """Whether None is allowed: `views=None` is no limit, `expires_in=None` no expiry."""
+    """Return whether None is allowed: `views=None` means no limit, `expires_in=None` no expiry."""
     return parameter.default is None or str(parameter.annotation).endswith("| None")
 
 

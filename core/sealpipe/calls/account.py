@@ -28,7 +28,7 @@ T = TypeVar("T")
 Exchange = Callable[[McpSession, Budget], Flow[T]]
 
 MAX_PAGES = 100
-"""Most pages of tools: a list without an end must not keep us busy for ever."""
+"""Maximum number of pages of tools: an endless list must not keep us busy for ever."""
 
 
 def get_stats(session: Session) -> Flow[Stats]:
@@ -123,7 +123,7 @@ def _call_with_references(session: Session, name: str, params: Sequence[tuple[st
         tools: tuple[Tool, ...] = ()
         if values:
             tools, mcp_session = yield from _list_all(mcp_session, budget)
-        # A tool that is not listed is called all the same: the service's error says what is wrong.
+        # A tool that is not listed is called anyway: the service's error explains what is wrong.
         schema = next((tool.input_schema for tool in tools if tool.name == name), {})
         return (yield from call(mcp.call(mcp_session, name, convert_arguments(values, schema)), budget))
 
@@ -139,7 +139,7 @@ def _run_in_session(session: Session, exchange: Exchange[T]) -> Flow[T]:
         except ServiceError as error:
             if error.status != 404 or mcp_session.session_id is None:
                 raise
-        # The service has ended our session and carried out nothing: once more, in a new one.
+        # The service has ended our session without doing anything: try once more, in a new session.
         mcp_session = yield from _open_session(budget)
         return (yield from exchange(mcp_session, budget))
     except OutcomeUnknownError as error:
@@ -174,7 +174,7 @@ def _list_all(mcp_session: McpSession, budget: Budget) -> Flow[tuple[tuple[Tool,
         page, cursor = yield from call(mcp.list_page(mcp_session, cursor), budget)
         mcp_session = mcp_session.advance()
         tools += page
-        if cursor is None or cursor in cursors:  # a repeated page is the end, as in every list
+        if cursor is None or cursor in cursors:  # a repeated page ends the list, as in every list
             return tuple(tools), mcp_session
     raise ProtocolError("the service's list of tools does not end", remedy="you can still call the tool by its name")
 

@@ -1,4 +1,4 @@
-"""Rules for the arguments of calls from Python, by name and by type: one name means the same in every call."""
+"""Rules for the arguments of calls from Python, by name and by type: a name means the same in every call."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def _is_opening_key(value: object) -> bool:
 def _is_sealing_key(value: object) -> bool:
     from sealpipe.wire.keys import KeyPair
 
-    return isinstance(value, KeyPair) or _is_text(value)  # the flow checks which word it is
+    return isinstance(value, KeyPair) or _is_text(value)  # the flow checks the word itself
 
 
 def _make_choice_rule(*words: str) -> Rule:

@@ -141,8 +141,8 @@ def create_and_deliver(session: Session, creation: Flow[Made], *, resend: bool) 
 def finish_entry(session: Session, entry: Entry, *, resend: bool = False) -> Flow[Share | SecureRequest]:
     """Finish an open entry: return its share or request, as recorded or by sending the same bytes again.
 
-    `resend`: a write that may be in a sink that cannot be read back is repeated. Raises StateError if the entry belongs
-    to another service, OutcomeUnknownError if it is too old to be sent again, and whatever sending raises.
+    With `resend`, repeats a write that may have reached a sink that cannot be read back. Raises StateError if the entry
+    belongs to another service, OutcomeUnknownError if it is too old to be sent again, and the errors of sending.
     """
     if entry.meta["base_url"] != session.base_url:
         entry.close()
@@ -194,7 +194,7 @@ def _finish(session: Session, entry: Entry, *, resend: bool) -> Flow[Share | Sec
     if entry.key != entry.meta["idempotency_key"]:
         posting.body = without_wrap(entry.body, entry.meta["wrap_at"])
     if entry.meta.get("also_to") and not entry.is_stored:
-        from sealpipe.flows.store import write  # most shares are stored nowhere
+        from sealpipe.flows.store import write  # most shares have no target
 
         with keep_entry_on_error(entry):
             posting.stored = yield from write.write_from_entry(session, entry, resend=resend)

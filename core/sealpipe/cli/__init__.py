@@ -110,7 +110,7 @@ def cli(ctx: click.Context) -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run a command line to its exit code. Afterwards, a signal ends the process at once."""
+    """Run a command line and return its exit code. Afterwards, a signal ends the process at once."""
     try:
         signals.raise_on_signals()
         _open_standard_streams()
@@ -121,7 +121,7 @@ def run(arguments: Sequence[str]) -> int:
                 result = cli.main(list(arguments), prog_name="sealpipe", standalone_mode=False, obj=shared)
             finally:
                 _print_audit_heads()
-            code = result if isinstance(result, int) else 0  # what Context.exit() was given
+            code = result if isinstance(result, int) else 0  # the argument of Context.exit()
         except Exception as error:  # noqa: BLE001 - what is no error of ours or click's is a bug
             code = _report_error(error, shared, as_json=as_json)
         signals.exit_on_signals()
@@ -136,7 +136,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _report_error(error: Exception, shared: Mapping[str, Any], *, as_json: bool) -> int:
-    """Print what ended a command, and return its exit code."""
+    """Print the error that ended a command, and return its exit code."""
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         render.print_note(error.ctx.get_help() if error.ctx else "")
         return 2
@@ -153,7 +153,7 @@ def _report_error(error: Exception, shared: Mapping[str, Any], *, as_json: bool)
 
 
 def _print_audit_heads() -> None:
-    """Print the head of each audit log that was written. Stored elsewhere, it proves later that the log is whole."""
+    """Print the head of each audit log that was written. Stored elsewhere, it can prove that the log is complete."""
     if "sealpipe.registry.hooks" in sys.modules:
         from sealpipe.registry.hooks import get_audit_heads
 
@@ -182,7 +182,7 @@ def _load_config(ctx: click.Context) -> None:
         render.print_note(
             f"sealpipe: unknown variable {name}" + (f"; did you mean {suggestion}?" if suggestion else "")
         )
-    # The doctor reports what is wrong itself, and goes on.
+    # The doctor reports errors itself, and continues.
     user = config.usable_user if ctx.invoked_subcommand == "doctor" else config.user
     if user:
         common = {name: value for name, value in user.items() if not isinstance(value, dict)}

@@ -1,4 +1,4 @@
-"""The account: `sealpipe stats`, and `sealpipe tools list | call` for the hosted MCP endpoint."""
+"""The commands for the account: `sealpipe stats`, and `sealpipe tools list | call` for the hosted MCP endpoint."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sealpipe.api.mcp import Tool, ToolResult
 
 _SECRET_TOOLS = {"rotate_webhook_secret": "the webhook's new secret"}
-"""Tools whose result holds a secret, and what it is (specification: POST /v1/mcp)."""
+"""Tools whose result contains a secret, with a name for it (specification: POST /v1/mcp)."""
 
 _MIN_MASK_LENGTH = 16
 """Minimum length of a text that may be such a secret: masking shorter words would hide half of the log."""
@@ -47,14 +47,14 @@ def stats(**values: Any) -> None:
 
 
 def draw_chart(figures: Stats, columns: int, block: str) -> str:
-    """Draw a bar for each day, scaled to `columns`, and the figures below. Ends in a newline."""
+    """Draw a bar for each day, scaled to `columns`, with the totals below. Ends with a newline."""
     rows = _list_rows(figures)
     digits = max((len(views) for _, views in rows), default=0)
     highest = max((max(0, views or 0) for _, views in figures.daily_views), default=0)
     width = max(1, min(columns, 100) - len("2026-01-01  ") - digits - 2)
     lines = []
     for (day, shown), (_, views) in zip(rows, figures.daily_views, strict=True):
-        # Every day with views has a bar.
+        # every day with views gets a bar
         length = max(1, width * views // highest) if views and views > 0 else 0
         lines.append(f"{day}  {shown:>{digits}} {block * length}".rstrip())
     return "\n".join([*lines, *([""] if lines else []), _format_totals(figures)]) + "\n"

@@ -38,7 +38,7 @@ class CodeCommand(Command):
         )
 
     def _move_codes_last(self, args: list[str]) -> list[str]:
-        """Move all words that are neither options nor their values behind `--`."""
+        """Move all words that are neither options nor their values after `--`."""
         with_value = {
             name for each in self.params if isinstance(each, click.Option) and not each.is_flag for name in each.opts
         }
@@ -66,7 +66,7 @@ def _is_option(word: str) -> bool:
 
 
 def names_receipt(word: str) -> bool:
-    """Whether a word is the path of a receipt file rather than a short code."""
+    """Return whether a word is the path of a receipt file rather than a short code."""
     return "/" in word or word.endswith(".json")
 
 
@@ -80,7 +80,7 @@ def resolve_share_code(client: Client, word: str, keep: Path | None = None) -> s
 
 
 def resolve_request_code(client: Client, word: str, keep: Path | None = None) -> str:
-    """Return a request's code, as `resolve_share_code` does."""
+    """Return a request's code, like `resolve_share_code`."""
     if "%" not in word:
         return word
     from sealpipe.flows.lookup import find_request_code

@@ -54,7 +54,7 @@ class ProgressReport:
             self._has_status = False
 
     def _is_news(self, code: str, detail: str) -> bool:
-        """Whether the same problem was not printed recently: an outage repeats every 15 seconds."""
+        """Return whether this problem was not printed recently: an outage recurs every 15 seconds."""
         last_detail, printed_at = self._failures.get(code, ("", -_QUIET_INTERVAL))
         if detail == last_detail and time.monotonic() - printed_at < _QUIET_INTERVAL:
             return False
@@ -210,7 +210,7 @@ def _list_secrets(results: Sequence[CollectResult], options: CollectOptions) -> 
         if field.key not in public_prompts[each.short_code]
         for text in (revealed(field), *_find_texts(field.extra))
     ]
-    # As they are, and as stdout shows them: a runner masks only exact matches.
+    # As they are, and as stdout spells them: a runner masks only exact matches.
     spellings = dict.fromkeys(
         spelling for text in values for spelling in (text, render.escape_inline(text), render.escape_json(text))
     )

@@ -1,7 +1,6 @@
-"""Parts of every command: its options, made from the table in `settings.py`, and from their values a session, a
-client, an outbox or a folder.
+"""Parts of every command: options from the table in `settings.py`; session, client and outbox from their values.
 
-The imports for those are inside the functions: `--help` needs none of them.
+These modules are imported inside the functions: `--help` needs none of them.
 """
 
 from __future__ import annotations

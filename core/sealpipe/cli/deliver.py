@@ -31,7 +31,7 @@ _KIND_MEMBERS = {"share": ("custody",), "request": ("public_key", "key")}
 """JSON members of only one of the two kinds."""
 
 Targets = Mapping[str, str | None]
-"""Where link and receipt go: absolute paths, or None for stdout or no file; and the text that binds a sealed link."""
+"""Paths of link and receipt: absolute, None for stdout or no file; and the text that binds a sealed link."""
 
 
 def check_targets(link_file: str | None, receipt: str | None) -> dict[str, str | None]:
@@ -224,7 +224,7 @@ def send_messages(driver: Driver, share: Made, *, resend: bool) -> DeliveryError
 
 
 def write_file(path: str | Path, text: str) -> None:
-    """Write a new file (mode 0600). One with the same content, from before a kill, is fine. Raises OSError."""
+    """Write a new file (mode 0600). A file with the same content (from before a kill) is accepted. Raises OSError."""
     content = text.encode()
     try:
         create_file(Path(path), lambda: [content])

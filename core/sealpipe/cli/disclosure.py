@@ -1,4 +1,4 @@
-"""The only gate for links and values on stdout; masks, step outputs and annotations of the CI system.
+"""The only gate for links and values on stdout; also masks, step outputs and annotations of the CI system.
 
 A command asks the gate before it sends or fetches anything, and writes the secret through the returned `Disclosure`.
 In CI, everyone who can read the log can read stdout. So the caller must confirm with --print that stdout is captured.
@@ -70,8 +70,8 @@ def plan_disclosure(
 ) -> Disclosure:
     """Decide before anything is sent whether a secret may go to stdout. UsageError if `what` would be in a job's log.
 
-    `alternatives` is the remedy that names other ways; `elsewhere` says that the command uses one of them. A link whose
-    addresses are all loopback needs no --print: it belongs to a rehearsal. A dry run only warns.
+    `alternatives` is the remedy that names other options; `elsewhere` means that the command uses one of them. A link
+    whose addresses are all loopback needs no --print: it belongs to a rehearsal. A dry run only warns.
     """
     system = detect_ci_system(os.environ)
     if system is None or elsewhere:
@@ -127,7 +127,7 @@ def set_step_outputs(registry: Callable[[], Registry], outputs: Mapping[str, str
 
 def annotate_error(registry: Callable[[], Registry], error: SealpipeError) -> None:
     """Annotate the job with an error, if the CI system can. Failures are ignored: stderr has the error, too."""
-    with suppress(Exception):  # whatever a plugin raises
+    with suppress(Exception):  # any exception of a plugin
         ci = _get_ci(registry)
         if ci is not None:
             text = f"{error.message} ({error.remedy})" if error.remedy else error.message

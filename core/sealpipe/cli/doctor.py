@@ -112,7 +112,7 @@ def _check_service(settings: Settings, credential: Credential | None, *, roundtr
     try:
         machine = config.machine
         addresses = config_file.enforce_service(machine, addresses, os.environ)
-    except SealpipeError as error:  # never send the credential where the machine's config forbids it
+    except SealpipeError as error:  # never send the credential if the machine's config forbids it
         yield report_failure("service", error)
         return
     base_url, ca_file = addresses["base_url"], addresses["ca_file"]

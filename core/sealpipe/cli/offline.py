@@ -1,4 +1,4 @@
-"""Commands that never connect: `plugins`, `audit`, `custody` and `completion`; and how to find plugin commands."""
+"""Commands that never connect: `plugins`, `audit`, `custody` and `completion`; and the search for plugin commands."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def print_problems(registry: Registry) -> None:
 
 
 def wrap_error(name: str, error: Exception) -> PluginError:
-    """Wrap an error of a plugin command: with its message if that is meant for users, else with its type."""
+    """Wrap an error of a plugin command: with its message if that is meant for users, otherwise with its type."""
     if isinstance(error, click.ClickException):
         return PluginError(render.escape(error.format_message()))
     return PluginError(
@@ -223,6 +223,6 @@ def completion(shell: str) -> None:
     from sealpipe.cli import cli
 
     kind = get_completion_class(shell)
-    if kind is None:  # click supports all three
+    if kind is None:  # click supports all three shells
         raise click.UsageError(f"no completion for {shell}")
     render.print_result(kind(cli, {}, "sealpipe", "_SEALPIPE_COMPLETE").source())

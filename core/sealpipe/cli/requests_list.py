@@ -28,8 +28,8 @@ _UNSUPPORTED = "this service does not list expired requests"
 def list_requests(status: str, sealed_to: str | None, **values: Any) -> None:
     """List active requests, newest first.
 
-    The last column names the key of each: this credential's, the previous one's, or another. --sealed-to previous
-    lists all requests that still need the previous key, and exits with 15 if any remain.
+    The last column names the key of each: this credential's, the previous one's, or another. --sealed-to previous lists
+    all requests that still need the previous key, and exits with 15 if any remain.
     """
     with open_client(values) as client:
         known = name_known_keys(client)

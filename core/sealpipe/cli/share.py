@@ -74,7 +74,7 @@ def share(ctx: click.Context, /, **values: Any) -> None:
 
 
 def _choose_expiry(ctx: click.Context, values: dict[str, Any]) -> dict[str, Any]:
-    """Choose one of three expiry settings: a flag wins over the environment, that over the config file."""
+    """Choose one of three expiry settings: a flag overrides the environment, which overrides the config file."""
     flags = {name: ctx.get_parameter_source(name) for name in (*_EXPIRY, "no_expiry") if values[name]}
     nearest_source = [
         name for name, source in flags.items() if source is min(flags.values(), key=SOURCE_PRIORITY.index)
@@ -115,7 +115,7 @@ def _print_plan(options: ShareOptions, sealed: SealedShare, session: Session, to
 
 
 def _list_sent_options(options: ShareOptions) -> list[str]:
-    """List the options that the service gets as they are."""
+    """List the options whose values the service can read."""
     from sealpipe.api.shares import ShareMembers
 
     return [name for name in ShareMembers.__slots__ if hasattr(options, name)]

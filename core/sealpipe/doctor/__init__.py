@@ -44,7 +44,7 @@ class Finding:
 
 
 def report_ok(check: str, detail: str) -> Finding:
-    """Report that all is well, or a fact."""
+    """Report a success, or a fact."""
     return Finding(check, "ok", detail)
 
 
@@ -179,7 +179,7 @@ def check_policies(registry: Registry, load: Callable[[], tuple[PolicyHook, ...]
 def _check_policy(registry: Registry, hook: PolicyHook, check: str) -> Iterator[Finding]:
     """Check one hook. Only the built-in policy is called: it reads nothing but its rules."""
     if hook.name == "policy":
-        # A refusal is fine: then it could read its rules.
+        # A refusal is fine: the policy could read its rules.
         with suppress(PolicyError):
             registry.check_outgoing([hook], OutgoingAction("share", complete=False))
     file = hook.table.get("file")

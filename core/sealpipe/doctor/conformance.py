@@ -177,7 +177,7 @@ def _derive_tokens(vector: VectorInput) -> Result:
 def _read_fields(vector: VectorInput) -> Result:
     loaded = fields.load(vector["plaintext"].encode())
     written: str | None = None
-    with suppress(WireError):  # a refusal to write must not count as one to read
+    with suppress(WireError):  # an error of sealing must not count as an error of opening
         written = fields.dump(loaded).decode()
     return {"fields": [[each.key, each.value, each.type] for each in loaded], "written again": written}
 

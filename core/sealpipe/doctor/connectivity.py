@@ -189,7 +189,7 @@ def check_link_address(link_base_url: str, ca_file: Path | None, environ: Mappin
 
 
 def _describe_reason(error: OSError | ValueError) -> str:
-    """Describe an error in our own words, the system's or OpenSSL's, never in text from outside."""
+    """Describe an error in our own words, the system's or OpenSSL's, but never with text from the network."""
     if isinstance(error, socket.gaierror):
         return "the host name does not exist" if error.errno == socket.EAI_NONAME else "the DNS lookup failed"
     if isinstance(error, ssl.SSLCertVerificationError):

@@ -1,4 +1,4 @@
-"""Check what is set up on this machine: settings and the form of the credential; the state directory and its outbox."""
+"""Checks of this machine: settings and the form of the credential; the state directory and its outbox."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _REQUIRED = {
 class GivenSetting(NamedTuple):
     """A setting's value (a UsageError if it is invalid), and where it comes from, for people.
 
-    `location` names the variable or the config file's setting that gives it; empty for neither.
+    `location` names the variable or the config file's setting that it comes from; empty for neither.
     """
 
     value: Any
@@ -85,7 +85,7 @@ class _Value(NamedTuple):
 def check_values(config: Config, locations: Collection[str]) -> Iterator[Finding]:
     """Report each invalid value, by name and never by value; then the number of valid ones.
 
-    `locations` are those of values that are in the report already.
+    `locations` are those of values that the report already contains.
     """
     values = [each for each in _set_values(config.environ, config.usable_user) if each.location not in locations]
     valid = []
@@ -104,14 +104,14 @@ def _set_values(environ: Mapping[str, str], config: Mapping[str, Any]) -> Iterat
         if value := environ.get(setting.get_variable(command)):
             yield _Value(setting, value, f"variable {setting.get_variable(command)}")
     for command, setting in _all():
-        # `plugins` is a table of its own there, not the settings of the command of that name.
+        # In the config file, `plugins` is a separate table, not the settings of the command of that name.
         table = config if not command else {} if command in OWN_TABLES else config.get(command, {})
         if setting.name in table:
             yield _Value(setting, table[setting.name], f"config file's {command}{'.' if command else ''}{setting.name}")
 
 
 def _all() -> Iterable[tuple[str, Setting]]:
-    """Yield command and setting, with no command for global ones. `check_credential` reports the secret ones."""
+    """Yield command and setting; the command is empty for global ones. `check_credential` reports the secret ones."""
     yield from (("", setting) for setting in GLOBAL if not setting.secret)
     yield from ((command, setting) for command, settings in COMMANDS.items() for setting in settings)
 
@@ -141,7 +141,7 @@ def _describe_form(credential: Credential) -> str:
 def _check_extras(file: str | None, environ: Mapping[str, str]) -> Iterator[Finding]:
     """Check the permissions of the credential's file, and the previous credential."""
     if file:
-        with suppress(OSError):  # a file that cannot be read is reported already
+        with suppress(OSError):  # an unreadable file is already reported
             mode = stat.S_IMODE(Path(file).stat().st_mode)
             if permissions.is_readable_by_others(Path(file), environ):
                 yield report_warning(
@@ -163,7 +163,7 @@ _TEST_CONTENT = bytes(4096)
 def check_state_directory(
     settings: Settings, environ: Mapping[str, str], credential: Credential | None
 ) -> Iterator[Finding]:
-    """Check state directory and outbox. Missing directories are created on trial and removed again."""
+    """Check state directory and outbox. Missing directories are created temporarily."""
     try:
         folder = find_state_directory(environ, settings["state_dir"].get_usable())
         outbox_path = folder / "outbox"
@@ -202,7 +202,7 @@ def _describe_access(box: Path) -> str:
 def _try_in_sibling(box: Path) -> None:
     """Create the missing directories under another name, write there, and remove them all.
 
-    Not under their own name: a command that starts meanwhile could use the directory and lose it again.
+    Not under their real name: a command that starts meanwhile could use the directory and then lose it.
     """
     existing = next(parent for parent in box.parents if os.path.lexists(parent))
     trial = existing / f".sealpipe-doctor-{secrets.token_hex(6)}"
@@ -223,7 +223,7 @@ def _try_in_sibling(box: Path) -> None:
 def _try_write(folder: Path, box: Path) -> None:
     path = folder / f".doctor-{secrets.token_hex(6)}"
     try:
-        create_file(path, lambda: [_TEST_CONTENT])  # it syncs the file and the folder
+        create_file(path, lambda: [_TEST_CONTENT])  # syncs the file and the folder
         remove_file(path)
     except OSError as error:
         path.unlink(missing_ok=True)

@@ -1,7 +1,7 @@
 """Check the key's scopes: reading with GETs, writing with creates that cannot create anything.
 
-The service checks the scope of a POST before it refuses it for its missing Idempotency-Key, and stores nothing. Its
-body is empty as well. DELETE is never used: it would end something.
+The service checks the scope of a POST before it refuses it for its missing Idempotency-Key, and stores nothing. The
+body is empty as well. DELETE is never used: it would expire something.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class ScopeResults:
     granted: set[str] = field(default_factory=set)
     missing: set[str] = field(default_factory=set)
     is_stopped: bool = False
-    """Whether further calls would show nothing new."""
+    """Whether further calls would reveal nothing new."""
 
     @property
     def is_accepted(self) -> bool:

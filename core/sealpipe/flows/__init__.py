@@ -1,8 +1,8 @@
 """The steps of a flow, and `call`, which sends one operation until it is settled: tries, deadline and backoff.
 
-A flow does what a user wants done: a generator that yields steps to its driver and returns its result. The driver sends
-back a `Response` or a `Failure` for `Send` (see `sealpipe.api`), what the callable returned for `Do`, and None for
-`Wait` and `Notify`. What a callable raises is raised in the flow.
+A flow carries out a user's task: a generator that yields steps to its driver and returns its result. The driver sends
+back a `Response` or a `Failure` for `Send` (see `sealpipe.api`), the callable's result for `Do`, and None for `Wait`
+and `Notify`. Exceptions of the callable are raised in the flow.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Do(NamedTuple):
 class Notify(NamedTuple):
     """Call back in the caller's thread or event loop.
 
-    An awaitable that it returns is awaited where the driver can; any other result is ignored.
+    If it returns an awaitable, an asynchronous driver awaits it; any other result is ignored.
     """
 
     callback: Callable[[], object]
@@ -68,13 +68,13 @@ Flow = Generator[Step, Any, T]
 MAX_TRIES = 5
 FIRST_BACKOFF, MAX_BACKOFF = 0.5, 8.0
 MIN_TRY_TIMEOUT = 30.0
-"""Seconds that one try may take at least; half the deadline if that is more. A hanging try leaves time for another."""
+"""Minimum seconds for one attempt; half the deadline if that is more. So a hanging attempt leaves time for another."""
 
 
 class Budget:
-    """The time and the tries of one command, from now on.
+    """The time and the attempts of one command, from now on.
 
-    `deadline` is in seconds of a monotonic `clock`; `chance` gives numbers from 0 to 1 instead of `random.random`.
+    `deadline` is in seconds of a monotonic `clock`; `chance` returns numbers from 0 to 1 instead of `random.random`.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Budget:
         return min(self.get_remaining(), max(MIN_TRY_TIMEOUT, self.deadline / 2))
 
     def draw_backoff(self, tries: int) -> float:
-        """Return a delay in seconds with full jitter: anything up to a bound that doubles with every try."""
+        """Return a delay in seconds with full jitter: a random part of a bound that doubles with every attempt."""
         from random import random  # most calls succeed at once
 
         return (self.draw or random)() * min(MAX_BACKOFF, FIRST_BACKOFF * 2.0 ** (tries - 1))
@@ -106,7 +106,7 @@ class _Success(NamedTuple, Generic[T]):
 
 
 class _FailedTry(NamedTuple):
-    """A try that did not settle the operation, and why."""
+    """An attempt that did not settle the operation, and the reason."""
 
     error: ServiceError
     may_retry: bool
@@ -117,7 +117,7 @@ class _FailedTry(NamedTuple):
 def call(operation: Operation[T], budget: Budget, *, unclear: bool = False, max_tries: int = MAX_TRIES) -> Flow[T]:
     """Send an operation until it is settled, at most `max_tries` times, and return its decoded response.
 
-    `unclear`: an earlier process may have had it carried out. Raises ServiceError, whose class says what is known of
+    With `unclear`, an earlier process may have completed it. Raises ServiceError, whose class shows what is known of
     the outcome; its `unclear` says the same of this process.
     """
     last: ServiceError = ConnectError(f"could not {operation.name}: the deadline passed before the first attempt")
@@ -130,7 +130,7 @@ def call(operation: Operation[T], budget: Budget, *, unclear: bool = False, max_
             return value
         unclear = unclear or outcome.is_unclear
         if not _has_response(last) or _has_response(outcome.error):
-            last = outcome.error  # a response says more than a lost connection after it
+            last = outcome.error  # a response is more informative than a lost connection after it
         wait = _choose_wait(outcome.error, budget, tries)
         if not outcome.may_retry or tries == max_tries or wait >= budget.get_remaining():
             break
@@ -150,7 +150,7 @@ def _classify(operation: Operation[T], result: Response | Failure) -> _Success[T
     try:
         return _Success(operation.decode(result))
     except ProtocolError as error:
-        # It was carried out. Reading it again, or replaying it, may bring a usable response.
+        # The service has carried it out. Reading the result again, or replaying the call, may return a usable response.
         may_retry = operation.resend is not Resend.NEVER and not isinstance(error, PublicKeyMismatchError)
         return _FailedTry(error, may_retry=may_retry, is_unclear=True)
 
@@ -179,7 +179,7 @@ def _classify_refusal(operation: Operation[Any], error: ServiceError) -> _Failed
 def _choose_wait(error: ServiceError, budget: Budget, tries: int) -> float:
     if isinstance(error, RateLimitError) and error.retry_after is not None:
         return error.retry_after
-    # With little time left, one more try now is better than a longer backoff and none.
+    # With little time left, one more attempt now is better than a longer backoff without one.
     return min(budget.draw_backoff(tries), max(0.0, budget.get_remaining() / 2))
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MAX_PAGES = 10_000
-"""Most pages of a list: one without an end must not keep us busy, and fill our memory, for ever."""
+"""Maximum number of pages: an endless list must not keep us busy and fill our memory."""
 
 
 def check_page_limit(page: int) -> None:
@@ -116,9 +116,9 @@ def find_request_code(session: Session, word: str, keep: Path | None = None) -> 
 
 
 def confirm_code(word: str, confirm: str) -> str:
-    """Return the short code that is to be destroyed, from the two words that name it.
+    """Return the short code of what is to be destroyed, from the two words that name it.
 
-    One word can mean this code alone, and the other can mean it. Raises UsageError where they may name two codes.
+    One of the words must be unambiguous and the other must match it. Raises UsageError if they may name two codes.
     """
     candidates = [{each for each in (spelling, decoded(spelling)) if each is not None} for spelling in (word, confirm)]
     common = candidates[0] & candidates[1]
@@ -130,7 +130,7 @@ def confirm_code(word: str, confirm: str) -> str:
             f"{word} is ambiguous: it can be this code or the encoded form of {other}; nothing was sent",
             remedy=f"confirm with --confirm {encoded(word)} for the one, with the code itself for the other",
         )
-    return word  # not confirmed: the caller's error says so
+    return word  # not confirmed: the caller's error explains that
 
 
 def _resolve(word: str, exists: Lookup) -> Flow[str]:

@@ -1,4 +1,4 @@
-"""Describe what is about to leave, for policies and observers: names, never values. Restore an entry's deliveries.
+"""Describes an action for policies and observers: names, never values. Restores an entry's deliveries.
 
 No backend is asked.
 """
@@ -95,7 +95,7 @@ def to_entry_note(plan: OutgoingAction) -> dict[str, Any]:
 
 
 def describe_entry(session: Session, meta: Mapping[str, Any]) -> OutgoingAction:
-    """Describe what an outbox entry finishes. Names of channels and sinks have the meaning that they have today."""
+    """Describe what an outbox entry finishes. Names of channels and sinks are resolved as configured now."""
     note = meta.get("overseen") or {"sources": (UNKNOWN,), "sinks": (UNKNOWN,)}
     sinks = [parse(text, "the sink").name for text in meta.get("also_to") or ()]
     ends: datetime | None = parse_time(note["expires_at"]) if note.get("expires_at") else None
@@ -161,6 +161,6 @@ def load_deliveries(meta: Mapping[str, Any], entry: Entry | None = None) -> Deli
     """Return the messages recorded in an entry's notes, with their states; None if there are none."""
     if not meta.get("recipients"):
         return None
-    from sealpipe.flows.deliver.send import restore_deliveries  # most shares are sent nowhere
+    from sealpipe.flows.deliver.send import restore_deliveries  # most shares have no deliveries
 
     return restore_deliveries(meta, {} if entry is None else entry.deliveries)

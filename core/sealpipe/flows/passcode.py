@@ -20,7 +20,7 @@ TEXT_SOURCE: Final = "text"
 """The source whose values are written in the reference itself."""
 
 _GENERATOR: Final = "gen"
-"""The source that makes new secrets."""
+"""The source that generates secrets."""
 ALTERNATIVES: Final = "name where it lives (env:NAME, file:PATH, a store), or have it asked for with prompt:"
 _SECRET_WORDS: Final = frozenset({
     "apikey", "credential", "credentials", "key", "keys", "pass", "passcode", "passphrase", "password", "passwd",
@@ -50,7 +50,7 @@ def warn_of_text(specs: Sequence[Field | FieldSpec]) -> Iterator[str]:
         if not isinstance(spec, FieldSpec) or spec.ref.name != TEXT_SOURCE:
             continue
         if spec.ref.param("type") == "password" or names_secret(spec.label or ""):
-            # Without a label of its own, the field's label is its value.
+            # Without an explicit label, the field's label is its value.
             named = "a field of type password" if spec.label is None else f'the field "{spec.label}"'
             kind = "looks like a secret: do not use text:, because the shell's history stores it"
             yield f"warning: {named} {kind}; {ALTERNATIVES}"
@@ -65,7 +65,7 @@ def names_secret(label: str) -> bool:
 def parse_passcode(passcode: str | Secret | Reference, remedy: str) -> Secret | Reference:
     """Check a passcode, or the reference to one, as far as possible without reading a source. Raises UsageError.
 
-    `remedy` is what to do if nobody would receive a generated passcode; it is empty if somebody does.
+    `remedy` says what to do if a generated passcode would have no recipient; it is empty if there is one.
     """
     if isinstance(passcode, Reference):
         refuse_text(passcode, "a passcode")
@@ -86,11 +86,11 @@ def resolve_passcode(passcode: Secret | Reference, registry: Callable[[], Regist
     """Read a passcode if it is a reference, and check it. Raises UsageError, PluginError."""
     if isinstance(passcode, Secret):
         return passcode
-    from sealpipe.flows.resolve import resolve_secret  # which imports this module
+    from sealpipe.flows.resolve import resolve_secret  # that module imports this one
 
     value = yield from resolve_secret(passcode, "a passcode", registry, cache)
     if value is None:
-        # Without it, the requested protection would be lost.
+        # without it, the requested protection would be missing
         raise UsageError("the passcode is missing", remedy="remove ?optional=1 from its reference, and set it")
     return check_passcode(value)
 

@@ -1,8 +1,8 @@
-"""Ask policies and notify observers before anything leaves, is stored or is ended. This is the one gate.
+"""Checks policies and notifies observers before anything is sent, stored or ended. This is the one gate.
 
 Work that changes something at the service runs inside `run_under_policy`, which lets its calls through; `guard`, around
-every flow of a client, stops any other. So a flow that forgets to ask sends nothing if there are policies or observers.
-Reads pass. `sealpipe.flows.outgoing` describes what they see: never a value, never a fragment.
+every flow of a client, stops all others. So a flow that forgets to ask sends nothing if there are policies or
+observers. Reads pass. `sealpipe.flows.outgoing` describes what they see: never a value, never a fragment.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 EARLY_POLICIES = ("policy",)
-"""Policies that are also asked before sources are read: a source that their lists forbid is not read."""
+"""Policies that are also asked before sources are read: a source that they do not list is not read."""
 
 
 class PolicyContext(Protocol):
@@ -46,7 +46,7 @@ class PolicyContext(Protocol):
 
     @property
     def gate(self) -> CustodyGate:
-        """What finds the credential in what they would see."""
+        """The check for the credential in everything that they would see."""
 
 
 class LocalContext(NamedTuple):
@@ -74,8 +74,8 @@ def run_under_policy(
 ) -> Flow[T]:
     """Ask every policy, notify every observer, do the work, and report its outcome, which `describe` gives.
 
-    If `describe` returns None, the work has reported itself. Every event is recorded before its step. If an observer
-    fails at the end, the result's `warnings` name it, if it has any: completed work stays completed.
+    If `describe` returns None, the work has reported itself. Each event is recorded before its step. If an observer
+    fails at the end, the result's `warnings` (if it has any) name it: completed work stays completed.
     """
     if not session.policy_hooks:
         return (yield from work)
@@ -102,7 +102,7 @@ def run_under_policy(
 
 
 def guard(session: PolicyContext, flow: Flow[T]) -> Flow[T]:
-    """Return the flow, stopped where it would change something at the service without having asked."""
+    """Return a flow that stops before changing anything at the service without having asked."""
     return _map_steps(flow, _refuse_unchecked) if session.policy_hooks else flow
 
 
@@ -147,7 +147,7 @@ def report_refusal(session: PolicyContext, event: str, error: SealpipeError) -> 
 
 
 def _check(session: PolicyContext, plan: OutgoingAction) -> None:
-    # Redacted addresses may hide a secret from this check: it reads them as they are.
+    # A redacted address could hide a secret from this check, so it gets the original.
     description = {**_describe_plan(plan), "recipients": list(plan.recipients)}
     if _redact(session.gate, description) != description:
         raise refused_by_gate(f"what policies and the audit see of the {plan.kind}")
@@ -197,7 +197,7 @@ def _refuse_unchecked(step: Step) -> Step:
 
 
 def _map_steps(work: Flow[T], change: Callable[[Step], Step]) -> Flow[T]:
-    """Run the flow with every step as `change` returns it; what `change` raises is raised in the flow."""
+    """Run the flow with every step replaced by the result of `change`; its exceptions are raised in the flow."""
     result: Any = None
     error: BaseException | None = None
     while True:
@@ -234,7 +234,7 @@ _CREATIONS = ("share", "request")
 
 
 def _describe_plan(plan: OutgoingAction) -> dict[str, Any]:
-    """Return a plan as the members of an event: all members for a creation, else those that are set."""
+    """Return a plan as the members of an event: all members for a creation, otherwise only those that are set."""
     members = {
         "labels": [label for label, _ in plan.labels],
         "sources": list(plan.sources),

@@ -29,13 +29,15 @@ _REMEDIES = {
 
 
 _MAX_SCANNED = 1024 * 1024
-"""Characters of the largest value that is searched for the credential: a value that contains it is smaller."""
+"""Maximum number of characters of a value that is searched for the credential: larger values cannot be one that
+contains it.
+"""
 MAX_DEADLINE = 20 * 86400
-"""Seconds of the longest deadline: a socket's timeout cannot exceed 24 days."""
+"""Maximum deadline in seconds: a socket's timeout cannot exceed 24 days."""
 
 
 def _read_if_small(value: str | Secret) -> bytes:
-    """Return a value's bytes; none of a large value, which is never copied, nor of one that is not valid Unicode."""
+    """Return a value's bytes; nothing for a large value, which is never copied, or one that is not valid Unicode."""
     if isinstance(value, str):
         return value.encode(errors="surrogatepass") if len(value) <= _MAX_SCANNED else b""
     try:
@@ -72,10 +74,10 @@ class Session:
         return Budget(self.deadline)
 
     def check_clear(self, *texts: str | None) -> None:
-        """Raise UsageError if a text that others get in clear contains one of our secrets. The text is not shown.
+        """Raise UsageError if a text that others can read contains one of our secrets. The text is not shown.
 
-        In CI, others can write part of a title (a commit's, a merge request's), and GitLab expands a variable that it
-        names, even the credential's.
+        In CI, others can write part of a title (such as a commit message), and GitLab expands a variable that it names,
+        even the credential's.
         """
         encoded = (text.encode(errors="surrogatepass") for text in texts if text)
         self.gate.check("a text that others get in clear", *encoded)
@@ -160,7 +162,7 @@ def open_session(
         credential,
         parse_base_url(base_url or ""),
         parse_link_base_url(link_base_url or ""),
-        # One registry for all calls: what a plugin has set up serves the next call, too.
+        # One registry for all calls: a plugin's set-up also serves the next call.
         cache(partial(registry, authorities, CustodyGate(credential, previous_credential), deadline)),
         deadline,
         authorities,
@@ -172,7 +174,7 @@ def open_session(
 
 def _report_refusal(policy_hooks: tuple[PolicyHook, ...], registry: Callable[[], Registry], error: PolicyError) -> None:
     if policy_hooks:
-        from sealpipe.flows import policy  # which imports this module
+        from sealpipe.flows import policy  # that module imports this one
 
         policy.report_refusal(policy.LocalContext(policy_hooks, registry, CustodyGate()), "session", error)
 

@@ -36,7 +36,7 @@ def _is_loggable(_: logging.LogRecord) -> bool:
     return not _is_our_exchange.get()
 
 
-logging.getLogger("httpcore.http11").addFilter(_is_loggable)  # it logs everything that a peer sends
+logging.getLogger("httpcore.http11").addFilter(_is_loggable)  # httpcore logs everything that a peer sends
 
 
 @contextmanager
@@ -61,7 +61,7 @@ class ServiceNetwork:
         self._pool = self._make_pool()
 
     def send(self, operation: Operation[Any], timeout: float) -> Response | Failure:
-        """Send the operation once, and return what came back within `timeout` seconds."""
+        """Send the operation once, and return its response or failure, within `timeout` seconds."""
         end = time.monotonic() + timeout
         ticket = Ticket()
         for seconds in self._limiter.iterate_delays(ticket, end):
@@ -115,12 +115,12 @@ def make_pool_options(session: Session) -> dict[str, Any]:
 
 
 def find_proxy(url: str) -> str | None:
-    """Return the proxy that the environment names for a URL; None for none, and for loopback. Raises SettingError."""
+    """Return the proxy for a URL from the environment; None without one, and for loopback. Raises SettingError."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     if is_loopback(host) or not any(name.lower().endswith("_proxy") for name in os.environ):
         return None
-    # Slow to import, and most environments name no proxy.
+    # slow to import, and most environments have no proxy
     from urllib.request import getproxies_environment, proxy_bypass_environment  # type: ignore[attr-defined]
 
     if proxy_bypass_environment(host):
@@ -243,14 +243,14 @@ def _load_system(context: ssl.SSLContext, environ: Mapping[str, str]) -> None:
 
 
 def list_certificates(environ: Mapping[str, str]) -> list[Path]:
-    """List the certificate files that SSL_CERT_FILE and SSL_CERT_DIR name, those of a directory one by one."""
+    """List the certificate files that SSL_CERT_FILE and SSL_CERT_DIR name; for a directory, its files."""
     file, folders = environ.get("SSL_CERT_FILE"), (environ.get("SSL_CERT_DIR") or "").split(os.pathsep)
     hashed = [each for folder in folders if folder for each in sorted(Path(folder).glob("*.[0-9]"))]
     return [*([Path(file)] if file else []), *hashed]
 
 
 def _is_hashed_folder(folder: str) -> bool:
-    """Whether OpenSSL would find certificates there: they have names such as 5ed36f99.0."""
+    """Return whether OpenSSL finds certificates in a folder: their names look like 5ed36f99.0."""
     try:
         with os.scandir(folder) as entries:
             return any(entry.name.endswith(".0") for entry in entries)

@@ -1,4 +1,4 @@
-"""Connections that keep one wall-clock deadline: a peer that drips outlives the timeouts of single reads.
+"""Connections that obey one wall-clock deadline: a peer that sends slowly can outlive the timeouts of single reads.
 
 The service's client and the client that plugins share set the deadline for the thread that makes a call. Every network
 step (the name lookup, each address, TLS, a proxy's response, each read and write) gets the time that is left.
@@ -29,13 +29,13 @@ class Deadline(threading.local):
     at: float | None = None
 
     def compute_end(self, seconds: float) -> float:
-        """Return the end of an exchange that begins now and may take `seconds`, within one that is under way."""
+        """Return the end of an exchange that begins now and may take `seconds`, limited by the current one."""
         own_end = time.monotonic() + seconds
         return own_end if self.at is None else min(own_end, self.at)
 
     @contextmanager
     def hold_until(self, end: float) -> Iterator[None]:
-        """Apply this end to whatever the thread does on the network in the block."""
+        """Apply this end to everything the thread does on the network in the block."""
         previous, self.at = self.at, end
         try:
             yield
@@ -43,7 +43,7 @@ class Deadline(threading.local):
             self.at = previous
 
     def cut_timeout(self, timeout: float | None, error: type[Exception]) -> float | None:
-        """Return the timeout in seconds, cut to what is left. Raises `error` if nothing is left."""
+        """Return the timeout in seconds, limited to the remaining time. Raises `error` if none remains."""
         if self.at is None:
             return timeout
         remaining = self.at - time.monotonic()
@@ -53,13 +53,13 @@ class Deadline(threading.local):
 
 
 EXCHANGE_DEADLINE = Deadline()
-"""The deadline of the plugin's exchange that is under way in this thread."""
+"""The deadline of the plugin's current exchange in this thread."""
 
 
 def resolve_host(host: str, port: int, timeout: float | None) -> Addresses:
     """Look up a name, as `socket.getaddrinfo` does. Raises OSError, and TimeoutError after `timeout` seconds."""
     if timeout is None or host == "localhost" or ":" in host or host.replace(".", "").isdigit():
-        return _look_up(host, port)  # needs no network
+        return _look_up(host, port)  # an address needs no lookup
     results: list[Addresses | BaseException] = []
 
     def resolve() -> None:
@@ -96,12 +96,12 @@ def refuse_cleartext(scheme: str, host: str) -> None:
 
 
 def describe_not_loopback(host: str, address: str) -> str:
-    """Say why a host name that was allowed for http:// gets no connection."""
+    """Return the reason why a host name that was allowed for http:// gets no connection."""
     return f"the name {host} resolves to another machine ({address}), and http:// is for this machine only"
 
 
 class DeadlineBackend(httpcore.NetworkBackend):
-    """Makes connections that keep the thread's deadline.
+    """Makes connections that obey the thread's deadline.
 
     `check_plain` is called with the peer's address before the first byte without TLS, and may raise. With
     `loopback_only`, connections to other machines are refused.
@@ -137,7 +137,7 @@ class DeadlineBackend(httpcore.NetworkBackend):
         raise failure
 
     def _bind_check(self, stream: httpcore.NetworkStream) -> Callable[[], object] | None:
-        """Return what must be called before anything is written without TLS."""
+        """Return the check to call before anything is written without TLS."""
         if self._check_plain is None:
             return None
         try:
@@ -207,7 +207,7 @@ _WRITE_SIZE = 64 * 1024
 
 
 class _DeadlineTlsSocket(ssl.SSLSocket):
-    """TLS to a proxy. A second TLS inside it makes many reads and writes: each gets the time that is left."""
+    """TLS to a proxy. A second TLS inside it causes many reads and writes: each gets the remaining time."""
 
     deadline: Deadline | None = None
 

@@ -1,7 +1,7 @@
 """One HTTP exchange: its request, its response and its failures, for blocking code and asyncio alike.
 
-A service, or a proxy in between, may repeat our request in a message, a header or a page of its own. Nothing of that
-is shown or handed on before our credentials are redacted.
+A service, or a proxy in between, may repeat our request in a message, a header or a page of its own. None of it is
+shown or passed on before our credentials are redacted.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from sealpipe.flows.session import Session
 
 CHUNK_SIZE = 256 * 1024
-"""Bytes of a body that are passed to the socket at a time: each send copies the rest of its piece."""
+"""Bytes of a body per call of the socket: each send copies the rest of its piece."""
 MAX_TARGET_LENGTH = 64 * 1024
-"""Bytes of a request's path and query."""
+"""Maximum bytes of a request's path and query."""
 
 _HEADER = re.compile(rb"(?:[\x21-\x7e\x80-\xff](?:[\t\x20-\x7e\x80-\xff]*[\x21-\x7e\x80-\xff])?)?")
-"""A header's value (RFC 9110, 5.5): h11 and servers refuse anything else."""
+"""A valid header value (RFC 9110, 5.5): h11 and servers refuse anything else."""
 _BLANK_LINE = re.compile(rb"(?:\r\n|\n|\r(?!\n)){2}")
 
 
@@ -155,7 +155,7 @@ class SendWatch:
         self.has_sent = False
 
     def note(self, event: str, info: dict[str, Any]) -> None:
-        """Record a step of httpcore's."""
+        """Record a step of httpcore."""
         sending = event.endswith("send_request_headers.started")
         if sending and getattr(info.get("request"), "method", b"") != b"CONNECT":
             self.has_sent = True
@@ -188,7 +188,7 @@ class ResponseBuffer:
         return self._make_response(b"" if self._flaw else bytes(self._body))
 
     def _ends_response(self, is_complete: Callable[[Response], bool], added: int) -> bool:
-        """Whether an event that just ended completes the response. Each is checked once, however small the pieces."""
+        """Return whether an event that just ended completes the response. Checks each event once."""
         begin = max(self._checked_length, len(self._body) - added - 3)
         ends = [blank.end() for blank in _BLANK_LINE.finditer(self._body, begin)]
         if not ends:
@@ -215,7 +215,7 @@ def _decode_headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
 
 
 def describe_failure(error: Exception, watch: SendWatch) -> Failure | None:
-    """Return the failure that an exception of the transport means; None if it does not come from the network."""
+    """Return the failure for an exception of the transport; None if it does not come from the network."""
     for kinds, describe in _DESCRIPTIONS:
         if isinstance(error, kinds):
             return Failure(watch.has_sent, describe(error))
@@ -241,7 +241,7 @@ _DESCRIPTIONS: tuple[tuple[tuple[type[Exception], ...], Callable[[Exception], st
 class Redactor:
     """Redacts every part of our credentials, in each encoding that `sealpipe.secret_scan` knows.
 
-    Also redacts what follows our key id and a dot, and the beginning of a secret: it may be truncated.
+    Also redacts what follows our key id and a dot, and the beginning of a secret (it may be truncated).
     """
 
     def __init__(self, credential: Credential, previous: Credential | None = None) -> None:

@@ -51,7 +51,7 @@ def make_plugin_client(
 class _Transport(httpx.BaseTransport):
     """httpx's requests over httpcore's pools, one for each proxy and one without.
 
-    httpx's own transport takes no network backend, and so keeps no wall-clock deadline.
+    httpx's own transport accepts no network backend, so it cannot obey a wall-clock deadline.
     """
 
     def __init__(
@@ -116,7 +116,8 @@ class _Transport(httpx.BaseTransport):
         with self._lock:
             if proxy not in self._pools:
                 self._pools[proxy] = httpcore.ConnectionPool(
-                    # A connection to a proxy begins without TLS; any other without TLS must be to this machine.
+                    # A connection to a proxy begins without TLS; any other connection without TLS must be to this
+                    # machine.
                     network_backend=DeadlineBackend(EXCHANGE_DEADLINE, None if proxy else _check_plain),
                     ssl_context=self._context(),
                     proxy=make_pool_proxy(proxy, self._proxy_context() if _is_tls_proxy(proxy) else None),

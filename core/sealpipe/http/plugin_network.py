@@ -58,12 +58,12 @@ class PluginNetwork:
 
     @contextmanager
     def exchange(self) -> Iterator[None]:
-        """Count whatever this thread does on the network in the block as one exchange with one deadline."""
+        """Treat everything the thread does on the network in the block as one exchange with one deadline."""
         with EXCHANGE_DEADLINE.hold_until(EXCHANGE_DEADLINE.compute_end(self._deadline)):
             yield
 
     def proxy(self, url: str) -> str | None:
-        """Return the proxy that the environment names for a URL; None for none, and for loopback."""
+        """Return the proxy for a URL from the environment; None without one, and for loopback."""
         return _find_proxy(url)
 
     def tls_context(self) -> ssl.SSLContext:
@@ -73,7 +73,7 @@ class PluginNetwork:
         return context
 
     def ca_bundle(self) -> Path | None:
-        """Return a PEM file for SDKs that take nothing else; None if the system's own certificates do."""
+        """Return a PEM file for SDKs that accept nothing else; None if the system's own certificates are enough."""
         return self._bundle
 
     def close(self) -> None:
@@ -137,7 +137,7 @@ def _make_tls_context(ca_file: Path | None) -> ssl.SSLContext:
 
 @contextmanager
 def _translate_errors() -> Iterator[None]:
-    """Raise a wrong network setting as a plugin's error: of any other error, users see only the type."""
+    """Raise an invalid network setting as a plugin's error: of any other error, users see only the type."""
     try:
         yield
         return

@@ -29,8 +29,9 @@ MAX_SLEEP = 1.0
 """Seconds to sleep at most before checking again: requests ahead may have left, or the rate gone up, meanwhile."""
 
 RESERVED_SECONDS = 2.0
-"""Seconds reserved for the request itself (or a quarter of its time): sent at the very end it would get no response,
-and a call that had provably not happened would have an unknown outcome."""
+"""Seconds reserved for the request itself (or a quarter of its time). A request sent at the very end would get no
+response, and a call that certainly had not happened would have an unknown outcome.
+"""
 
 
 def refuse_delay(delay: float, remaining: float) -> Failure | None:
@@ -51,7 +52,7 @@ class Ticket:
         self.sent_at = 0.0
         """When it was sent, in seconds of the limiter's clock."""
         self.refusal: Failure | None = None
-        """Why it is not sent at all; None otherwise."""
+        """Why it is not sent; None if it is."""
 
 
 class RateLimiter:
@@ -67,7 +68,7 @@ class RateLimiter:
         self._not_before = 0.0
         self._rate: float | None = None
         self._last_sent_at = self._slowed_at = clock()
-        self._recent_count = 0.0  # requests sent lately: each counts a little less with every second
+        self._recent_count = 0.0  # recent requests: each counts a little less with every second
 
     def iterate_delays(self, ticket: Ticket, end: float) -> Iterator[float]:
         """Yield the seconds to sleep before a request is sent. Sets its `refusal` if that cannot be before `end`."""
@@ -81,7 +82,7 @@ class RateLimiter:
             self.cancel(ticket)
 
     def reserve(self, ticket: Ticket) -> float:
-        """Return 0.0 if the request may be sent now, else the seconds after which to check again."""
+        """Return 0.0 if the request may be sent now, otherwise the seconds after which to check again."""
         with self._lock:
             now = self._clock()
             delay = self._compute_delay(ticket, now)
@@ -93,7 +94,7 @@ class RateLimiter:
             return delay
 
     def cancel(self, ticket: Ticket) -> None:
-        """Take back a request that is no longer to be sent."""
+        """Remove a request that will not be sent."""
         if self._waiting:
             with self._lock:
                 self._remove(ticket)
@@ -126,7 +127,7 @@ class RateLimiter:
         if seconds is not None:
             self._not_before = max(self._not_before, now + min(seconds, MAX_RETRY_AFTER))
         if self._rate is None:
-            # The requests of the last minute are about the burst: twice the rate a minute (specification: Limits).
+            # The requests of the last minute are about the burst: twice the rate per minute (specification: Limits).
             self._rate = max(MIN_FIRST_RATE, self._recent_count / 2.0 / MINUTE)
         elif ticket.sent_at > self._slowed_at:  # a request sent before we slowed down says nothing new
             self._rate = max(MIN_RATE, self._rate * SLOWDOWN)

@@ -1,7 +1,7 @@
-"""Sockets that keep a wall-clock deadline and send no credential, for plugins that speak a protocol themselves.
+"""Sockets that obey a wall-clock deadline and send no credential, for plugins that implement a protocol themselves.
 
-An exchange begins with the connection, and again with the first write after a read: a peer that drips runs into the
-deadline, a connection that is kept for the next call does not. The deadline of `Network.exchange` applies as well.
+An exchange begins with the connection, and again with the first write after a read: a peer that sends slowly hits the
+deadline, a connection that is reused for the next call does not. The deadline of `Network.exchange` applies as well.
 
 Data passes the custody gate before it is written, together with the end of the data written before it.
 """
@@ -100,7 +100,7 @@ class _Bounded(_Base):
         return str(getattr(self, "server_hostname", None) or self.getpeername()[0])
 
     def _apply_deadline(self, *, writes: bool = False) -> None:
-        """Set the next step's timeout to the time that is left. Raises TimeoutError."""
+        """Set the next step's timeout to the remaining time. Raises TimeoutError."""
         now = time.monotonic()
         if writes and self._has_received and self._seconds is not None:
             self._has_received, self._end = False, now + self._seconds
@@ -174,7 +174,7 @@ def connect_host(host: str, port: int, get_remaining: Callable[[], float]) -> so
 
 _PORTS: Final = {"https": 443, "http": 80}
 _OTHER_PROTOCOLS: Final = ("tcp", "tls")
-"""Schemes of protocols that no HTTP proxy takes."""
+"""Schemes of protocols that an HTTP proxy cannot forward."""
 _MAX_PROXY_RESPONSE: Final = 64 * 1024
 """Bytes."""
 

@@ -1,4 +1,4 @@
-"""All that the author of a plugin imports.
+"""Everything that the author of a plugin imports.
 
     from sealpipe.plugin import Document, Locator, SecretNotFoundError, Source, SourceInfo, hookimpl
 
@@ -146,9 +146,8 @@ ASKS: Final = "asks"
 deadline, and in the caller's thread, so that a signal interrupts it."""
 
 CONFIRMS: Final = "confirms"
-"""The capability of a channel that checks whether a message was delivered already, and sends none twice.
-
-After a kill, `resume` then finishes the delivery without `--resend`.
+"""The capability of a channel that checks whether a message was already delivered, and never sends it twice. After a
+kill, `resume` then finishes the delivery without `--resend`.
 """
 
 BLIND: Final = "blind"
@@ -194,7 +193,7 @@ class SinkInfo(NamedTuple):
 
 
 class ChannelInfo(NamedTuple):
-    """A channel. `to` describes for people what follows its colon."""
+    """A channel. `to` describes the text after its colon, for people."""
 
     name: str
     summary: str
@@ -209,7 +208,7 @@ class ChannelInfo(NamedTuple):
 
 
 class CIInfo(NamedTuple):
-    """A CI system. `sign` is the variable that is set wherever it runs."""
+    """A CI system. `sign` is a variable that is set on it."""
 
     name: str
     summary: str

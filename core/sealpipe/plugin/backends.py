@@ -74,14 +74,14 @@ class Document:
 
 
 class Health(NamedTuple):
-    """The result of `check()`: whether the backend can be used now, and a line for people."""
+    """The result of `check()`: whether the backend can be used now, and a one-line description."""
 
     ok: bool
     detail: str = ""
 
 
 class Source(ABC):
-    """Something that secrets are read from."""
+    """A source of secrets."""
 
     concurrency: ClassVar[int] = 1
     """How many calls of `fetch` may run at once, each in its own thread. Ignored if `fetch_many` is overridden."""
@@ -94,7 +94,7 @@ class Source(ABC):
     def fetch(self, locator: Locator) -> Document:
         """Return the whole document.
 
-        Raises SecretNotFoundError if it does not exist, AccessDeniedError if the login may not read it.
+        Raises SecretNotFoundError if it does not exist, AccessDeniedError if it may not be read.
         """
 
     def fetch_many(self, locators: Sequence[Locator]) -> dict[Locator, Document | PluginError]:
@@ -133,7 +133,7 @@ class SinkField(NamedTuple):
 class WriteResult(NamedTuple):
     """What a sink confirms after reading back what it wrote. `known` is False if it could not read it back.
 
-    With `already`, all of it was there before and nothing was written.
+    With `already`, all values were stored before and nothing was written.
     """
 
     locator: Locator
@@ -143,7 +143,7 @@ class WriteResult(NamedTuple):
 
 
 class Sink(ABC):
-    """Something that values are stored in.
+    """A place to store values.
 
     A sink that is killed at any moment and called again with the same arguments must end in the same state as one
     that was not killed.
@@ -155,7 +155,7 @@ class Sink(ABC):
 
     @abstractmethod
     def describe(self, locator: Locator, mode: Mode) -> str:
-        """Say what `put` would do, without calling the backend. Raises ReferenceValueError for an invalid target."""
+        """Describe what `put` would do, without calling the backend. ReferenceValueError for an invalid target."""
 
     @abstractmethod
     def put(self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str) -> WriteResult:
@@ -180,10 +180,10 @@ class Sink(ABC):
 def merge_fields(
     existing: Mapping[str, bytes] | None, wanted: Mapping[str, bytes], *, mode: Mode, marked: bool
 ) -> dict[str, bytes] | None:
-    """Return what a target must hold from now on; None if nothing has to be written. Raises WriteConflictError.
+    """Return the values that a target must hold; None if nothing has to be written. Raises WriteConflictError.
 
-    `existing` is what it holds (None if it does not exist), `marked` whether it carries this submission's marker: then
-    the keys are ours, and their values may have been rotated since.
+    `existing` is its current content (None if it does not exist), `marked` whether it carries this submission's marker:
+    then the keys are ours, and their values may have been rotated since.
     """
     if existing is None:
         return dict(wanted)
@@ -217,14 +217,14 @@ class Message(NamedTuple):
 
 
 class Delivery(NamedTuple):
-    """What a channel knows of a message that it accepted. `confirmed` if it read the message back."""
+    """A channel's report on a message that it accepted. `confirmed` if it read the message back."""
 
     id: str = ""
     confirmed: bool = False
 
 
 class Channel(ABC):
-    """Something that delivers messages to a recipient.
+    """A way to deliver messages to a recipient.
 
     `to`, the text after the channel's colon, is data: it names one recipient and nothing else.
     """

@@ -28,7 +28,7 @@ class Network(Protocol):
     """The network access that all plugins share: one set of CAs, proxies and limits."""
 
     def http(self, *, authorities: str | None = None, certificate: tuple[Path, Path] | None = None) -> httpx.Client:
-        """Return a client that trusts what sealpipe trusts and follows no redirects; every plugin gets the same one.
+        """Return a client that trusts sealpipe's certificates and follows no redirects; all plugins get the same one.
 
         With `authorities` (PEM text, trusted instead of the system's CAs, in addition to `ca_file`) or `certificate`
         (files of the client certificate and its key, read at once) the plugin gets a separate client.
@@ -46,11 +46,11 @@ class Network(Protocol):
         ...
 
     def exchange(self) -> AbstractContextManager[None]:
-        """Count whatever this thread does on the network in the block as one exchange with one deadline."""
+        """Treat everything the thread does on the network in the block as one exchange with one deadline."""
         ...
 
     def ca_bundle(self) -> Path | None:
-        """Return a PEM file of the system's CAs and `ca_file` for SDKs; None if the SDK's own CAs will do."""
+        """Return a PEM file of the system's CAs and `ca_file` for SDKs; None if the SDK's own CAs are enough."""
         ...
 
     def tls_context(self) -> ssl.SSLContext:
@@ -58,11 +58,11 @@ class Network(Protocol):
         ...
 
     def proxy(self, url: str) -> str | None:
-        """Return the proxy for a URL; None for none."""
+        """Return the proxy for a URL; None without one."""
         ...
 
     def close(self) -> None:
-        """Close all connections. Only the core calls it, when all plugins are done."""
+        """Close all connections. Only the core calls it, when all plugins are finished."""
         ...
 
 
@@ -114,7 +114,7 @@ class Context:
         return self._network()
 
     def oidc_token(self, audience: str | None = None) -> Secret:
-        """Return a token that proves the identity of the CI run. Raises NotConfiguredError if no CI here issues one."""
+        """Return a token that proves the identity of the CI run. NotConfiguredError if there is none."""
         from sealpipe.errors import NotConfiguredError
 
         if self._oidc is None:
@@ -122,7 +122,7 @@ class Context:
         return self._oidc(audience)
 
     def new_file(self, path: Path, content: bytes) -> None:
-        """Write a new file with mode 0600. When this returns it is complete and on disk; if it fails, there is no file.
+        """Write a new file with mode 0600. On return it is complete and on disk; on failure there is no file.
 
         Raises FileExistsError if the name is taken, OSError if the file cannot be written.
         """
@@ -131,7 +131,7 @@ class Context:
         self._new_file(path, content)
 
     def replace_file(self, path: Path, content: bytes, was: bytes | None = None) -> bool:
-        """Replace a file atomically by one with mode 0600: a reader sees either the old or the new content, complete.
+        """Replace a file atomically by one with mode 0600: a reader sees either the old or the new content.
 
         Returns False, and writes nothing, if the file's content is not `was` (None for any content): so concurrent
         writers do not undo each other's changes. The same applies to symbolic links (which are never followed) and
@@ -180,7 +180,7 @@ class CI(ABC):
 
     @abstractmethod
     def mask(self, values: Iterable[Secret]) -> None:
-        """Have the system mask these values in its log from now on, if it can."""
+        """Mask these values in the system's log from now on, if possible."""
 
     @abstractmethod
     def set_output(self, name: str, value: str) -> None:
@@ -191,11 +191,11 @@ class CI(ABC):
         """Append to the run's summary, if there is one."""
 
     def annotate(self, level: Level, message: str) -> None:  # noqa: B027 - most systems have no annotations
-        """Show a line beside the log. The message may contain text from outside: escape it."""
+        """Show a line next to the log. The message may contain untrusted text: escape it."""
 
     @abstractmethod
     def oidc_token(self, audience: str | None = None) -> Secret:
-        """Return a token that proves which run this is. Raises NotConfiguredError, which says what the job needs."""
+        """Return a token that identifies this run. Raises NotConfiguredError, which says what the job needs."""
 
 
 ACTIONS: Final = ("share", "request", "collect", "tool", "expire", "purge", "unseal")
@@ -212,7 +212,7 @@ UNKNOWN: Final = "unknown/unknown"
 
 
 class OutgoingAction(NamedTuple):
-    """What is about to be done, without any value. `views` and `expires_at` are None for no limit.
+    """An action about to be performed, without any value. `views` and `expires_at` are None for no limit.
 
     Sources, sinks and channels are `plugin/store`, such as `vault/prod`; a plugin's default store has the plugin's
     name, as in `env/env`. If a third party's plugin replaces a built-in one, both parts say so:
@@ -224,7 +224,7 @@ class OutgoingAction(NamedTuple):
     labels: tuple[tuple[str, str], ...] = ()
     """Label and type of each field of a share or prompt of a request."""
     sources: tuple[str, ...] = ()
-    """Where values come from: a share's fields, passcodes, parameters, a tool's arguments, a key to collect with."""
+    """The origin of values: a share's fields, passcodes, parameters, a tool's arguments, a key to collect with."""
     recipients: tuple[str, ...] = ()
     """Every target of a channel, as `channel:to`."""
     expires_at: datetime | None = None
@@ -240,7 +240,7 @@ class OutgoingAction(NamedTuple):
     short_codes: tuple[str, ...] = ()
     """The shares or requests that are collected, expired, purged or unsealed."""
     subject: str = ""
-    """`share` or `request`, where one is expired or purged."""
+    """`share` or `request`, if one is expired or purged."""
     service: str | None = None
     """The service's base address."""
     link_address: str | None = None
@@ -248,7 +248,7 @@ class OutgoingAction(NamedTuple):
     resumed: bool = False
     """Whether an earlier process began the action."""
     complete: bool = True
-    """False before the sources are read: labels, recipients and the expiry are not known then."""
+    """False before the sources are read: then labels, recipients and the expiry are unknown."""
 
 
 class VetoError(Exception):

@@ -1,4 +1,4 @@
-"""A backend's settings: their base, and how they are filled. It imports pydantic: import it only in a factory's module.
+"""The base class of settings, and how it is filled. It imports pydantic: import it only in a factory's module.
 
     class VaultSettings(PluginSettings):
         addr: str
@@ -6,8 +6,8 @@
         own_variables = {"addr": "VAULT_ADDR", "token": "VAULT_TOKEN"}
 
 A value comes from the environment (`SEALPIPE_PLUGIN_VAULT__ADDR`, for a named store `SEALPIPE_STORE__PROD__ADDR`),
-else from the config file (`[plugins.vault]`, `[stores.prod]`), else, for the default store only, from the backend's
-own variable, else from the default. Secrets are never read from the config file.
+otherwise from the config file (`[plugins.vault]`, `[stores.prod]`), otherwise, for the default store only, from the
+backend's own variable, otherwise from the default. Secrets are never read from the config file.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class PluginSettings(BaseSettings):
     """The backend's own variable for each setting; they apply to the default store only."""
 
     file_only: ClassVar[Collection[str]] = ()
-    """Settings that the environment cannot set: only those who may write the config file decide."""
+    """Settings that the environment cannot set: only users who may write the config file decide."""
 
     file_only_values: ClassVar[Mapping[str, Collection[str]]] = {}
     """Values that the environment cannot set, by setting; it may set others."""
@@ -52,7 +52,7 @@ class PluginSettings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - as above
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - as above
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        # The registry collects the values: pydantic would not see a mistyped name in the environment.
+        # The registry collects the values: pydantic would not notice a mistyped name in the environment.
         return (init_settings,)
 
 
@@ -84,7 +84,7 @@ def fill_settings(model: type[PluginSettings], store: Store, environ: Mapping[st
     except ValidationError as error:
         # Only location and type: the error's other parts can contain the input.
         errors = error.errors(include_input=False, include_url=False, include_context=False)
-        # An unknown name first: it may be a misspelling of a missing one.
+        # unknown names first: one may be a misspelling of a missing name
         first = min(errors, key=lambda each: each["type"] != "extra_forbidden")
     raise _make_error(store, first, model)
 
@@ -106,7 +106,7 @@ def _find_plain_secrets(model: type[BaseModel], table: Mapping[str, Any]) -> Ite
 
 
 def _list_classes(annotation: Any) -> Iterator[type]:
-    """Yield the classes in a type: of `Secret | None`, `dict[str, Secret]`, an alias."""
+    """Yield the classes in a type such as `Secret | None`, `dict[str, Secret]` or an alias."""
     annotation = getattr(annotation, "__supertype__", getattr(annotation, "__value__", annotation))
     if isinstance(annotation, type) and not get_args(annotation):
         yield annotation

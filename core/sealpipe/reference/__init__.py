@@ -6,8 +6,8 @@
 
 `str()` of every value here is its canonical text, which parses to the same value again.
 
-Somebody may type a secret where a reference belongs. So an error shows nothing of a text that does not begin with NAME
-":", and at most the name of any other.
+People may type a secret in place of a reference. So an error shows nothing of a text that does not begin with NAME ":",
+and at most the name of any other.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ _CHOICES: Final[Mapping[str, Callable[[str], bool]]] = {
     "format": {"json", "yaml", "dotenv"}.__contains__,
     "type": TYPES.__contains__,
     "lang": bool,
-    # It names a file on the recipient's disk: never a path.
+    # It names a file on the recipient's disk, so it must not be a path.
     "filename": lambda value: bool(value.strip(". ")) and not {"/", "\\"} & set(value),
 }
 _KEY: Final = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
@@ -203,7 +203,7 @@ _REMEDY = (
 )
 _CHANNEL = "write it as email:somebody@example.com or slack:#ops"
 _PARAMETERS = "write ?name=value&name=value; & in a value is written %26, ? in the body %3F"
-_SHOWN = 40  # no source has a longer name, but a token may stand before a colon
+_SHOWN = 40  # no source has a longer name, but a token may precede a colon
 
 
 def parse_field(text: str) -> FieldSpec:

@@ -1,6 +1,6 @@
 """The text of references: allowed characters and escapes, templates with `{placeholders}`, and selectors.
 
-No error here repeats its input, which may be a secret that was pasted where a reference belongs.
+No error here repeats its input, which may be a secret pasted in place of a reference.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def check_characters(text: str, part: str) -> str:
         code = ord(character)
         if 0xD800 <= code <= 0xDFFF:  # a byte of an argument that is not UTF-8
             refuse(f"{part} is not UTF-8 text", "write it in UTF-8")
-        if code < 0x20 or 0x7F <= code < 0xA0:  # it would end a line, or control a terminal
+        if code < 0x20 or 0x7F <= code < 0xA0:  # a newline or a terminal control
             refuse(
                 f"there is a control character (U+{code:04X}) in {part}",
                 "take it out: a line end that was copied along is the usual cause",
@@ -112,7 +112,7 @@ class Template(NamedTuple):
         return self.pieces[1::2]
 
     def fill(self, values: Mapping[str, str]) -> str:
-        """Fill in the placeholders. A value stays as it is, with its braces."""
+        """Fill in the placeholders. A value is inserted unchanged, including braces."""
         return "".join(values[piece] if number % 2 else piece for number, piece in enumerate(self.pieces))
 
 
@@ -171,7 +171,7 @@ class Pointer:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One top-level key, literally (dots are plain). `label` is the field's new label, if given."""
+    """One top-level key, literally (a dot is an ordinary character). `label` is the field's new label, if given."""
 
     name: str
     label: str | None = None
@@ -221,7 +221,7 @@ def parse_selector(text: str) -> tuple[Item, ...]:
         items.append(item)
         if position == len(text):
             return tuple(items)
-        position += 1  # the comma
+        position += 1  # skips the comma
 
 
 def _read_item(text: str, position: int, part: str) -> tuple[Item, int]:

@@ -115,7 +115,7 @@ class Registry:
 
     @property
     def problems(self) -> Mapping[str, str]:
-        """Plugins that cannot be used, or only in part, each with the reason."""
+        """Plugins that cannot be used, or only partly, each with the reason."""
         return self.catalog.problems
 
     def source_info(self, name: str) -> SourceInfo:
@@ -123,23 +123,23 @@ class Registry:
         return cast("SourceInfo", self._get_info("source", name))
 
     def source(self, name: str) -> Source:
-        """Return the source of that name, made once. Raises ReferenceSyntaxError, NotConfiguredError, SettingError."""
+        """Return the source of a name, made once. Raises ReferenceSyntaxError, NotConfiguredError, SettingError."""
         return cast("Source", self._get_instance("source", name))
 
     def sink_info(self, name: str) -> SinkInfo:
-        """Do the same as `source_info` for a sink."""
+        """Like `source_info`, for a sink."""
         return cast("SinkInfo", self._get_info("sink", name))
 
     def sink(self, name: str) -> Sink:
-        """Do the same as `source` for a sink."""
+        """Like `source`, for a sink."""
         return cast("Sink", self._get_instance("sink", name))
 
     def channel_info(self, name: str) -> ChannelInfo:
-        """Do the same as `source_info` for a channel."""
+        """Like `source_info`, for a channel."""
         return cast("ChannelInfo", self._get_info("channel", name))
 
     def channel(self, name: str) -> Channel:
-        """Do the same as `source` for a channel."""
+        """Like `source`, for a channel."""
         return cast("Channel", self._get_instance("channel", name))
 
     def ci(self) -> CI | None:
@@ -151,7 +151,7 @@ class Registry:
         return None if name is None else cast("CI", self._get_instance("ci", name))
 
     def identify(self, kind: str, name: str) -> str:
-        """Return a name as policies see it: `plugin/store`. ReferenceSyntaxError if there is none of that kind."""
+        """Return a name as policies see it: `plugin/store`. Raises ReferenceSyntaxError if none of that kind has it."""
         store = self._named_store(kind, name)
         plugin = name if store is None else store.plugin
         point = self.catalog.find_replacement(kind, plugin)
@@ -214,15 +214,15 @@ class Registry:
     ) -> dict[Locator, Document | PluginError]:
         """Fetch documents from all stores at once: `locators` maps a store's name to its locators.
 
-        `deadline` is in seconds, for all of it: after it, a store that was unavailable once is not asked again. Only
-        PayloadTooLargeError is raised, never a PluginError.
+        `deadline` is in seconds, for the whole call: after it, a store that was unavailable once is not asked again.
+        Only PayloadTooLargeError is raised, never a PluginError.
         """
         return fetch_all(self.source, locators, deadline)
 
     def check_outgoing(self, hooks: Sequence[PolicyHook], plan: OutgoingAction) -> None:
         """Ask every policy. Raises PolicyError, or PluginError if one fails."""
         if self.stores:
-            self.catalog.list_third_parties()  # for their names: a store must not have one of them
+            self.catalog.list_third_parties()  # for their names: a store must not use one of them
             check_store_names(self.stores, self.catalog.list_reference_names())
         from sealpipe.registry.hooks import ask_policies  # only where there is a policy
 
@@ -235,7 +235,7 @@ class Registry:
         notify_observers(self.catalog, hooks, event)
 
     def close(self) -> None:
-        """Let plugins close connections and logins. Failures, and what hangs after an interruption, are ignored."""
+        """Let plugins close connections and logins. Ignores failures, and after an interruption hanging plugins."""
         close_in_time(self._close)
 
     def _close(self) -> None:
@@ -250,7 +250,7 @@ class Registry:
             self._network().close()
 
     def _named_store(self, kind: str, name: str) -> Store | None:
-        """Return the named store. Never of a CI system: a store called `github` does not replace it."""
+        """Return the named store. Never for a CI system: a store called `github` does not replace it."""
         return None if kind == "ci" else self.stores.get(name)
 
     def _get_store(self, kind: str, name: str) -> Store:

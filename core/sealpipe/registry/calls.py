@@ -1,6 +1,6 @@
-"""Call plugins so that only errors of the contract come out, whatever a plugin does.
+"""Calls plugins so that only errors of the contract come out, whatever a plugin does.
 
-Of any other error only type, file and line are shown, because its text may contain anything.
+Of any other error only type, file and line are shown, because its text may contain secrets.
 """
 
 from __future__ import annotations
@@ -74,12 +74,12 @@ def suggest(word: str, known: Iterable[str], plural: str) -> str:
 
     names = sorted(known)
     matches = get_close_matches(word.lower(), names, n=2, cutoff=0.6)
-    matches = [name for name in matches if sorted(name) == sorted(word.lower())] or matches  # letters out of order
+    matches = [name for name in matches if sorted(name) == sorted(word.lower())] or matches  # transposed letters
     return f"did you mean {' or '.join(matches)}?" if matches else f"known {plural}: {', '.join(names)}"
 
 
 def check_recipient(registry: Registry, name: str, to: str) -> str:
-    """Return the recipient in the channel's spelling. Sends nothing. Raises PluginError, ReferenceSyntaxError."""
+    """Return the recipient in canonical spelling. Sends nothing. Raises PluginError, ReferenceSyntaxError."""
     channel = registry.channel(name)
 
     def canonicalize() -> str:
@@ -141,10 +141,10 @@ def _call_with_locator(name: str, locator: Locator, call: Callable[[], T]) -> T:
 FetchResults = dict[Locator, Document | PluginError]
 
 MAX_STORES = 8
-"""Most stores that are read at the same time."""
+"""Maximum number of stores read at the same time."""
 
 MAX_CALLS = 32
-"""Most calls of one store at the same time, whatever its source allows."""
+"""Maximum number of concurrent calls of one store, whatever its source allows."""
 
 
 def fetch_all(
@@ -152,8 +152,8 @@ def fetch_all(
 ) -> FetchResults:
     """Fetch documents from all stores. Blocks. Only PayloadTooLargeError is raised, never a PluginError.
 
-    `deadline` is in seconds, for all of it: after it, a store that was unavailable once is not asked again, and its
-    remaining references get the same error.
+    `deadline` is in seconds, for the whole call: after it, a store that was unavailable once is not asked again, and
+    its remaining references get the same error.
     """
     end = None if deadline is None else time.monotonic() + deadline
     jobs = [partial(_fetch_from, source, name, locators, end) for name, locators in locators_by_store.items()]
@@ -169,7 +169,7 @@ def _run_concurrently(jobs: Sequence[Callable[[], FetchResults]], max_threads: i
     results: list[FetchResults] = [{} for _ in jobs]
     indices = iter(range(len(jobs)))  # a future for each job would cost more than some jobs do
     errors: list[BaseException] = []
-    ended = threading.Semaphore(0)  # a signal cuts waiting for it short, which the end of a thread does not promise
+    ended = threading.Semaphore(0)  # a signal interrupts this wait, but not reliably the join of a thread
 
     def work() -> None:
         try:
@@ -180,7 +180,7 @@ def _run_concurrently(jobs: Sequence[Callable[[], FetchResults]], max_threads: i
         finally:
             ended.release()
 
-    # Daemons: after an interruption nobody waits for a store that hangs, not even Python at its end.
+    # daemon threads: after an interruption, a store that hangs must not delay the end of Python
     threads = [
         threading.Thread(target=work, name="sealpipe-source", daemon=True) for _ in range(min(max_threads, len(jobs)))
     ]
@@ -239,7 +239,7 @@ class _StoreReader:
         return 1 if self.is_batch or not isinstance(allowed, int) else max(1, min(allowed, MAX_CALLS))
 
     def read(self, locators: Sequence[Locator]) -> FetchResults:
-        """Fetch some documents. A slow store costs its deadline once, not once for each reference."""
+        """Read some documents. A slow store costs its deadline once, not once per reference."""
         if self._outage is not None and self._end is not None and time.monotonic() >= self._end:
             return {locator: _copy_error(self._outage, locator.text) for locator in locators}
         try:

@@ -57,7 +57,7 @@ KINDS: Final[Mapping[str, Kind]] = {
 
 
 class InstalledPlugin(NamedTuple):
-    """A plugin as `sealpipe plugins` lists it.
+    """A plugin as listed by `sealpipe plugins`.
 
     `origin` and `version` are its distribution's, `plugin` is its entry point there (all empty: built in).
     """
@@ -94,12 +94,12 @@ class Catalog:
         self._unloaded = {kind: module for kind, module in _BUILT_IN.items() if module in built_in}
         for name in built_in:
             if name not in BUILT_IN:
-                self._load(*KINDS)  # first, so that no other replaces one of ours
+                self._load(*KINDS)  # first, so that nothing replaces a built-in plugin
                 self._add(name, partial(import_module, name))
 
     @cached_property
     def _manager(self) -> pluggy.PluginManager:
-        from sealpipe.registry.hooks import make_manager  # the built-in tables do without
+        from sealpipe.registry.hooks import make_manager  # the built-in tables work without it
 
         return make_manager()
 
@@ -133,8 +133,8 @@ class Catalog:
             return sorted(name for other_kind, name in self._plugins if other_kind == kind)
 
     def detect_ci(self, environ: Mapping[str, str], excluded: Set[str]) -> str | None:
-        """The first CI plugin by name whose sign is set, third parties' too; None for none outside `excluded`."""
-        from sealpipe.registry.hooks import are_declared  # no share in a CI of ours, or outside, needs it
+        """Return the first CI plugin by name whose sign is set, also a third party's; None if all are `excluded`."""
+        from sealpipe.registry.hooks import are_declared  # only outside the built-in CI systems
 
         with self._lock:
             if not self._has_loaded and are_declared():
@@ -146,13 +146,13 @@ class Catalog:
             return None
 
     def list_reference_names(self) -> set[str]:
-        """Return the names that references may begin with, as far as they are known so far."""
+        """Return the names that references may begin with, as far as known."""
         with self._lock:
             self._load("source", "sink", "channel")
             return {name for kind, name in self._plugins if kind != "ci"}
 
     def find_replacement(self, kind: str, name: str) -> str:
-        """Return the entry point whose plugin replaces a built-in one; empty if none does."""
+        """Return the entry point of the plugin that replaces a built-in one; empty if none does."""
         with self._lock:
             self.get_info(kind, name)
             return self._replacements.get((kind, name), "")
@@ -208,7 +208,7 @@ class Catalog:
 
     def _load_entry_points(self) -> None:
         self._has_loaded = True
-        self._load(*KINDS)  # first, so that no other replaces a built-in one
+        self._load(*KINDS)  # first, so that nothing replaces a built-in plugin
         from sealpipe.registry.hooks import find_entry_points
 
         for point in find_entry_points():

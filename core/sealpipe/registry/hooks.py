@@ -31,19 +31,19 @@ _ENDINGS: Final = (".dist-info", ".egg-info")
 
 
 def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
-    """Call `register` once for each source. Import and ask nothing here: descriptors are light."""
+    """Call `register` once for each source. Import nothing else and call no backend here."""
 
 
 def sealpipe_sinks(register: Callable[[SinkInfo], None]) -> None:
-    """Do the same for sinks."""
+    """Like `sealpipe_sources`, for sinks."""
 
 
 def sealpipe_channels(register: Callable[[ChannelInfo], None]) -> None:
-    """Do the same for channels."""
+    """Like `sealpipe_sources`, for channels."""
 
 
 def sealpipe_ci(register: Callable[[CIInfo], None]) -> None:
-    """Do the same for CI systems."""
+    """Like `sealpipe_sources`, for CI systems."""
 
 
 def sealpipe_commands(group: Any) -> None:
@@ -51,7 +51,7 @@ def sealpipe_commands(group: Any) -> None:
 
 
 def sealpipe_check_outgoing(plan: OutgoingAction, config: Mapping[str, Any], enforced: bool) -> None:  # noqa: FBT001 - as pluggy has it
-    """A policy: raise `VetoError` if this is not allowed. It is asked before anything leaves, is stored or is ended.
+    """A policy: raise `VetoError` if this is not allowed. It is called before anything is sent, stored or ended.
 
     `config` is the policy's table; `enforced` is whether it is the machine's.
     """
@@ -74,7 +74,7 @@ _HOOKS: Final = (
 
 def make_manager() -> pluggy.PluginManager:
     """Make a plugin manager with these hooks and no plugin."""
-    import pluggy  # whether third parties are declared is found out without it
+    import pluggy  # this check itself does not need it
 
     mark = pluggy.HookspecMarker(GROUP)
     for hook in _HOOKS:
@@ -85,11 +85,11 @@ def make_manager() -> pluggy.PluginManager:
 
 
 def are_declared() -> bool:
-    """Return whether a third party's plugin may be declared, at a fiftieth of the cost of `importlib.metadata`.
+    """Return whether a third party's plugin may be installed, at a fiftieth of the cost of `importlib.metadata`.
 
     If this cannot decide, it returns True.
     """
-    # Python's own finder looks along sys.path; another one may find distributions elsewhere.
+    # Python's own finder searches sys.path; another finder may find distributions elsewhere.
     own_finders = (each for each in sys.meta_path if "_frozen_importlib" not in str(getattr(each, "__module__", "")))
     if any(hasattr(finder, "find_distributions") for finder in own_finders):
         return True
@@ -98,7 +98,7 @@ def are_declared() -> bool:
 
 def find_entry_points() -> list[EntryPoint]:
     """Return every entry point of the group, by name and value."""
-    from importlib.metadata import entry_points  # expensive: only where it is needed
+    from importlib.metadata import entry_points  # expensive: only if needed
 
     return sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value))
 
@@ -108,7 +108,7 @@ def _declarations() -> Iterator[bytes]:
         try:
             names = os.listdir(folder or ".")  # noqa: PTH208 - as text: there may be hundreds
         except NotADirectoryError:
-            yield _HEADING  # an archive
+            yield _HEADING  # an archive, such as a zip file
             continue
         except OSError:
             continue
@@ -122,7 +122,7 @@ def _declarations() -> Iterator[bytes]:
 
 
 class Group(Protocol):
-    """What a plugin gets for its commands: a click group, from which only the commands are taken."""
+    """A click group for a plugin's commands; only the commands are used."""
 
     @property
     def commands(self) -> Mapping[str, Any]:
@@ -145,10 +145,10 @@ class PluginCommand(NamedTuple):
 def collect_commands(
     catalog: Catalog, group: Callable[[], G], is_taken: Callable[[str], bool]
 ) -> dict[str, PluginCommand]:
-    """Return every command of every third-party plugin, by name. `is_taken` says which names are ours.
+    """Return every command of every third-party plugin, by name. `is_taken` tells which names are built in.
 
     `group` makes an empty group for each plugin, so that one plugin's failure does not affect others. Problems are
-    added to the catalog's.
+    added to the catalog.
     """
     commands: dict[str, PluginCommand] = {}
     for plugin, (origin, version) in catalog.list_third_parties().items():
@@ -199,7 +199,7 @@ def notify_observers(catalog: Catalog, hooks: Sequence[PolicyHook], event: Mappi
 
 
 class _WrappedVetoError(PluginError):
-    """A VetoError inside `call_plugin`, which lets only errors of the contract pass."""
+    """A VetoError on its way through `call_plugin`, which lets only errors of the contract pass."""
 
 
 def _call(catalog: Catalog, hook: PolicyHook, function: str, **values: Any) -> None:

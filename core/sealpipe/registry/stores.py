@@ -47,7 +47,7 @@ class Store(NamedTuple):
 
 
 def read_stores(config: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Store]:
-    """Every named store. SettingError for one that is named twice, or wrongly, or has no plugin."""
+    """Return every named store. Raises SettingError for a duplicate or invalid name, or a missing plugin."""
     stores: dict[str, Store] = {}
     names_by_variable: dict[str, str] = {}
     for name, table in read_tables(config, "stores").items():
@@ -77,9 +77,9 @@ def read_stores(config: Mapping[str, Any], environ: Mapping[str, str]) -> dict[s
 
 
 def check_store_names(stores: Mapping[str, Store], plugins: Iterable[str]) -> None:
-    """Raise SettingError for a store with the name of one plugin that uses another: its name would mislead readers.
+    """Raise SettingError for a store that has the name of one plugin but uses another: its name would mislead readers.
 
-    Names are equal if their variables are: `aws-sm`, `AWS_SM`.
+    Names are equal if their variables are equal: `aws-sm`, `AWS_SM`.
     """
     owners = {_to_variable(plugin): plugin for plugin in plugins}
     for store in stores.values():
@@ -130,7 +130,7 @@ def _to_variable(name: str) -> str:
 
 
 def read_tables(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return a table of the config that holds tables by name; empty if it is missing. SettingError if it is not one."""
+    """Return a config table that holds tables by name; empty if it is missing. SettingError if it is no table."""
     tables = config.get(name, {})
     if not isinstance(tables, Mapping):
         raise SettingError(f"the config's {name} is not a table", remedy=f"write [{name}.NAME]")
@@ -140,7 +140,7 @@ def read_tables(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 def read_allowed_plugins(config: Mapping[str, Any]) -> list[str] | None:
     """Return the entry points that may be loaded; None for all. SettingError if it is not a list of names."""
     names = config.get("allow_plugins")
-    # A single word would be a list of its letters, and silently allow nothing.
+    # iterating over a string would yield its letters and silently allow nothing
     if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
         raise SettingError("the config's allow_plugins is not a list of names", remedy='write allow_plugins = ["NAME"]')
     return names
@@ -149,7 +149,7 @@ def read_allowed_plugins(config: Mapping[str, Any]) -> list[str] | None:
 def read_preferred_plugins(config: Mapping[str, Any]) -> dict[str, str]:
     """Return the entry point whose plugin is used for a name, by `[plugins.NAME] from = "..."`.
 
-    SettingError if it would replace a CI system of ours: users must not choose what masks secrets in a log.
+    SettingError if it would replace a built-in CI system: users must not choose what masks secrets in a log.
     """
     preferred = {name: table["from"] for name, table in read_tables(config, "plugins").items() if _has_from(table)}
     for name, point in preferred.items():

@@ -35,7 +35,7 @@ def find_state_directory(environ: Mapping[str, str], setting: str | None) -> Pat
 
 
 def identify_run(environ: Mapping[str, str]) -> str:
-    """Return the CI run that this process belongs to, as one line; empty outside CI and where it has no known id."""
+    """Return the CI run that this process belongs to, as one line; empty outside CI or if the run has no known id."""
     system = detect_ci_system(environ)
     if system is None or not environ.get(system.run_id):
         return ""
@@ -43,7 +43,7 @@ def identify_run(environ: Mapping[str, str]) -> str:
 
 
 def make_private_directory(path: Path) -> Path:
-    """Make the folder (0700) if it is missing; refuse another user's, a link, and one that others can replace."""
+    """Create the folder (0700) if it is missing; refuse another user's, a link, and one that others can replace."""
     flaw = permissions.find_folder_flaw(path.parent, os.environ, "the state")
     if flaw is not None:
         raise StateError(flaw[0], remedy=f"{flaw[1]}, or set SEALPIPE_STATE_DIR to a directory of your own")
@@ -72,7 +72,7 @@ _NEW_FILE_FLAGS = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOL
 
 
 Pieces = Callable[[], Iterable[bytes | memoryview]]
-"""Makes a file's content; called again if the first way of writing turns out not to work."""
+"""Writes a file's content; called again if the first method of writing does not work."""
 
 
 def create_file(path: Path, pieces: Pieces) -> None:
@@ -163,7 +163,7 @@ def replace_file(path: Path, content: bytes, expected: bytes | None = None) -> b
         os.fsync(folder)
         return True
     finally:
-        os.close(folder)  # which releases the lock
+        os.close(folder)  # also releases the lock
 
 
 def make_temporary_path(path: Path) -> Path:
@@ -200,7 +200,7 @@ def _lock(folder: int) -> None:
 
 
 def _may_replace(name: str, folder: int, expected: bytes | None) -> bool:
-    """Return whether a plain file of the folder contains `expected` (None: any content, or no file)."""
+    """Return whether a plain file in the folder contains `expected` (None: any content, or no file)."""
     if expected is not None:
         return permissions.has_content(name, expected, folder=folder)
     try:
@@ -231,7 +231,7 @@ def _link(file: Path | int, path: Path, folder: int) -> None:
     except OSError as error:
         if error.errno not in _NO_HARD_LINKS:
             raise
-        # Check and rename are two steps: the best that such a file system allows.
+        # Check and rename are two steps: such a file system allows nothing better.
         if os.path.lexists(path):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
         file.rename(path)
@@ -247,7 +247,7 @@ def _sync_name(path: Path, folder: int) -> None:
 
 
 def write_all(descriptor: int, data: bytes | memoryview) -> None:
-    """Write all bytes; a short write is continued, so a full disk shows as an error."""
+    """Write all bytes, continuing after short writes, so that a full disk is reported as an error."""
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]

@@ -1,6 +1,6 @@
 """One entry of the outbox: a sealed journal with notes, the exact body, and the events since then.
 
-`JournaledLink` is what shares and requests have in common: a link whose entry ends when the link is safe.
+`JournaledLink` is the base of shares and requests: a link whose entry ends when the link is safe.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sealpipe.state.journal import Journal, Record
 MAX_RESEND_AGE = timedelta(hours=23)
 """Older entries are never sent again: the service forgets an idempotency key after 24 hours."""
 
-_MAX_CLOCK_SKEW = timedelta(minutes=10)  # for an entry from further in the future, a clock was set back
+_MAX_CLOCK_SKEW = timedelta(minutes=10)  # an entry from further in the future: a clock was set back
 SECRET_MEMBERS = frozenset({"fragment", "passcode"})
 """Members of an entry's notes that are Secrets."""
 _META, _BODY, _EVENT = b"M", b"B", b"E"
@@ -29,7 +29,7 @@ _META, _BODY, _EVENT = b"M", b"B", b"E"
 
 @contextmanager
 def keep_entry_on_error(entry: Entry | None) -> Iterator[None]:
-    """Add to an error of the block that the entry is kept, and unlock the entry."""
+    """Add a note to an error of the block that the entry is kept, and unlock the entry."""
     try:
         yield
     except BaseException as error:
@@ -145,7 +145,7 @@ def settle_entry(entry: Entry | None, *, unclear: bool) -> Iterator[None]:
     try:
         yield
     except PublicKeyMismatchError as error:
-        error.unclear = False  # it exists, and is of no use: there is nothing to find out
+        error.unclear = False  # it exists but is useless: there is nothing to find out
         discard_entry(entry)
         raise
     except ServiceError as error:
@@ -204,6 +204,6 @@ def _dump(value: Mapping[str, Any]) -> bytes:
 
 
 def _load(data: bytes) -> dict[str, Any]:
-    """Load notes, their secrets wrapped in Secrets again: no traceback shows them."""
+    """Load notes, and wrap their secrets in Secrets again, so that no traceback shows them."""
     meta: dict[str, Any] = json.loads(data)
     return {name: Secret(value) if value and name in SECRET_MEMBERS else value for name, value in meta.items()}

@@ -1,9 +1,9 @@
 """A sealed journal: a 0600 file of encrypted records that grows by appending.
 
-Layout: one line of JSON in clear (what must be known before it can be opened, never a secret), then records. A record
-is 4 bytes of length, 12 bytes of random nonce, and AES-256-GCM of one tag byte and the payload; the associated data are
-the SHA-256 of the first line and the record's number, so that no record can be moved, dropped from the middle or copied
-into another file. A record that a kill truncated at the end counts as never written.
+Layout: one line of plain JSON (what must be known before the rest can be opened, never a secret), then records. A
+record is 4 bytes of length, 12 bytes of random nonce, and AES-256-GCM of one tag byte and the payload; the associated
+data are the SHA-256 of the first line and the record's number, so that no record can be moved, dropped from the middle
+or copied into another file. A record that a kill truncated at the end counts as never written.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from sealpipe.errors import StateError
 from sealpipe.state import create_locked_file, open_locked_file, write_all
 
 CHUNK_SIZE = 1024 * 1024
-"""Bytes of a payload in one record: large payloads are split, so that sealing them needs no second copy."""
+"""Maximum payload bytes per record: large payloads are split, so that sealing them needs no second copy."""
 
 _LENGTH, _NONCE, _TAG = 4, 12, 16
 _MAX_SEALED = _NONCE + 1 + CHUNK_SIZE + _TAG + 1
@@ -97,14 +97,14 @@ class Journal:
 
     def close(self) -> None:
         """Close the file and release its lock."""
-        descriptor, self._descriptor = self._descriptor, -1  # first: an interrupt must not close it twice
+        descriptor, self._descriptor = self._descriptor, -1  # first, so that an interruption cannot close it twice
         if descriptor >= 0:
             os.close(descriptor)
 
 
 def read_header(path: Path) -> dict[str, Any]:
-    """Read the line in clear. Raises StateError if the file is not a journal, OSError if it cannot be read."""
-    # Without waiting, and through no link: a pipe of that name would block every command that lists entries.
+    """Read the plain first line. Raises StateError if the file is not a journal, OSError if it cannot be read."""
+    # without waiting or following links: a pipe of that name would block every command that lists entries
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
         return _parse_header(file.readline(_MAX_HEADER))
@@ -159,7 +159,7 @@ def _read_records(file: BinaryIO, key: bytes) -> tuple[_Sealer, list[tuple[bytes
     while True:
         head = file.read(_LENGTH)
         length = int.from_bytes(head)
-        length = min(length, _MAX_SEALED)  # a longer record does not open, and takes no memory
+        length = min(length, _MAX_SEALED)  # a longer record cannot be opened, and must not use memory
         sealed = file.read(length)
         if len(head) < _LENGTH or len(sealed) < length:
             return sealer, records, end

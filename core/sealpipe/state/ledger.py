@@ -1,8 +1,8 @@
 """The ledger of a request: the ciphertext of its submissions, the DELETEs that were sent, and the writes to sinks.
 
-A ledger is one file for a request, of JSON lines that are only ever added: 0600 in a 0700 folder, locked while it is
-open. It is not sealed: submissions in it are encrypted to a key that the service never had. Without a folder, the same
-is held in memory, for this process only.
+A ledger is an append-only file of JSON lines for one request: 0600 in a 0700 folder, locked while it is open. It is not
+sealed: its submissions are encrypted to a key that the service never had. Without a folder, the same data is held in
+memory, for this process only.
 """
 
 from __future__ import annotations
@@ -43,9 +43,11 @@ class Ledger(ABC):
     """The file on disk; None in memory."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()  # a cancelled call may close its ledger while a thread still writes
+        self._lock = threading.RLock()  # a cancelled call may close its ledger while a thread is still writing
         self.pending: PendingDelete | None = None
-        self.is_expired = False  # a DELETE has expired it: another one would destroy, whatever the service says
+        self.is_expired = (
+            False  # a DELETE has expired the request: another one would destroy it, whatever the service reports
+        )
         self.is_purging = False
         self._identities: set[str] = set()
         self._write_states: dict[tuple[str, str], str] = {}
@@ -147,7 +149,7 @@ def _open_file(path: Path, head: Mapping[str, Any]) -> int | None:
         try:
             return create_locked_file(path, lambda: [_to_line(head)])
         except FileExistsError:
-            return None  # another process has just created it: to be tried again, like a locked one
+            return None  # another process has just created it: try again, as for a locked one
     with suppress(FileNotFoundError):
         if os.path.samestat(path.stat(), os.fstat(descriptor)):
             return descriptor
@@ -207,7 +209,7 @@ class _FileLedger(Ledger):
 
     def _release(self) -> None:
         with self._lock:
-            descriptor, self._descriptor = self._descriptor, -1  # first: an interrupt must not close it twice
+            descriptor, self._descriptor = self._descriptor, -1  # first, so that an interruption cannot close it twice
         if descriptor >= 0:
             fcntl.flock(descriptor, fcntl.LOCK_UN)  # a child forked meanwhile keeps the file open, not the lock
             os.close(descriptor)
@@ -239,7 +241,7 @@ class _MemoryLedger(Ledger):
         return cls(name)
 
     def _write(self, lines: list[dict[str, Any]]) -> None:
-        # The caller has the submissions, in the result; only what the next call needs is kept here.
+        # The caller has the submissions in the result; only what the next call needs is stored here.
         self._events.setdefault(self._name, []).extend(line for line in lines if "submission" not in line)
 
     def close(self) -> None:
@@ -268,7 +270,7 @@ def _to_row(submission: Submission) -> dict[str, Any]:
 
 
 def _identify(row: Mapping[str, Any]) -> str:
-    # With the ciphertext: if two submissions have one code, both are kept.
+    # includes the ciphertext: if two submissions have the same code, both are stored
     return sha256(json.dumps([row.get("short_code"), row.get("data")]).encode()).hexdigest()
 
 

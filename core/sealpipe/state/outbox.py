@@ -28,7 +28,7 @@ _SALT_SIZE = 16
 
 
 class EntrySummary(NamedTuple):
-    """What is known of an entry without opening it. `damage` says why it cannot be opened; empty if it can.
+    """What is known of an entry without opening it. `damage` is the reason why it cannot be opened; empty if it can.
 
     Of a damaged entry only the id is certain: it is the file's name.
     """
@@ -167,7 +167,7 @@ class Outbox:
     def _derive_key(self, salt: bytes) -> bytes:
         parts = [self.credential.auth_secret.reveal()]
         if self.credential.custody_secret is not None:
-            # Never sent, so that even the service, which sees the first two parts, cannot open the file.
+            # The custody part is never sent, so even the service, which sees the first two parts, cannot open the file.
             parts.append(self.credential.custody_secret.reveal())
         return tokens.hkdf(".".join(parts).encode(), salt, _INFO, 32)
 

@@ -15,7 +15,7 @@ from sealpipe.values import format_time, parse_time
 from sealpipe.wire.encoding import decode_base64url
 
 MAX_SIZE: Final = 1024 * 1024
-"""Bytes of the largest receipt."""
+"""Maximum size in bytes of a receipt."""
 
 RequestKey = Literal["credential", "new", "given"]
 """The key that a request is sealed to: the credential's, a fresh one, or the caller's."""
@@ -23,7 +23,7 @@ RequestKey = Literal["credential", "new", "given"]
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """A request that exists. `public_key` is base64url of 65 bytes; `seed` is the reference to a fresh key's seed."""
+    """A request to collect. `public_key` is base64url of 65 bytes; `seed` is the reference to a fresh key's seed."""
 
     short_code: str
     public_key: str

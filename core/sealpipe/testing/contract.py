@@ -24,7 +24,7 @@ from sealpipe.registry import Registry
 from sealpipe.registry.catalog import BUILT_IN
 
 CANARY = "c4nary-5f1e-\u00e4\u20ac-pass'word\"<&>"
-"""Not ASCII, and with characters that are special in JSON, XML, shells and URLs."""
+"""Not ASCII, with characters that are special in JSON, XML, shells and URLs."""
 
 
 def spellings(secret: str) -> set[str]:
@@ -48,7 +48,7 @@ class FaultyServer:
     """A server that fails in one way, and counts requests in `received`.
 
     `how` is a status such as `503`, `closed` (the connection ends without a response), `silent` (the connection stays
-    open without a response) or `dripping` (a response comes byte by byte and never ends).
+    open without a response) or `dripping` (a response arrives byte by byte and never ends).
     """
 
     retry_after = 7.0

@@ -40,7 +40,7 @@ class SourceContract(Contract):
     odd_keys: ClassVar[tuple[str, ...]] = ODD_KEYS
     """Keys of a map that the backend can hold."""
     largest: ClassVar[int] = LARGE
-    """Bytes of the largest value; lower it if the backend holds fewer than 64 KiB."""
+    """Maximum size in bytes of a value; lower it if the backend holds fewer than 64 KiB."""
 
     @abstractmethod
     def put(self, content: Content) -> str:
@@ -51,7 +51,7 @@ class SourceContract(Contract):
         """Return the body of a reference to something that does not exist."""
 
     def denied(self) -> str | None:
-        """Return the body of a reference to something that the login may not read; None if the backend has none."""
+        """Return the body of a reference to something that may not be read; None if the backend has none."""
         return None
 
     def at(self, url: str) -> Mapping[str, str] | None:
@@ -63,7 +63,7 @@ class SourceContract(Contract):
         return None
 
     def get(self, registry: Registry, body: str) -> Document | PluginError:
-        """Fetch the document of a reference's body; an error is returned."""
+        """Fetch the document of a reference's body; return an error instead of raising it."""
         locator = registry.locate(parse(f"{self.name}:{body}"))
         return registry.fetch({self.name: [locator]})[locator]
 
@@ -148,7 +148,7 @@ class SourceContract(Contract):
 
     @pytest.fixture
     def trouble(self) -> Iterator[Callable[[str], FaultyServer]]:
-        """Starts a server that fails in one way."""
+        """Return a function that starts a server which fails in one way."""
         started: list[FaultyServer] = []
 
         def start(how: str) -> FaultyServer:

@@ -1,4 +1,4 @@
-"""The contracts of what takes targets: sinks and channels."""
+"""The contracts of plugins with targets: sinks and channels."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ HARD: tuple[str, ...] = (
     "\t\x1b[31mred\x07",
     "x" * 20_000,
 )
-"""Values that are stored exactly, or refused before anything is stored."""
+"""Values that must be stored exactly, or refused before anything is stored."""
 
 
 class SinkContract(Contract):
@@ -45,7 +45,7 @@ class SinkContract(Contract):
     modes: ClassVar[tuple[Mode, ...]] = ("create", "replace", "merge")
     """The modes that the backend supports."""
     keys: ClassVar[tuple[str, str, str]] = ("a", "b", "c")
-    """Three keys as the backend spells them."""
+    """Three keys, spelled as in the backend."""
     single: ClassVar[bool] = False
     """Whether a target holds one value. `stored` returns it under the first of `keys`."""
     apart: ClassVar[bool] = False
@@ -62,7 +62,7 @@ class SinkContract(Contract):
 
     @abstractmethod
     def stored(self, body: str) -> Mapping[str, bytes]:
-        """Return what is stored there, read with the backend's own tools. Raises, or is empty, if there is nothing."""
+        """Return what is stored there, read with the backend's own tools. If nothing is, return nothing or raise."""
 
     def rotate(self, body: str, key: str, value: str) -> None:
         """Change a key's value with the backend's own tools, as people rotate a secret."""
@@ -85,7 +85,7 @@ class SinkContract(Contract):
         return registry.sink(self.name).put(self.locator(registry, body), fields, mode=mode, marker=marker)
 
     def values(self, *values: str) -> dict[str, str]:
-        """Values under the backend's keys; the first alone where it holds one."""
+        """Values under the backend's keys; only the first if a target holds one value."""
         return dict(zip(self.keys[:1] if self.single else self.keys, values, strict=False))
 
     def test_what_is_stored_is_there_exactly(self, registry: Registry) -> None:
@@ -234,7 +234,7 @@ class ChannelContract(Contract):
         return None
 
     def message(self, title: str | None = "Staging <b>&amp; database") -> Message:
-        """A share's link, with a title that looks like markup and is none."""
+        """A share's link, with a title that looks like markup but is not."""
         text = Secret(f"A secret was shared with you: {title}\n{LINK}\n")
         return Message("share", Secret(LINK), text, "A secret for you", title, "AbC", datetime(2030, 1, 1, tzinfo=UTC))
 
@@ -289,6 +289,6 @@ class ChannelContract(Contract):
             server.stop()
         wanted = (
             (UnavailableError, UnknownOutcomeError) if how == "dripping" else UnavailableError
-        )  # it may have taken the message
+        )  # the server may have accepted the message
         assert isinstance(failed.value, wanted), failed.value
         assert not find_leaks(error_text(failed.value) + log_text(caplog), [LINK.partition("#")[2], *self.secrets()])

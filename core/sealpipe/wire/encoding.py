@@ -131,7 +131,7 @@ def names(word: str, short_code: str) -> bool:
 
 SLICE = 64 * 1024
 """Characters or bytes of a string that are escaped at a time, so that a large one is never copied whole."""
-# bytes.replace and `in` run at the speed of memory; only a slice with a rare control character takes the slow way.
+# bytes.replace and `in` run at memory speed; only a slice with a rare control character is processed slowly
 _USUAL = ((b"\\", b"\\\\"), (b'"', b'\\"'), (b"\n", b"\\n"), (b"\r", b"\\r"), (b"\t", b"\\t"))
 _RARE = bytes(set(range(0x20)) - set(b"\n\r\t"))
 
@@ -163,8 +163,8 @@ def _slices_of_text(value: str) -> Iterator[bytes]:
 
 
 def _slices_of_bytes(value: bytes) -> Iterator[bytes]:
-    # A slice may cut a character in two: the decoder carries the first half over. Escaping does not mind,
-    # since no byte of a character beyond ASCII is ever escaped.
+    # A slice may cut a character in two: the decoder keeps the first half. Escaping is not affected, because no byte of
+    # a non-ASCII character is ever escaped.
     decoder = codecs.getincrementaldecoder("utf-8")()
     for start in range(0, len(value), SLICE):
         piece = value[start : start + SLICE]

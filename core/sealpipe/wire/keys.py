@@ -85,7 +85,7 @@ def from_custody_secret(secret: str, *, tag: str = "svc") -> KeyPair:
 
 
 def private_key(scalar: bytes) -> ec.EllipticCurvePrivateKey:
-    """The library's private key of a 32-byte big-endian scalar from 1 to n - 1.
+    """The library's private key for a 32-byte big-endian scalar from 1 to n - 1.
 
     Raises SeedError with reason `bad-scalar`.
     """
@@ -96,7 +96,7 @@ def private_key(scalar: bytes) -> ec.EllipticCurvePrivateKey:
 
 
 def public_key(point: bytes | memoryview) -> ec.EllipticCurvePublicKey:
-    """The library's public key of an uncompressed point: 0x04, X, Y, 65 bytes.
+    """The library's public key for an uncompressed point: 0x04, X, Y, 65 bytes.
 
     Raises PointError with reason `bad-point-length`, `not-uncompressed` or `not-on-curve`.
     """

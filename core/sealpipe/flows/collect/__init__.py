@@ -39,7 +39,7 @@ class OpenedSubmission:
 
 @dataclass(frozen=True, slots=True)
 class UnreadableSubmission:
-    """A submission that cannot be decrypted, or does not fit the targets; `reason` says which, for people."""
+    """A submission that cannot be decrypted, or does not match the targets; `reason` says which."""
 
     short_code: str | None
     created_at: datetime | None
@@ -47,7 +47,7 @@ class UnreadableSubmission:
 
 
 class StoredValues(NamedTuple):
-    """A submission in its target. `already`: it was stored before; `known` is False if that cannot be read back."""
+    """A submission in its target. With `already`, it was stored before; `known` is False if that cannot be read."""
 
     submission: str
     target: str
@@ -95,7 +95,7 @@ class CollectResult:
     """The identities of all submissions of the request."""
 
     def problem(self) -> SealpipeError | None:
-        """Return the error that stands for all problems; None if there is none."""
+        """Return the one error that represents all problems; None if there is none."""
         # If it failed, unreadable submissions are not the reason.
         return self.error if self.status == "failed" else choose_worst_error(self.problems())
 
@@ -117,7 +117,7 @@ class CollectResult:
         were = "submission was" if self.skipped == 1 else "submissions were"
         skipped = f"; {self.skipped} {were} not end-to-end encrypted" if self.skipped else ""
         problem = "there is no submission"
-        if self.count > len(self.unreadable):  # there are submissions, but not the one that was named
+        if self.count > len(self.unreadable):  # there are submissions, but not the requested one
             problem = describe_no_match(self.count, self.pick)
         elif self.unreadable:
             problem = "there is no usable submission"
@@ -131,7 +131,7 @@ class CollectResult:
 
 
 def describe_no_match(count: int, rule: str) -> str:
-    """Say that a request has submissions, but not the one that `pick` names."""
+    """Return the text for a request that has submissions, but not the one that `pick` names."""
     noun = f"none of its {count} submissions is" if count > 1 else "its only submission is not"
     return f"{noun} {escape_text(rule, 60)}"
 
@@ -141,7 +141,7 @@ _RANK = (1, 11, 14, 13)
 
 
 def choose_worst_error(errors: Sequence[SealpipeError | None]) -> SealpipeError | None:
-    """Return the error that stands for several; None if there is none."""
+    """Return the error that represents several; None if there is none."""
 
     def get_rank(error: SealpipeError) -> int:
         code = error.exit_code
@@ -154,7 +154,7 @@ Event = Literal["waiting", "trouble", "answered", "stored", "already", "not stor
 
 
 class Progress(NamedTuple):
-    """What is happening. `waiting` requests have no submission yet; `left` and `next_look` are in seconds.
+    """The current state. `waiting` requests have no submission yet; `left` and `next_look` are in seconds.
 
     `event`: `waiting`, `trouble` (a poll failed and is repeated; `detail` says why), `answered`, `stored`, `already`
     (stored before), `not stored`, `ended` (`detail`: the outcome).
@@ -172,7 +172,7 @@ OnProgress = Callable[[Progress], object]
 
 
 class CallbackError(Exception):
-    """What a callback raised: it ends the call, whatever kind of error it is."""
+    """An exception of a callback: it ends the call, whatever its type."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__()

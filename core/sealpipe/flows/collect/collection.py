@@ -48,7 +48,7 @@ if TYPE_CHECKING:  # most submissions are printed, and need no ledger
 
 
 class RequestCollector:
-    """One command's work on one request. `result` is None until it is done; `failures` counts failed polls in a row."""
+    """One command's work on one request. `result` is None until the end; `failures` counts failed polls in a row."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class RequestCollector:
         self._clock, self._dry_run = clock, dry_run
         self._submissions = SubmissionSet(job, options.folder_path, keys, session.credential.tag)
         self._is_over = False
-        self._next_state_check = -inf  # when its state has to be checked in any case
+        self._next_state_check = -inf  # when its state must be checked at the latest
         self._skipped = 0
         self._kept_in: Path | None = None
         self.result: CollectResult | None = None
@@ -78,7 +78,7 @@ class RequestCollector:
         return self._job.short_code
 
     def poll(self, budget: Budget, *, check_state: bool) -> Flow[None]:
-        """Poll once, and do what there is to do. Raises ServiceError if the poll failed and can be repeated."""
+        """Poll once, and process the result. Raises ServiceError if the poll failed and can be repeated."""
         if check_state or self._clock() >= self._next_state_check:
             info = yield from call(api.get(self.short_code), budget)
             try:
@@ -106,7 +106,7 @@ class RequestCollector:
         self.result = self._make_result("failed", error)
 
     def give_up(self) -> Flow[None]:
-        """End because time is up."""
+        """End because the time is up."""
         if self.last_failure is not None:
             self.fail(self.last_failure)
             return
@@ -158,7 +158,7 @@ class RequestCollector:
         try:
             yield Do(partial(record.keep, items))
             result.kept_in = record.path if items else result.kept_in
-        except StateError as error:  # the service has them, too: no reason not to store the others
+        except StateError as error:  # the service still has them, so the others can be stored
             result.warnings += (error.message,)
 
     def _store(self, record: Ledger, wanted: Iterable[SinkWrite], result: CollectResult) -> Flow[None]:
@@ -188,7 +188,7 @@ class RequestCollector:
                 self._session, plan, work, lambda ended: {"outcome": ended.outcome}
             )
         except SealpipeError as error:
-            result.error = error  # everything is stored all the same
+            result.error = error  # everything is stored nevertheless
             return
         yield from self._report(Progress("ended", self.short_code, detail=result.ended.outcome))
         known = self._submissions.known

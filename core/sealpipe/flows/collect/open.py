@@ -124,7 +124,7 @@ def key_pair(text: Secret, tag: str) -> keys.KeyPair:
             return _derive_key_pair(Credential.parse(raw))
         if "#" in raw or len(raw) == 44:
             return keys.from_seed(link.decode_fragment(raw.rpartition("#")[2]), tag=tag)
-        # 64 characters of base64url would be 48 bytes, so this is unambiguous.
+        # unambiguous: 64 characters of base64url would be 48 bytes
         seed = bytes.fromhex(raw) if _HEX.fullmatch(raw) else decode_base64url(raw)
         if len(seed) == 32:
             return keys.from_seed(seed, tag=tag)
@@ -191,7 +191,7 @@ class SubmissionSet:
 
     @property
     def unreadable(self) -> tuple[UnreadableSubmission, ...]:
-        """The submissions that cannot be decrypted, or do not fit the targets."""
+        """The submissions that cannot be decrypted, or do not match the targets."""
         return tuple(each for each in self._seen.values() if isinstance(each, UnreadableSubmission))
 
     def select(self, identities: Collection[Identity]) -> list[OpenedSubmission]:
@@ -209,7 +209,7 @@ class SubmissionSet:
 
 
 SubmissionsByIdentity = dict[Identity, OpenedSubmission | UnreadableSubmission]
-"""Each submission's outcome, by identity: nothing is decrypted twice."""
+"""Each submission's result, by identity, so that nothing is decrypted twice."""
 
 
 def open_new(items: Iterable[Submission], keys: Sequence[OpeningKey], tag: str, seen: SubmissionsByIdentity) -> None:
@@ -253,7 +253,7 @@ def _hide_field(field: fields.Field) -> fields.Field:
 
 
 MAX_FILES: Final = 1000
-"""Most fields of a submission that are stored as files of a folder."""
+"""Maximum number of fields of a submission that are stored as files in a folder."""
 
 
 def plan_writes(job: CollectJob, received: OpenedSubmission, folder: Path | None) -> list[SinkWrite]:

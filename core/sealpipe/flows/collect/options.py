@@ -1,4 +1,4 @@
-"""The options of collecting, checked before anything is asked: which submissions to pick, and where to store them."""
+"""The options of collecting, checked before anything is sent: which submissions to pick, and where to store them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _SYNONYMS = {
 }
 """Other words that people use for them."""
 _SIMILARITY = 0.75
-"""How similar a mistyped word is to one of ours; none is longer than ten letters, and codes have twelve."""
+"""Minimum similarity of a mistyped word to one of ours. Our words have at most ten letters; codes have twelve."""
 _SHOWN = 10
 _EARLIEST = datetime.min.replace(tzinfo=UTC)
 
@@ -57,7 +57,7 @@ def pick(submissions: Sequence[OpenedSubmission], rule: str, short_code: str) ->
 
 
 def check_pick(rule: str) -> None:
-    """Raise UsageError for a mistyped word, which would be taken for the code of a submission and waited for."""
+    """Raise UsageError for a mistyped word: it would be taken for a code, and collect would wait for it."""
     if rule in PICK_RULES:
         return
     from difflib import get_close_matches  # mistyped words are rare
@@ -136,7 +136,7 @@ class CollectOptions:
     key: KeyChoice = "credential"
     """What opens submissions: `credential` (and the previous one), a seed, an access link or a key pair."""
     wait: timedelta | str | None = None
-    """How long to wait for a submission; None: not at all."""
+    """How long to wait for a submission; None: do not wait."""
     pick: str = "only"
     """Which submission to take: only, newest, oldest, each, or a submission's short code or marker."""
     to: Sequence[Reference | str] = ()
@@ -148,9 +148,9 @@ class CollectOptions:
     after: AfterCollect = "keep"
     """What to do with the request after everything is stored: keep it, or expire it."""
     state: str | Path | None = None
-    """The folder that keeps ciphertext and ledger; None: nothing is kept on disk."""
+    """The folder for ciphertext and ledger; None: nothing is stored on disk."""
     on_progress: OnProgress | None = None
-    """A callback that gets a `Progress` now and then; what it raises ends the call."""
+    """A callback that regularly gets a `Progress`; an exception that it raises ends the call."""
 
     jobs: tuple[CollectJob, ...] = field(init=False)
     """The requests, each with its keys for each target."""
@@ -215,7 +215,7 @@ class CollectEachOptions(CollectOptions):
 
 
 def plan_sample_writes(job: CollectJob) -> list[SinkWrite]:
-    """Plan the writes of a request without values, to find mistakes before anything is asked."""
+    """Plan the writes of a request without values, to find mistakes before anything is read or sent."""
     placeholders = {"submission": "submission", "request": make_plain_name(job.short_code)}
     return merge_writes(
         SinkWrite(

@@ -25,11 +25,11 @@ from sealpipe.flows.store.write import describe_writes
 from sealpipe.plugin import OutgoingAction
 
 TRANSIENT: Final = (RateLimitError, RetriesExhaustedError, ConnectError)
-"""Errors that may pass: 429, 5xx, lost connections. Nothing has changed."""
+"""Temporary errors: 429, 5xx, lost connections. Nothing has changed."""
 
 
 FATAL: Final = (AuthenticationError, PermissionDeniedError)
-"""Errors that every other request would get, too: polling ends."""
+"""Errors that every other request would also get: polling ends."""
 
 
 def collect(
@@ -46,7 +46,9 @@ def collect(
     interval in seconds at which `on_progress` is called while waiting; None: at each poll. Raises only errors that
     concern all requests, and what `on_progress` raises.
     """
-    session.check_clear(options.pick, *(job.short_code for job in options.jobs))  # before results and files name them
+    session.check_clear(
+        options.pick, *(job.short_code for job in options.jobs)
+    )  # before results and files use the codes
     work = _collect(session, options, tick, clock, dry_run=dry_run)
     if not session.policy_hooks:
         return (yield from work)
@@ -55,7 +57,7 @@ def collect(
         for job in options.jobs:
             ending = outgoing.describe_ending(session, "expire", "request", job.short_code)
             yield from policy.check_policies(session, ending)
-    if dry_run:  # it changes nothing, but policies are asked
+    if dry_run:  # it changes nothing, but policies are still checked
         yield from policy.check_policies(session, action)
         return (yield from work)
     return (yield from policy.run_under_policy(session, action, work, lambda _: None))  # each was reported
@@ -145,7 +147,7 @@ def _poll(
 
 
 def _select_open(collectors: Sequence[RequestCollector]) -> list[RequestCollector]:
-    """Return the collectors without a result; those that failed lately come last, so that no other waits for them."""
+    """Return the collectors without a result; recently failed ones come last, so that they delay no other."""
     return sorted(
         (collector for collector in collectors if collector.result is None), key=lambda collector: collector.failures
     )
@@ -191,13 +193,13 @@ def _wait(delay: float, total: float, waiting: int, report: ProgressReporter, ti
 FIRST_INTERVAL: Final = 15.0
 """Seconds between polls at first."""
 LONGEST_INTERVAL: Final = 120.0
-"""Seconds between polls after a long time."""
+"""Maximum seconds between polls, reached after a long time."""
 STATE_INTERVAL: Final = 600.0
 """Seconds between checks of a request's state."""
 RATE: Final = 50.0 / 60.0
-"""Polls a second for all requests together: half of what the smallest plan allows (specification: Limits)."""
+"""Polls per second for all requests together: half of what the smallest plan allows (specification: Limits)."""
 BURST: Final = 100.0
-"""Polls that may be sent at once after a while without any: half of that plan's burst."""
+"""Maximum burst of polls after a quiet period: half of that plan's burst."""
 
 
 def choose_interval(elapsed: float, requests: int) -> float:
@@ -218,7 +220,7 @@ class RequestBudget:
         return min(BURST, min(BURST, now + delay * RATE) - polls + (remaining - delay) * RATE)
 
     def spend(self, requests: int) -> float:
-        """Take so many polls out of the bucket, and return the seconds until they may be sent."""
+        """Take polls out of the bucket, and return the seconds until they may be sent."""
         now = self._clock()
         self._tokens = min(BURST, self._tokens + (now - self._at) * RATE) - requests
         self._at = now

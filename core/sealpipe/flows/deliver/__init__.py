@@ -25,9 +25,9 @@ _SEGMENT = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._~-]+", re.ASCII)
 
 
 class Recipient(NamedTuple):
-    """One recipient of the link or the passcode. `shown` is the target as given, its placeholders not filled.
+    """One recipient of the link or the passcode. `shown` is the target as given, with unfilled placeholders.
 
-    Only policies get its `address`: as text, in `shown` and in its repr, it is redacted.
+    Only policies get its `address`: in `shown`, in its text and in its repr it is redacted.
     """
 
     content: Content
@@ -37,7 +37,7 @@ class Recipient(NamedTuple):
 
     @property
     def address(self) -> str:
-        """The channel and the recipient, as they are."""
+        """The channel and the recipient, unredacted."""
         return f"{self.channel}:{self.to}"
 
     def __str__(self) -> str:
@@ -59,7 +59,7 @@ class ChannelTarget(NamedTuple):
 
 
 class DeliveryPlan(NamedTuple):
-    """What to send where. `template` is the message's text; None for our own."""
+    """What to send where. `template` is the message's text; None for the built-in one."""
 
     targets: tuple[ChannelTarget, ...]
     params: Mapping[str, Reference]

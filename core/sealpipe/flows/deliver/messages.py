@@ -1,4 +1,4 @@
-"""Write the messages to recipients: plain text around the link, or around the passcode. Pure."""
+"""Builds the messages to recipients: plain text around the link, or around the passcode. No I/O."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def build_link_message(link: Secret, about: MessageContext) -> Message:
 
 
 def build_passcode_message(passcode: Secret, about: MessageContext) -> Message:
-    """Build the message with the passcode: it names the share, but not where it is."""
+    """Build the message with the passcode: it names the share, but does not contain its link."""
     title = _to_line(about.title)
     text = _PASSCODE_TEXT.format(named=f": {title}" if title else ".", passcode=passcode.reveal())
     return Message(

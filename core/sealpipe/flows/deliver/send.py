@@ -73,7 +73,7 @@ class Deliveries:
     template: str | None = field(default=None, repr=False)
 
     def sends(self, what: str) -> bool:
-        """Return whether the link, or the passcode, is sent to anybody."""
+        """Return whether the link, or the passcode, is sent to anyone."""
         return any(delivery.recipient.content == what for delivery in self.items)
 
 
@@ -167,7 +167,7 @@ def _note_state(share: Deliverable, number: int, state: DeliveryState, *, is_req
     except StateError as error:
         if is_required:
             raise
-        # No harm: after a kill, the message counts as possibly sent.
+        # Harmless: after a kill, the message counts as possibly sent.
         share.warnings += (error.message,)
     share.deliveries.items[number].state = state
 

@@ -70,9 +70,9 @@ class RequestOptions:
     requires_mfa: bool | None = None
     """Whether they have to sign in with a second factor."""
     restricted_domains: Sequence[str] | None = None
-    """The email domains that submitters sign in with; None or none: any."""
+    """The email domains that submitters must sign in with; None or an empty list: any."""
     ip_whitelist: Sequence[str] | None = None
-    """The IP addresses and ranges that submissions may come from; None or none: any."""
+    """The IP addresses and ranges that submissions may come from; None or an empty list: any."""
     organization_id: str | None = None
     """The organisation that the request belongs to."""
     send: Sequence[Target | str] = ()
@@ -89,7 +89,7 @@ class RequestOptions:
     code: Secret | Reference | None = field(init=False, default=None)
     """`passcode`, checked."""
     key_kind: RequestKey = field(init=False)
-    """Which kind of key `key` is."""
+    """The kind of `key`."""
     key_pair: KeyPair | None = field(init=False)
     """`key`, if it is the caller's key pair."""
     seed_target: SinkTarget | None = field(init=False)
@@ -139,10 +139,10 @@ def parse_domain(text: str) -> str:
 
 def parse_address(text: str) -> str:
     """Return an address, or a range of addresses, that submissions may come from. Raises UsageError."""
-    from ipaddress import ip_network  # most requests are restricted to none
+    from ipaddress import ip_network  # most requests are not restricted
 
     try:
-        network = ip_network("" if "%" in text else text, strict=True)  # a zone means something on one machine only
+        network = ip_network("" if "%" in text else text, strict=True)  # a zone is only valid on one machine
     except ValueError:
         raise UsageError(
             f"{text[:60]!r} is not an IP address or range", remedy="write it as 192.0.2.7 or 192.0.2.0/24"
@@ -186,7 +186,7 @@ def choose_key(options: RequestOptions, session: Session) -> Flow[ChosenKey]:
     """Choose the key pair of a request. Nothing is stored yet. Raises UsageError."""
     if options.key_pair is not None:
         return ChosenKey(options.key_pair)
-    from sealpipe.wire import keys  # elliptic curves: not where a request is only ended
+    from sealpipe.wire import keys  # loads elliptic curves, which ending a request does not need
 
     tag = session.credential.tag
     if options.key_kind == "new":

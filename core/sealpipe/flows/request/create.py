@@ -81,7 +81,7 @@ class SecureRequest(JournaledLink):
 
     @property
     def receipt(self) -> Receipt:
-        """What collecting needs: nothing secret, and no link."""
+        """The receipt for collecting: no secret, and no link."""
         return Receipt(self.short_code, self.public_key, self.prompts, self.key, self.expires_at, self.title, self.seed)
 
 
@@ -118,7 +118,7 @@ def describe_outcome(request: SecureRequest) -> Mapping[str, object]:
 
 
 class _PreparedRequest(NamedTuple):
-    """Options, with everything that they name fetched and checked."""
+    """Options, with everything that they refer to fetched and checked."""
 
     options: RequestOptions
     key: ChosenKey
@@ -129,7 +129,7 @@ class _PreparedRequest(NamedTuple):
 
 
 def _store_and_post(session: Session, prepared: _PreparedRequest) -> Flow[SecureRequest]:
-    """Store the seed of a fresh key before anybody can submit, journal the request, and post it."""
+    """Store the seed of a fresh key before anyone can submit, journal the request, and post it."""
     options, outbox = prepared.options, prepared.outbox
     if outbox is not None:
         yield Do(outbox.prepare)  # before a seed is stored: this may fail
@@ -162,7 +162,7 @@ def post(
     *,
     unclear: bool = False,
 ) -> Flow[SecureRequest]:
-    """Send the stored bytes until the outcome is known, and record it. `unclear`: they may have been sent before."""
+    """Send the stored bytes until the outcome is known, and record it. With `unclear`, they may have been sent."""
     with keep_entry_on_error(entry), settle_entry(entry, unclear=unclear):
         key = decode_base64url(meta["public_key"])
         try:
@@ -262,7 +262,7 @@ def _to_response(created: CreatedRequest) -> dict[str, Any]:
 
 
 def _note_response(entry: Entry, created: CreatedRequest) -> None:
-    with suppress(StateError):  # without the note, `resume` replays the create: no harm
+    with suppress(StateError):  # harmless: without the note, `resume` replays the create
         entry.note_response(_to_response(created))
 
 

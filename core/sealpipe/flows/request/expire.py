@@ -1,4 +1,4 @@
-"""Expire a request without ever destroying what was submitted to it.
+"""Expires a request without ever destroying its submissions.
 
 At the service, the same DELETE expires an active request and destroys an expired one, and it cannot be made
 conditional. These steps prevent a second one:
@@ -44,15 +44,16 @@ from sealpipe.values import format_time
 from sealpipe.wire.encoding import encoded
 
 MARGIN = timedelta(seconds=120)
-"""A request that ends sooner, by the service's clock, is left to end by itself."""
+"""A request that ends sooner, by the service's clock, is left to expire."""
 LOCAL_CLOCK_MARGIN = timedelta(hours=1)
 """The same by our own clock, which may be wrong, for a response without the service's time."""
 DELETE_DEADLINE = 60.0
 """Seconds after the check that found the request active in which a DELETE is sent, or not at all. The rest of `MARGIN`
 is for its way to the service."""
 GRACE = timedelta(hours=1)
-"""How long a DELETE may be under way. A kernel goes on sending what a closed connection left for at most about
-15 minutes; a longer wait loses nothing."""
+"""How long a DELETE may be under way. After a connection is closed, a kernel keeps sending for at most about 15
+minutes; a longer wait loses nothing.
+"""
 _LOCK_POLL_INTERVAL = 0.25
 
 Clock = Callable[[], datetime]
@@ -63,10 +64,10 @@ Outcome = Literal["expired", "already-expired", "expiring", "deleted"]
 class EndedRequest:
     """A request that has ended.
 
-    `outcome`: `expired` (now), `already-expired` (no DELETE was sent), `expiring` (it ends by itself at `expires_at`,
-    within two minutes; no DELETE was sent) or `deleted` (purged). `submissions` are all submissions, as ciphertext;
-    `late` of them came while it ended. `skipped` were not end-to-end encrypted: the service does not return them.
-    `kept_in` is the file with the ciphertext, None without a folder.
+    `outcome`: `expired` (now), `already-expired` (no DELETE was sent), `expiring` (it ends at `expires_at`, within two
+    minutes; no DELETE was sent) or `deleted` (purged). `submissions` are all submissions, as ciphertext; `late` of them
+    came while it ended. `skipped` were not end-to-end encrypted: the service does not return them. `kept_in` is the
+    file with the ciphertext, None without a folder.
     """
 
     short_code: str
@@ -79,7 +80,7 @@ class EndedRequest:
 
 
 def get_utc_now() -> datetime:
-    """Return our clock's time."""
+    """Return this machine's time."""
     return datetime.now(UTC)
 
 
@@ -101,7 +102,7 @@ def end_under_policy(
     keep: Path | None,
     work: Callable[[Ledger], Flow[EndedRequest]],
 ) -> Flow[EndedRequest]:
-    """Ask the policies; then do the work on the request's ledger, which is locked for it."""
+    """Ask the policies; then do the work while the request's ledger is locked."""
     api.get(short_code)  # UsageError for an invalid short code, before policies are asked
     plan = outgoing.describe_ending(session, verb, "request", short_code)
     ending = _end_on_record(session, short_code, keep, work)
@@ -144,7 +145,7 @@ class RequestExpiry:
         self._now = now
 
     def run(self) -> Flow[EndedRequest]:
-        """Check, store, expire, and store the late submissions."""
+        """Check, store, expire, and store late submissions."""
         budget = self._session.start_budget()
         info = yield from self._fetch_state(budget)
         earlier = yield from self._keep_submissions(budget)
@@ -278,7 +279,7 @@ class RequestExpiry:
     def _make_result(
         self, outcome: Outcome, submissions: Submissions, earlier: Submissions, expires_at: datetime | None = None
     ) -> EndedRequest:
-        # Both reads together: the caller gets a submission that only the first read returned.
+        # Both reads combined: the caller also gets a submission that only the first read returned.
         items = {submission.identity: submission for submission in earlier.items}
         earlier_count = len(items)
         items |= {submission.identity: submission for submission in submissions.items}

@@ -1,4 +1,4 @@
-"""Delete a request and what was submitted to it. Expiring never does that."""
+"""Deletes a request and its submissions. Expiring never does that."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def purge_request(
 
 
 def format_purge_command(short_code: str) -> str:
-    """Return the shell command that purges the request; one of its words can mean only this code (`confirm_code`)."""
+    """Return the shell command that purges the request; one of its words must be unambiguous (`confirm_code`)."""
     return f"sealpipe requests purge --confirm {encoded(short_code)} -- {quote(short_code)}"
 
 
@@ -46,7 +46,7 @@ def _purge_expired(session: Session, short_code: str, now: Clock, record: Ledger
     except NotFoundError:
         if not before:
             raise
-        # "Not there" after a DELETE of an earlier purge that may have arrived: that one deleted it.
+        # 404 after an earlier purge's DELETE that may have arrived: that DELETE deleted it.
         yield Do(record.note_purge_result)
         return EndedRequest(short_code, "deleted", (), kept_in=record.path)
     if ended.outcome == "expiring" and ended.expires_at is not None:
@@ -55,7 +55,7 @@ def _purge_expired(session: Session, short_code: str, now: Clock, record: Ledger
             remedy="run it again after that; nothing was changed",
         )
     yield Do(record.note_purge)
-    # It has expired and does not become active again: from now on a DELETE can be repeated.
+    # It has expired and cannot become active again: from now on a DELETE can be repeated.
     operation = replace(api.delete(short_code), name="purge the request", resend=Resend.REPEATABLE)
     try:
         done = yield from call(operation, session.start_budget(), unclear=before)

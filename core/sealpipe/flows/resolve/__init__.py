@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from sealpipe.registry import Registry
 
 MAX_TRIES = 4
-"""How often a backend that is unavailable is asked."""
+"""How many times to ask an unavailable backend."""
 
 Cache = dict[Locator, Document | PluginError]
-"""What one run has fetched, misses included. Flows pass it on, so that stdin is not read twice."""
+"""The cache of one run, misses included. Flows share it, so that stdin is not read twice."""
 
 
 def resolve(
@@ -53,8 +53,8 @@ def resolve_value(ref: Reference, registry: Callable[[], Registry], cache: Cache
 def resolve_secret(
     ref: Reference, what: str, registry: Callable[[], Registry], cache: Cache | None = None
 ) -> Flow[Secret | None]:
-    """Resolve a reference to a secret, called `what` in errors. UsageError if its source says that it is not secret."""
-    from sealpipe.flows import passcode  # most shares have none
+    """Resolve a reference to a secret, called `what` in errors. UsageError if its source marks it as not secret."""
+    from sealpipe.flows import passcode  # most shares have no passcode
 
     passcode.refuse_text(ref, what)
     resolver = yield from _fetch([ref], registry, cache)
@@ -79,7 +79,7 @@ def _resolve_one(resolver: _Resolver, ref: Reference) -> Flow[Secret | None]:
 
 
 def collect_remarks(cache: Cache) -> tuple[str, ...]:
-    """Return what the sources say about the fetched documents, each with its reference. Never a value."""
+    """Return the remarks of sources on the fetched documents, each with its reference. Never a value."""
     documents = [(locator, fetched) for locator, fetched in cache.items() if isinstance(fetched, Document)]
     return tuple(f"{locator}: {document.remark}" for locator, document in documents if document.remark)
 
@@ -93,7 +93,7 @@ def find_earliest_expiry(cache: Cache) -> tuple[datetime, str] | None:
 
 
 class _Resolver:
-    """The references of one flow, and what was fetched for them."""
+    """The references of one flow, and their documents."""
 
     def __init__(self, cache: Cache) -> None:
         self.cache = cache
@@ -139,7 +139,7 @@ def _fetch(refs: Sequence[Reference], registry: Callable[[], Registry], cache: C
     wanted: dict[str, list[Locator]] = yield Do(partial(resolver.locate, refs, plugins))
     interactive = {name: wanted.pop(name) for name in [*wanted] if ASKS in plugins.source_info(name).capabilities}
     if interactive:
-        # First and alone: no lease or deadline expires while somebody types, and none starts if nobody can.
+        # First and alone: a lease or deadline must not expire while someone types, nor start if typing is impossible.
         typed_results: Cache = yield Do(partial(plugins.fetch, interactive))
         for result in typed_results.values():
             if isinstance(result, PluginError) and not isinstance(result, SecretNotFoundError):
@@ -158,7 +158,7 @@ def _fetch(refs: Sequence[Reference], registry: Callable[[], Registry], cache: C
 
 
 def _select_retryable(results: Cache) -> dict[str, list[Locator]]:
-    """Return what to fetch once more, by source: only where a backend was unavailable."""
+    """Return what to fetch again, by source: only documents of unavailable backends."""
     locators: dict[str, list[Locator]] = {}
     for locator, result in results.items():
         if isinstance(result, UnavailableError):
@@ -168,7 +168,7 @@ def _select_retryable(results: Cache) -> dict[str, list[Locator]]:
 
 def _choose_backoff(results: Cache, tries: int) -> float:
     requested = [result.retry_after for result in results.values() if isinstance(result, UnavailableError)]
-    seconds = [wait for wait in requested if isinstance(wait, int | float) and wait > 0]  # a plugin may give anything
+    seconds = [wait for wait in requested if isinstance(wait, int | float) and wait > 0]  # a plugin may return anything
     return max(Budget().draw_backoff(tries), min(MAX_BACKOFF, max(seconds, default=0.0)))
 
 
@@ -184,7 +184,7 @@ class MentionCounter:
         self._parts_taken: dict[Locator, list[set[MappingPart]]] = {}
 
     def locate(self, locator: Locator, selector: tuple[Item, ...] | None) -> Locator:
-        """Return the document of the next mention: the first whose parts are still free, else a new one."""
+        """Return the document of the next mention: the first one whose parts are still unused, otherwise a new one."""
         if locator.param("name") is not None:
             return locator
         parts: set[MappingPart] = {_ALL_PARTS} if selector is None else {_get_part(item) for item in selector}

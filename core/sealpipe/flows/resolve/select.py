@@ -1,4 +1,4 @@
-"""Select from a document the fields that a reference names, and decode their values. Pure.
+"""Selects the fields that a reference names from a document, and decodes their values. No I/O.
 
 Errors name the reference and keys, never a value. A missing or empty value is SecretNotFoundError; a reference that
 does not fit its document is ReferenceValueError; a value that cannot be text is PluginError. Bytes are kept exactly,
@@ -72,7 +72,7 @@ def select(document: Document, ref: Reference, *, label: str | None = None, form
 
 
 def _parse(content: bytes | str, form: str, where: str) -> Any:
-    from sealpipe.flows.resolve import documents  # most shares read single values
+    from sealpipe.flows.resolve import documents  # most shares only read single values
 
     if not is_utf8(content):
         documents.refuse_document(where, form, "it is not UTF-8 text")
@@ -88,7 +88,7 @@ def _make_field(label: str, secret: Secret, value: bytes | str, ref: Reference, 
     kind = ref.param("type")
     if kind is None and not hidden:
         kind = "text"
-    if kind is None:  # decided here: the field would copy a large value
+    if kind is None:  # determined here: the field would copy a large value
         has_newline = "\n" in value if isinstance(value, str) else b"\n" in value
         kind = "multiline" if has_newline else "password"
     field_value = secret if hidden else secret.reveal()
@@ -179,8 +179,8 @@ def _refuse(what: str, remedy: str, ref: Reference) -> NoReturn:
 def to_scalar(value: Any, where: str) -> bytes | str:
     """Return a document's value as text or bytes; empty for null.
 
-    Numbers and booleans are their JSON text, as spelled in the document. Null is empty, because its text would pass for
-    a password. Maps and lists are refused.
+    Numbers and booleans become JSON text, as spelled in the document. Null becomes empty, because its text would be
+    taken for a password. Maps and lists are refused.
     """
     if value is None:
         return b""
@@ -198,7 +198,7 @@ def to_scalar(value: Any, where: str) -> bytes | str:
 
 
 def decode_text(value: bytes | str, encoding: str, where: str) -> bytes:
-    """Return the bytes of base64, base64url or hex text, white space in it ignored. Raises PluginError."""
+    """Return the bytes of base64, base64url or hex text; white space in it is ignored. Raises PluginError."""
     raw = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
     text = raw.translate(None, _WHITESPACE.encode()).decode("latin-1")  # never fails: the alphabet is checked below
     reason = ""
@@ -208,7 +208,7 @@ def decode_text(value: bytes | str, encoding: str, where: str) -> bytes:
         if encoding == "base64":
             return decode_base64(text)
         if len(text) % 4 == 0:
-            text = text.removesuffix("=").removesuffix("=")  # some write the padding, the RFC lets them
+            text = text.removesuffix("=").removesuffix("=")  # RFC 4648 allows base64url with padding
         return decode_base64url(text)
     except EncodingError as error:
         reason = error.message

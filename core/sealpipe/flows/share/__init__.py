@@ -71,7 +71,7 @@ class ShareOptions:
     specs: tuple[Field | FieldSpec, ...] = field(init=False)
     """`fields`, parsed."""
     code: Secret | Reference | None = field(init=False)
-    """`passcode`, checked; a reference to a new one where it is to be generated."""
+    """`passcode`, checked; a reference to a new one if it is to be generated."""
     delivery: DeliveryPlan | None = field(init=False)
     """The recipients of link and passcode; None if there are none."""
     targets: tuple[SinkTarget, ...] = field(init=False, default=())
@@ -107,16 +107,16 @@ class ShareOptions:
     def _check_passcode(self) -> Secret | Reference | None:
         if self.passcode is None and not self.passcode_generate:
             return None
-        from sealpipe.flows.passcode import make_generator_reference, parse_passcode  # most shares have none
+        from sealpipe.flows.passcode import make_generator_reference, parse_passcode  # most shares have no passcode
 
         passcode = make_generator_reference(self.passcode) if self.passcode_generate else self.passcode
-        # A named generated value may be that of a field, too.
+        # The name of a generated value may also be used by a field.
         known = self.passcode_to or (isinstance(passcode, Reference) and passcode.param("name") is not None)
         return parse_passcode(passcode or "", "" if known else "add --passcode-to CHANNEL")
 
 
 def _check_views(views: int, recipients: int) -> None:
-    """Raise UsageError if the last recipient would find the views used up."""
+    """Raise UsageError if there are fewer views than recipients."""
     if views < recipients:
         count = "once" if views == 1 else f"{views} times"
         raise UsageError(

@@ -1,9 +1,9 @@
 """Expire a share at once (specification: DELETE /v1/shares/{shortCode}). It can be repeated.
 
-A second DELETE gets 404/1, as does a short code that never existed. It is a success only with proof that the share was
-this account's: this machine's note that it expired the share, the share's metadata (they stay if it ended by time or
-views), or the service's list of ended shares. Without proof it is a `NotFoundError`: a mistyped code is never a
-success.
+A second DELETE gets 404/1, as does a short code that never existed. It is a success only with proof that the share
+belonged to this account: this machine's note that it expired the share, the share's metadata (they remain if it ended
+by time or views), or the service's list of ended shares. Without proof it is a `NotFoundError`: a mistyped code is
+never a success.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ class EndedShare:
 
 
 def end_share(session: Session, short_code: str, budget: Budget | None = None) -> Flow[None]:
-    """Expire a share. A lost response is no harm: the call is repeated, and a second DELETE changes nothing.
+    """Expire a share. A lost response is harmless: the call is repeated, and a second DELETE changes nothing.
 
-    It is part of work that policies have allowed. Raises NotFoundError if there is no such share or it had ended
-    before, OutcomeUnknownError if no try was settled.
+    Part of work that policies have allowed. Raises NotFoundError if there is no such share or it had ended before,
+    OutcomeUnknownError if no attempt was settled.
     """
     try:
         yield from call(shares.expire(short_code), budget or session.start_budget())
     except OutcomeUnknownError as error:
-        # "Not there" after a try of ours that may have arrived: that try expired it.
+        # 404 after an attempt of ours that may have arrived: that attempt expired it.
         if (error.status, error.error_code) != (404, 1):
             error.remedy = f"run `sealpipe shares expire -- {encoded(short_code)}` again: repeating it does no harm"
             raise

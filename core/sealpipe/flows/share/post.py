@@ -112,7 +112,7 @@ def _store_and_post(
                 writes = write.mark_writes(sealed.writes, meta)
                 posting.stored = yield from write.write_share_fields(session, writes, entry)
             except StateError:
-                raise  # the fields are stored, and only the note of it is missing: `resume` shares them
+                raise  # the fields are stored; only the note is missing, so `resume` can share them
             except (PluginError, UsageError):
                 discard_entry(entry)
                 raise
@@ -121,19 +121,19 @@ def _store_and_post(
 
 @dataclass(slots=True, eq=False)
 class Posting:
-    """A sealed share on its way, with or without an outbox entry. `key` is its idempotency key."""
+    """A sealed share while it is posted, with or without an outbox entry. `key` is its idempotency key."""
 
     meta: Mapping[str, Any] = field(repr=False)
     body: bytes | bytearray = field(repr=False)
     key: str
     entry: Entry | None = None
     stored: tuple[str, ...] = ()
-    """Where its fields were stored, in words."""
+    """Where its fields were stored, as text."""
     warnings: list[str] = field(default_factory=list)
 
 
 def post(session: Session, posting: Posting, *, unclear: bool = False) -> Flow[Share]:
-    """Send the stored bytes until the outcome is known, and record it. `unclear`: they may have been sent before."""
+    """Send the stored bytes until the outcome is known, and record it. With `unclear`, they may have been sent."""
     entry, meta = posting.entry, posting.meta
     with keep_entry_on_error(entry), _note_stored(posting.stored):
         with settle_entry(entry, unclear=unclear):
@@ -158,7 +158,7 @@ def post(session: Session, posting: Posting, *, unclear: bool = False) -> Flow[S
 
 @contextmanager
 def _note_stored(stored: Sequence[str]) -> Iterator[None]:
-    """Add to an error of this block where fields were stored before it."""
+    """Add a note to an error of this block: where the fields were stored before."""
     try:
         yield
     except SealpipeError as error:
@@ -171,7 +171,7 @@ def warn_of_custody(custody: str | None, short_code: str) -> tuple[str, ...]:
     """Return a warning if the service could not keep the owner's copy of the key (specification: custody)."""
     if custody != "failed":
         return ()
-    from sealpipe.wire.encoding import encoded  # custody seldom fails
+    from sealpipe.wire.encoding import encoded  # custody rarely fails
 
     warning = (
         "custody failed: the service could not keep the owner's copy of the key, so the owner cannot read this share "
@@ -187,7 +187,7 @@ def build_link(meta: Mapping[str, Any], short_code: str) -> Secret:
 
 
 def _create(posting: Posting, budget: Budget, *, unclear: bool) -> Flow[CreatedShare]:
-    """Send; and once more, as a new share without a wrap, if the credential turns out to have no custody level."""
+    """Send the share; send it again as a new share without a wrap if the credential has no custody level."""
     try:
         return (yield from call(shares.create(posting.body, posting.key), budget, unclear=unclear))
     except InvalidRequestError as error:
@@ -206,12 +206,12 @@ def _create(posting: Posting, budget: Budget, *, unclear: bool) -> Flow[CreatedS
 
 
 def _expire_without_custody(session: Session, created: CreatedShare) -> Flow[None]:
-    from sealpipe.flows.share.expire import end_share  # custody seldom fails
+    from sealpipe.flows.share.expire import end_share  # custody rarely fails
 
     try:
         yield from end_share(session, created.short_code)
     except NotFoundError:
-        pass  # an earlier try to expire it arrived
+        pass  # an earlier attempt to expire it succeeded
     except ServiceError as error:
         outcome_error = OutcomeUnknownError(
             f"the share {created.short_code} lacks the required custody: {error.message}"
@@ -238,7 +238,7 @@ def _note_response(posting: Posting, created: CreatedShare) -> None:
     try:
         posting.entry.note_response(response)
     except StateError as error:
-        # The share exists and its link is known. Without the note, `resume` replays the create: no harm.
+        # The share exists and its link is known. A missing note is harmless: `resume` replays the create.
         posting.warnings.append(error.message)
 
 

@@ -42,7 +42,7 @@ class SealedShare:
     writes: tuple[SinkWrite, ...] = field(default=(), repr=False)
     """What to write into sinks before it is posted."""
     planned_writes: tuple[str, ...] = ()
-    """The same as text, in the sinks' words."""
+    """The same as text, in the sinks' own words."""
     remarks: tuple[str, ...] = ()
     """What sources say about their documents, such as the entropy of a new password; never a value."""
 
@@ -64,7 +64,7 @@ def seal_share(options: ShareOptions, session: Session) -> Flow[SealedShare]:
     if options.delivery is not None:
         from sealpipe.flows.deliver import resolve_recipients  # most shares have no recipient
 
-        # Before all else: a wrong recipient must not cost a secret that is created by reading it.
+        # Before all else: a wrong recipient must not consume a secret that is created by reading it.
         recipients = yield from resolve_recipients(options.delivery, session.registry, cache)
         session.check_clear(*(each.address for each in recipients))
     writes: tuple[SinkWrite, ...] = ()
@@ -79,7 +79,7 @@ def seal_share(options: ShareOptions, session: Session) -> Flow[SealedShare]:
         write_notes = yield from write.describe_plan(session, writes)
     passcode: Secret | None = None
     if options.code is not None:
-        from sealpipe.flows.passcode import resolve_passcode  # most shares have none
+        from sealpipe.flows.passcode import resolve_passcode  # most shares have no passcode
 
         passcode = yield from resolve_passcode(options.code, session.registry, cache)
     session.check_clear(*(str(member) for each in fields for member in _list_members_in_clear(each)))
@@ -97,7 +97,7 @@ def seal_share(options: ShareOptions, session: Session) -> Flow[SealedShare]:
 
 
 def _list_members_in_clear(field: fields.Field) -> list[object]:
-    """List what a field has beside its value. Recipients read all of it, policies and the audit its label."""
+    """List the other parts of a field. Recipients can read all of them, policies and the audit only its label."""
     return [member for name, member in field.members().items() if name != "value"]
 
 
@@ -133,14 +133,14 @@ def _wrap(content_key: bytes, session: Session) -> str | None:
     custody_secret = session.credential.custody_secret
     if custody_secret is None:
         return None
-    from sealpipe.wire import keys, sealed_box  # elliptic curves: only with custody
+    from sealpipe.wire import keys, sealed_box  # loads elliptic curves: only for custody
 
     tag = session.credential.tag
     return sealed_box.seal(keys.from_custody_secret(custody_secret.reveal(), tag=tag).public_key, content_key, tag=tag)
 
 
 SHORTEST_LIFETIME: Final = timedelta(minutes=1)
-"""A share that would expire sooner is refused."""
+"""A share that would expire sooner than this is refused."""
 
 
 def bound_expiry(expires_at: datetime | None, cache: Cache) -> tuple[datetime | None, tuple[str, ...]]:

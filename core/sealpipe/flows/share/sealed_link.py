@@ -1,13 +1,13 @@
-"""Seal a share's link for everybody who has the credential, so that it may appear where a link may not.
+"""Seals a share's link for everyone who has the credential, so that it may appear in places where a link may not.
 
     sealed link  = "sealpipe-link." base64url(short code) "." base64url(kind, salt (16), iv (12), ciphertext, tag)
     key          = HKDF(custody secret, salt, "sealpipe-sealed-link", 32)
     kind         = one byte: 0 unbound, 1 bound to a text
     associated   = kind, the short code's length (4 bytes, big-endian), the short code, the text it is bound to
 
-So one share's sealed link never passes for another's, and a bound one opens only with the same text, such as the name
-of the run that made it. It is symmetric, under the custody secret: with the custody *public* key, anybody could forge
-one.
+So the sealed link of one share is never accepted for another, and a bound one opens only with the same text, such as
+the name of the run that made it. It is symmetric, under the custody secret: with the custody *public* key, anyone could
+forge one.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A target has the form of a reference. In its selector, the key to write is left of `=`, and a prompt's id or text is
 right of it. Submitted text chooses neither: a placeholder in the body is filled with one plain name. A value that does
-not fit is a `MisfitError`, whose text contains our names only.
+not match the target is a `MisfitError`, whose text contains only our names.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _parse_mode(name: str | None, location: str) -> Mode:
 
 
 class SourceWords(NamedTuple):
-    """The words that messages use for what a target takes values from."""
+    """The words that messages use for the origin of a target's values."""
 
     container: str
     part: str
@@ -158,7 +158,7 @@ def _describe_prompt(prompt: Prompt) -> str:
 
 
 class MisfitError(Exception):
-    """The submission does not fit a target. The text says why, and shows nothing of it."""
+    """The submission does not match a target. The text gives the reason, and shows nothing of the submission."""
 
 
 def select_values(
@@ -202,7 +202,7 @@ def _select_value(
 
 
 def _find_values(mapping: KeyMapping, fields: Sequence[Field]) -> list[str]:
-    """Return the values that a mapping may mean; equal values count once."""
+    """Return the possible values for a mapping; equal values count once."""
     if mapping.label is None:
         if len(fields) != 1:
             raise MisfitError(f"it has {len(fields)} fields, but the target accepts one")
@@ -213,7 +213,7 @@ def _find_values(mapping: KeyMapping, fields: Sequence[Field]) -> list[str]:
 
 
 def escape_name(name: str, limit: int = 60) -> str:
-    """Escape a name for a message: others may have chosen it. Control characters are escaped, and it is cut."""
+    """Escape and shorten a name for a message: others may have chosen it."""
     return "".join(character if character.isprintable() else repr(character)[1:-1] for character in name[:limit])
 
 

@@ -72,7 +72,7 @@ def merge_writes(writes: Iterable[SinkWrite]) -> list[SinkWrite]:
 
 
 def describe_writes(session: Session, writes: Sequence[SinkWrite]) -> Flow[list[str]]:
-    """Describe what each write would do, in its sink's words; no backend is asked. Raises PluginError, UsageError."""
+    """Describe each write in its sink's words; no backend is asked. Raises PluginError, UsageError."""
     descriptions: list[str] = (yield Do(partial(_describe_all, session, writes))) if writes else []
     return descriptions
 
