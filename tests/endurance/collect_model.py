@@ -15,12 +15,13 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import given, seed, settings
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from cli.collect.playing import played
 from cli.collect.world import WORLDS, World
+from support.hostile import SHRUNK
 
 
 def main() -> None:
@@ -31,14 +32,7 @@ def main() -> None:
     figures: Counter[str] = Counter()
 
     @seed(options.seed)
-    @settings(
-        max_examples=options.worlds,
-        deadline=None,
-        database=None,
-        report_multiple_bugs=False,
-        phases=[Phase.generate, Phase.shrink],
-        suppress_health_check=list(HealthCheck),
-    )
+    @settings(SHRUNK, max_examples=options.worlds)
     @given(WORLDS)
     def run(world: World) -> None:
         figures.update(played(world))

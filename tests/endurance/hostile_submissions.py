@@ -25,7 +25,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
 from cli.collect.hostile_commands import WAYS, Commands
@@ -33,7 +33,7 @@ from cli.collect.hostile_expected import BATCH, batches
 from cli.collect.hostile_stores import stores
 from cli.collect.hostile_world import World, memory
 from sealpipe_rehearsal.server import start
-from support.hostile import submissions
+from support.hostile import MANY, submissions
 from support.job import Job
 
 PER_COMMAND = 12
@@ -105,8 +105,7 @@ def drawn(strategy: st.SearchStrategy[object], judge: Callable[..., None], count
     """What hypothesis draws, that often, each to the judge."""
 
     @seed(first)
-    @settings(max_examples=max(count, 1), phases=[Phase.generate], database=None, deadline=None,
-              report_multiple_bugs=False, suppress_health_check=list(HealthCheck))  # fmt: skip
+    @settings(MANY, max_examples=max(count, 1))
     @given(strategy)
     def every(one: object) -> None:
         judge(one)

@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis import seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from service.doors import InProcess, OverASocket
 from service.machine import Machine
 from service.side_by_side import Base
+from support.hostile import SHRUNK
 
 
 def main() -> None:
@@ -43,15 +44,7 @@ def main() -> None:
             super().__init__()
 
     began = time.monotonic()
-    chosen = settings(
-        max_examples=options.runs,
-        stateful_step_count=options.steps,
-        deadline=None,
-        database=None,
-        report_multiple_bugs=False,
-        phases=[Phase.generate, Phase.shrink],
-        suppress_health_check=list(HealthCheck),
-    )
+    chosen = settings(SHRUNK, max_examples=options.runs, stateful_step_count=options.steps)
     run_state_machine_as_test(Counted, settings=chosen)
     for (step, status, what), number in sorted(Base.answers.items(), key=str):
         print(f"{step:20} {status} {'' if what is None else what:30} {number:8,}")

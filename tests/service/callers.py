@@ -7,6 +7,7 @@ import http.client
 import itertools
 import json
 import ssl
+from datetime import UTC, datetime
 from typing import Any
 
 import httpx
@@ -14,10 +15,14 @@ import httpx
 from sealpipe.secret import Secret
 from sealpipe.wire import keys
 from sealpipe_rehearsal.running_service import RunningService
+from support.services import refusal as refusal
 
 TOKEN = "t" * 42 + "s"
 DATA = base64.b64encode(b"ciphertext that nobody looks into, of 44 bytes").decode()
 WRAP = base64.b64encode(b"\1" + bytes(141)).decode()
+
+NOON = datetime(2031, 3, 1, 12, tzinfo=UTC)
+"""What the clock of `service_at_noon` says."""
 
 SEED = bytes(range(32))
 PAIR = keys.from_seed(SEED)
@@ -121,12 +126,3 @@ class Api:
 
     def delete_request(self, code: str) -> httpx.Response:
         return self.http.delete(f"/requests/{code}")
-
-
-def refusal(response: httpx.Response) -> tuple[int, int]:
-    """Status and error_code, once the envelope is found to be the flat one."""
-    envelope = response.json()
-    assert envelope["success"] is False
-    assert isinstance(envelope["message"], str)
-    assert envelope.keys() <= {"success", "message", "error_code", "additional_data"}
-    return response.status_code, envelope["error_code"]

@@ -8,10 +8,24 @@ from typing import Any
 import pytest
 
 from sealpipe_rehearsal.running_service import RunningService
-from service.callers import Api
+from sealpipe_rehearsal.server import start
+from service.callers import NOON, Api
 from support.services import extended, one_service, service
 
 __all__ = ["extended", "one_service", "service"]
+
+
+@pytest.fixture(scope="module")
+def at_noon() -> Iterator[RunningService]:
+    with start(clock=lambda: NOON) as running:
+        yield running
+
+
+@pytest.fixture
+def service_at_noon(at_noon: RunningService) -> RunningService:
+    """A service whose clock stands at noon unless it is advanced."""
+    at_noon.reset()
+    return at_noon
 
 
 @pytest.fixture

@@ -24,43 +24,35 @@ def crs_service() -> Iterator[RunningService]:
 
 
 @pytest.fixture
-def running(crs_service: RunningService) -> RunningService:
+def service(crs_service: RunningService) -> RunningService:
     crs_service.reset()
     crs_service.set_account(requests_per_minute=100_000)
     return crs_service
 
 
 @pytest.fixture
-def extended(running: RunningService) -> Iterator[RunningService]:
-    """The same with what the specification does not show."""
-    running.service.extended = True
-    yield running
-    running.service.extended = False
-
-
-@pytest.fixture
-def client(running: RunningService) -> Iterator[credenshare.CredenShare]:
-    with connect(running) as made:
+def client(service: RunningService) -> Iterator[credenshare.CredenShare]:
+    with connect(service) as made:
         yield made
 
 
-def connect(running: RunningService, **key: object) -> credenshare.CredenShare:
-    credential = running.create_key(**key)  # type: ignore[arg-type]  # handed on
-    return credenshare.CredenShare(credential.reveal(), base_url=running.base_url, link_origin=running.link_base_url)
+def connect(service: RunningService, **key: object) -> credenshare.CredenShare:
+    credential = service.create_key(**key)  # type: ignore[arg-type]  # handed on
+    return credenshare.CredenShare(credential.reveal(), base_url=service.base_url, link_origin=service.link_base_url)
 
 
-def test_it_creates_and_the_recipient_reads(running: RunningService, client: credenshare.CredenShare) -> None:
+def test_it_creates_and_the_recipient_reads(service: RunningService, client: credenshare.CredenShare) -> None:
     share = client.shares.create(title="DB", fields=FIELDS, access_counts_left=1)
     assert share.custody == "none"
-    (field,) = running.recipient().open_link(share.link)
+    (field,) = service.recipient().open_link(share.link)
     assert (field.key, field.value, field.type) == ("Password", "s3cret \u00e4\U0001f511", "password")
     with pytest.raises(LinkRefusedError) as ended:
-        running.recipient().open_link(share.link)
+        service.recipient().open_link(share.link)
     assert ended.value.reason == "views"
 
 
 @pytest.mark.usefixtures("extended")
-def test_it_sends_every_optional_member(running: RunningService, client: credenshare.CredenShare) -> None:
+def test_it_sends_every_optional_member(service: RunningService, client: credenshare.CredenShare) -> None:
     share = client.shares.create(
         title="DB",
         fields=FIELDS,
@@ -74,7 +66,7 @@ def test_it_sends_every_optional_member(running: RunningService, client: credens
         notify_on=["viewed", "denied"],
     )
     assert (share.custody, share.expired_at) == ("stored", "2099-01-01T00:00:00Z")
-    people = running.recipient()
+    people = service.recipient()
     assert people.look(share.link)["passcode_required"] is True
     with pytest.raises(LinkRefusedError) as wanted:
         people.open_link(share.link)
@@ -85,8 +77,8 @@ def test_it_sends_every_optional_member(running: RunningService, client: credens
     assert people.open_link(share.link, "correct horse")[0].value == FIELDS[0]["value"]
 
 
-def test_it_walks_more_than_a_hundred_shares(running: RunningService, client: credenshare.CredenShare) -> None:
-    running.set_account(requests_per_minute=1000)
+def test_it_walks_more_than_a_hundred_shares(service: RunningService, client: credenshare.CredenShare) -> None:
+    service.set_account(requests_per_minute=1000)
     codes = [client.shares.create(title=str(n), fields=FIELDS).short_code for n in range(230)]
     assert [share.short_code for share in client.shares.iter_all()] == codes[::-1]
     page = client.shares.list()
@@ -105,15 +97,15 @@ def test_it_gets_and_expires(client: credenshare.CredenShare) -> None:
     assert [share.short_code for share in client.shares.list(status="expired")] == [code]
 
 
-def test_it_leaves_out_a_type_and_the_prompt_is_text(running: RunningService, client: credenshare.CredenShare) -> None:
+def test_it_leaves_out_a_type_and_the_prompt_is_text(service: RunningService, client: credenshare.CredenShare) -> None:
     request = client.requests.create(title="Tokens", fields=[{"item": "Token"}])
-    assert running.submitter().open_form(request.collect_link)["fields"] == [{"item": "Token", "type": "text"}]
+    assert service.submitter().open_form(request.collect_link)["fields"] == [{"item": "Token", "type": "text"}]
 
 
-def test_it_asks_for_a_secret_and_opens_what_was_sent(running: RunningService, client: credenshare.CredenShare) -> None:
+def test_it_asks_for_a_secret_and_opens_what_was_sent(service: RunningService, client: credenshare.CredenShare) -> None:
     request = client.requests.create(title="Tokens", fields=PROMPTS, passcode="knock", max_submission=2)
-    assert request.collect_link == f"{running.link_base_url}/r/{request.short_code}"
-    people = running.submitter()
+    assert request.collect_link == f"{service.link_base_url}/r/{request.short_code}"
+    people = service.submitter()
     with pytest.raises(LinkRefusedError, match="passcode"):
         people.submit(request.collect_link, {"Token": "t0"}, tag="crs")
     sent = [
@@ -135,21 +127,21 @@ def test_it_asks_for_a_secret_and_opens_what_was_sent(running: RunningService, c
         ]
 
 
-def test_what_is_not_sealed_is_counted_and_kept_back(running: RunningService, client: credenshare.CredenShare) -> None:
+def test_what_is_not_sealed_is_counted_and_kept_back(service: RunningService, client: credenshare.CredenShare) -> None:
     request = client.requests.create(title="Tokens", fields=PROMPTS)
-    running.submitter().send(request.collect_link, "AAAA", encryption_type="none")
+    service.submitter().send(request.collect_link, "AAAA", encryption_type="none")
     page = client.requests.submissions(request.short_code)
     assert (page.count, len(page), page.skipped_not_end_to_end_encrypted) == (0, 0, 1)
 
 
 @pytest.mark.usefixtures("extended")
-def test_it_lists_gets_and_deletes_a_request_twice(running: RunningService, client: credenshare.CredenShare) -> None:
+def test_it_lists_gets_and_deletes_a_request_twice(service: RunningService, client: credenshare.CredenShare) -> None:
     made = [client.requests.create(title=str(n), fields=PROMPTS, expired_at="2099-01-01T00:00:00Z") for n in range(3)]
     kept, gone = made[1], made[2]
     assert [each.short_code for each in client.requests.iter_all(limit=2)] == [each.short_code for each in made[::-1]]
     active = client.requests.get(gone.short_code)
     assert (active.expired_at, active.public_key) == ("2099-01-01T00:00:00Z", gone.public_key)
-    running.submitter().submit(gone.collect_link, {"Token": "t"}, tag="crs")
+    service.submitter().submit(gone.collect_link, {"Token": "t"}, tag="crs")
 
     assert client.requests.delete(gone.short_code).outcome == "expired"
     expired = client.requests.get(gone.short_code)
@@ -158,7 +150,7 @@ def test_it_lists_gets_and_deletes_a_request_twice(running: RunningService, clie
     assert still.decrypt(gone.seed)[0]["value"] == "t"
     assert [each.short_code for each in client.requests.list(status="expired")] == [gone.short_code]
     with pytest.raises(LinkRefusedError) as closed:
-        running.submitter().submit(gone.collect_link, {"Token": "t"}, tag="crs")
+        service.submitter().submit(gone.collect_link, {"Token": "t"}, tag="crs")
     assert closed.value.reason == "expired"
 
     assert client.requests.delete(gone.short_code).outcome == "deleted"
@@ -171,37 +163,37 @@ def test_it_lists_gets_and_deletes_a_request_twice(running: RunningService, clie
 
 
 def test_a_request_that_time_ends_is_deleted_by_one_delete(
-    running: RunningService, client: credenshare.CredenShare
+    service: RunningService, client: credenshare.CredenShare
 ) -> None:
     request = client.requests.create(title="Tokens", fields=PROMPTS)
-    running.advance(30 * 24 * 60 * 60)
+    service.advance(30 * 24 * 60 * 60)
     assert client.requests.get(request.short_code).public_key is None
     assert client.requests.delete(request.short_code).outcome == "deleted"
 
 
-def test_it_reads_the_figures(running: RunningService, client: credenshare.CredenShare) -> None:
+def test_it_reads_the_figures(service: RunningService, client: credenshare.CredenShare) -> None:
     shares = [client.shares.create(title="t", fields=FIELDS) for _ in range(3)]
-    running.recipient().open_link(shares[0].link)
-    running.advance(24 * 60 * 60)
+    service.recipient().open_link(shares[0].link)
+    service.advance(24 * 60 * 60)
     for _ in range(2):
-        running.recipient().open_link(shares[1].link)
+        service.recipient().open_link(shares[1].link)
     client.shares.expire(shares[2].short_code)
     stats = client.stats.get()
     assert (stats.shares.active, stats.shares.expired, stats.shares.total_viewed) == (2, 1, 3)
     assert len(stats.daily_views) == 14
     assert [day.count for day in stats.daily_views[-3:]] == [0, 1, 2]
-    assert stats.daily_views[-1].date == running.service.clock.now().date().isoformat()
+    assert stats.daily_views[-1].date == service.service.clock.now().date().isoformat()
 
 
-def test_it_is_told_when_to_come_back(running: RunningService, client: credenshare.CredenShare) -> None:
-    running.set_account(requests_per_minute=1)
+def test_it_is_told_when_to_come_back(service: RunningService, client: credenshare.CredenShare) -> None:
+    service.set_account(requests_per_minute=1)
     for _ in range(2):  # the burst is twice the rate
         client.shares.list()
     with pytest.raises(credenshare.RateLimitError) as limited:
         client.shares.list()
     assert (limited.value.status, limited.value.code) == (429, 107)
     assert 1 <= limited.value.retry_after <= 60
-    running.advance(limited.value.retry_after)
+    service.advance(limited.value.retry_after)
     client.shares.list()
 
 
@@ -220,27 +212,27 @@ def test_a_request_made_again_from_the_same_seed_is_the_same_one(client: credens
     assert client.requests.list().total == 1
 
 
-def test_it_meets_the_end_of_its_allowance(running: RunningService, client: credenshare.CredenShare) -> None:
-    running.set_account(shares=1)
+def test_it_meets_the_end_of_its_allowance(service: RunningService, client: credenshare.CredenShare) -> None:
+    service.set_account(shares=1)
     client.shares.create(title="t", fields=FIELDS)
     with pytest.raises(credenshare.QuotaExceededError) as used_up:
         client.shares.create(title="t", fields=FIELDS)
     assert (used_up.value.status, used_up.value.code) == (403, 61)
 
 
-def test_it_meets_a_missing_scope_a_refused_wrap_and_a_revoked_key(running: RunningService) -> None:
-    with connect(running, scopes=["shares:read"]) as reader:
+def test_it_meets_a_missing_scope_a_refused_wrap_and_a_revoked_key(service: RunningService) -> None:
+    with connect(service, scopes=["shares:read"]) as reader:
         with pytest.raises(credenshare.PermissionError_) as scope:
             reader.shares.create(title="t", fields=FIELDS)
         assert scope.value.code == 78
-    with connect(running, custody="none") as bare:
+    with connect(service, custody="none") as bare:
         with pytest.raises(credenshare.ApiError) as wrap:
             bare.shares.create(title="t", fields=FIELDS, custody=True)
         assert (wrap.value.status, wrap.value.code) == (400, 19)
-    credential = running.create_key()
-    running.revoke_key(credential)
+    credential = service.create_key()
+    service.revoke_key(credential)
     with (
-        credenshare.CredenShare(credential.reveal(), base_url=running.base_url) as refused,
+        credenshare.CredenShare(credential.reveal(), base_url=service.base_url) as refused,
         pytest.raises(credenshare.PermissionError_) as revoked,
     ):
         refused.shares.list()
@@ -248,15 +240,15 @@ def test_it_meets_a_missing_scope_a_refused_wrap_and_a_revoked_key(running: Runn
 
 
 @pytest.mark.spec("rules.key-never-sent", "credential.custody-nowhere", "credential.only-two")
-def test_the_service_saw_neither_plaintext_nor_key_nor_custody_secret(running: RunningService) -> None:
-    credential = running.create_key()
+def test_the_service_saw_neither_plaintext_nor_key_nor_custody_secret(service: RunningService) -> None:
+    credential = service.create_key()
     custody_secret = credential.reveal().rpartition(".")[2]
     with credenshare.CredenShare(
-        credential.reveal(), base_url=running.base_url, link_origin=running.link_base_url
+        credential.reveal(), base_url=service.base_url, link_origin=service.link_base_url
     ) as client:
         share = client.shares.create(title="t", fields=FIELDS, passcode="correct horse", custody=True)
-    running.recipient().open_link(share.link, "correct horse")
-    seen = b"".join(bytes(request) for request in running.seen())
+    service.recipient().open_link(share.link, "correct horse")
+    seen = b"".join(bytes(request) for request in service.seen())
     assert share.short_code.encode() in seen
     for hidden in ("s3cret", "correct horse", custody_secret, share.link.partition("#1")[2]):
         assert hidden.encode() not in seen

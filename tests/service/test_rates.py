@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from collections.abc import Callable
 
 import httpx
 import pytest
 
 from sealpipe_rehearsal.running_service import RunningService
-from sealpipe_rehearsal.server import start
-from service.callers import NO_TLS, Api, refusal
-
-NOON = datetime(2031, 3, 1, 12, tzinfo=UTC)
-
-
-@pytest.fixture(scope="module")
-def at_noon() -> Iterator[RunningService]:
-    """A service whose clock stands still unless it is advanced."""
-    with start(clock=lambda: NOON) as running:
-        yield running
+from service.callers import NO_TLS, NOON, Api, refusal
 
 
 @pytest.fixture
-def service(at_noon: RunningService) -> RunningService:
-    at_noon.reset()
-    return at_noon
+def service(service_at_noon: RunningService) -> RunningService:
+    return service_at_noon
 
 
 def statuses(api: Api, calls: int) -> list[int]:

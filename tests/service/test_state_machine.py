@@ -6,13 +6,14 @@ from datetime import timedelta
 from types import ModuleType
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from sealpipe_rehearsal.service import idempotency, listing, plans, requests, share_link, shares
 from service.doors import OverASocket
 from service.machine import Machine
 from service.side_by_side import Base
+from support.hostile import MANY, SHRUNK
 
 
 class OverTheWire(Machine):
@@ -21,17 +22,8 @@ class OverTheWire(Machine):
     door_class = OverASocket
 
 
-def short(runs: int, steps: int, *phases: Phase) -> settings:
-    return settings(
-        max_examples=runs,
-        stateful_step_count=steps,
-        deadline=None,
-        database=None,
-        report_multiple_bugs=False,
-        derandomize=True,
-        phases=[Phase.generate, *phases],
-        suppress_health_check=list(HealthCheck),
-    )
+def short(many: settings, runs: int, steps: int) -> settings:
+    return settings(many, max_examples=runs, stateful_step_count=steps, derandomize=True)
 
 
 def run_and_count(machine: type[Machine], chosen: settings) -> int:
@@ -42,11 +34,11 @@ def run_and_count(machine: type[Machine], chosen: settings) -> int:
 
 
 def test_every_answer_is_the_models() -> None:
-    assert run_and_count(Machine, short(60, 50, Phase.shrink)) > 60 * 10
+    assert run_and_count(Machine, short(SHRUNK, 60, 50)) > 60 * 10
 
 
 def test_over_a_real_socket_too() -> None:
-    assert run_and_count(OverTheWire, short(3, 40)) > 3 * 4  # each run begins with four calls
+    assert run_and_count(OverTheWire, short(MANY, 3, 40)) > 3 * 4  # each run begins with four calls
 
 
 # Where the service keeps to one of the specification's numbers, and another number: each must be found out.
@@ -68,4 +60,4 @@ def test_a_service_that_is_wrong_is_found_out(
 ) -> None:
     monkeypatch.setattr(module, name, value)
     with pytest.raises(AssertionError, match="the model says"):
-        run_state_machine_as_test(Machine, settings=short(200, 50))
+        run_state_machine_as_test(Machine, settings=short(MANY, 200, 50))

@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from sealpipe_rehearsal.control_client import send_request
 from sealpipe_rehearsal.running_service import RunningService
-from sealpipe_rehearsal.server import start
 from sealpipe_rehearsal.service.clock import format_rfc3339
-from service.callers import TOKEN, Api, refusal
+from service.callers import NOON, TOKEN, Api, refusal
 
 DAY = 24 * 3600
-NOON = datetime(2031, 3, 1, 12, tzinfo=UTC)
-
-
-@pytest.fixture(scope="module")
-def at_noon() -> Iterator[RunningService]:
-    """A service whose clock stands at noon unless it is advanced."""
-    with start(clock=lambda: NOON) as running:
-        yield running
 
 
 @pytest.fixture
-def service(at_noon: RunningService) -> RunningService:
-    at_noon.reset()
-    return at_noon
+def service(service_at_noon: RunningService) -> RunningService:
+    return service_at_noon
 
 
 def opened(service: RunningService, code: str, times: int = 1) -> None:

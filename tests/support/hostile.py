@@ -10,9 +10,22 @@ import json
 import random
 from typing import Any, NamedTuple
 
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
 from sealpipe.wire import encoding, keys, sealed_box
+
+MANY = settings(
+    deadline=None,
+    database=None,
+    report_multiple_bugs=False,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+"""Settings of long runs, to start from: `settings(MANY, max_examples=...)`. Each case may take its time."""
+
+SHRUNK = settings(MANY, phases=[Phase.generate, Phase.shrink])
+"""The same, and a failing case is made small."""
 
 PASSWORD, USER = "Staging password", "User name"
 """What is asked for; the ids are `staging_password` and `user`."""

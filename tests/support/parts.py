@@ -5,12 +5,14 @@ The small and read-only file systems are mounted where the user may mount.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import NoReturn
 
 import pytest
@@ -23,6 +25,16 @@ def missing(reason: str) -> NoReturn:
     if os.environ.get("SEALPIPE_TESTS_STRICT") == "1":
         pytest.fail(f"a part is missing: {reason}")
     pytest.skip(reason)
+
+
+def load_module(name: str, file: Path) -> ModuleType:
+    """The module of a file that is in no package, run now."""
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def program(name: str) -> str:

@@ -1,10 +1,11 @@
-"""Fixtures: one rehearsal service for a folder's tests, forgotten between them, and a user's terminal."""
+"""Fixtures: one rehearsal service for a folder's tests, forgotten between them, and a user's terminal. And refusals."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from sealpipe_rehearsal.running_service import RunningService
@@ -43,3 +44,12 @@ def bare(tmp_path: Path) -> Terminal:
 def user(bare: Terminal, service: RunningService) -> Terminal:
     """A terminal whose settings are at the service, with a key that has every scope and custody `self`."""
     return bare.at(service)
+
+
+def refusal(response: httpx.Response) -> tuple[int, int]:
+    """Status and error_code, once the envelope is found to be the flat one (specification: Response envelopes)."""
+    envelope = response.json()
+    assert envelope["success"] is False
+    assert isinstance(envelope["message"], str)
+    assert envelope.keys() <= {"success", "message", "error_code", "additional_data"}
+    return response.status_code, envelope["error_code"]

@@ -1,5 +1,7 @@
-"""The fixtures of these tests: those of the requests' own."""
+"""The fixtures of these tests: those of the requests' own, and every backend that submissions are stored in."""
 
 from support.job import call, call_at, job, proxied, service
+from support.storing import bao, cluster, group, hub, into, keyring_session, lab, one_moto, vault
 
 __all__ = ["call", "call_at", "job", "proxied", "service"]
+__all__ += ["bao", "cluster", "group", "hub", "into", "keyring_session", "lab", "one_moto", "vault"]

@@ -5,22 +5,7 @@ from __future__ import annotations
 import pytest
 
 from support.job import Job
-from support.storing import (
-    NAMES,
-    Into,
-    asked,
-    asked_at_once,
-    bao,
-    cluster,
-    group,
-    hub,
-    into,
-    keyring_session,
-    lab,
-    one_moto,
-)
-
-__all__ = ["bao", "cluster", "group", "hub", "into", "keyring_session", "lab", "one_moto"]
+from support.storing import NAMES, Into, asked, asked_at_once
 
 STORES = pytest.mark.parametrize("name", NAMES)
 

@@ -9,9 +9,7 @@ import pytest
 from support.job import Job
 from support.openbao import Bao, Front, cut
 from support.places import InVault
-from support.storing import Asked, Given, Into, asked, asked_at_once, bao, group, into, vault
-
-__all__ = ["bao", "group", "into", "vault"]
+from support.storing import Asked, Given, Into, asked, asked_at_once
 
 
 @pytest.fixture

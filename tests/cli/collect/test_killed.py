@@ -19,11 +19,9 @@ from support.fake_web import drop_after
 from support.job import Caller, Job
 from support.openbao import Bao
 from support.places import InDotenv, InFile, InGitHub, InVault
-from support.storing import Asked, another_machine, asked_at_once, bao, group, hub
+from support.storing import Asked, another_machine, asked_at_once
 from support.strace import failing, only
 from support.sweep import spread
-
-__all__ = ["bao", "group", "hub"]
 
 CHANGING = ("write", "fsync", "linkat", "rename", "ftruncate", "flock", "sendto", "recvfrom", "exit_group")
 """The calls that change what is on disk, at the service or on stdout, and the last one of all."""

@@ -5,26 +5,19 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given, settings
 
 from cli.collect.playing import played
 from cli.collect.world import WORLDS, World
 from sealpipe.flows.collect import collection, poll
+from support.hostile import MANY
 
 
 def run(worlds: int) -> Counter[str]:
     """Play so many, and compare each with the model; how they ended."""
     figures: Counter[str] = Counter()
 
-    @settings(
-        max_examples=worlds,
-        deadline=None,
-        database=None,
-        derandomize=True,
-        report_multiple_bugs=False,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
+    @settings(MANY, max_examples=worlds, derandomize=True)
     @given(WORLDS)
     def play(world: World) -> None:
         figures.update(played(world))

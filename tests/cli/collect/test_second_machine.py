@@ -12,26 +12,8 @@ from sealpipe_rehearsal.running_service import RunningService
 from support.faulty import Exchange, Faulty
 from support.job import Job, ended
 from support.places import InGitHub, InVault, Place
-from support.storing import (
-    MARK,
-    NAMES,
-    Asked,
-    Into,
-    another_machine,
-    asked_at_once,
-    bao,
-    cluster,
-    group,
-    hub,
-    into,
-    keyring_session,
-    lab,
-    one_moto,
-    vault,
-)
+from support.storing import MARK, NAMES, Asked, Into, another_machine, asked_at_once
 from support.terminal import Done
-
-__all__ = ["bao", "cluster", "group", "hub", "into", "keyring_session", "lab", "one_moto", "vault"]
 
 READABLE = [name for name in NAMES if name != "github-secret"]
 MARKED = ["vault", "aws-sm", "aws-ssm", "k8s", "gitlab-variable"]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
+from cli.faults.ahead import selected
 from sealpipe_rehearsal.running_service import RunningService
 from support.faulty import Faulty, reset_after, unauthorized
 from support.front import Front
@@ -17,6 +19,7 @@ from support.sweep import LINK_FILE, Sweep
 
 __all__ = ["calls", "calls_to_file", "fronted", "job", "job_at", "lost", "proxied", "service"]
 
+AT_ONCE = 10
 Lost = Callable[..., tuple[Job, Faulty]]
 
 
@@ -25,6 +28,18 @@ def fronted(service: RunningService) -> Iterator[Callable[..., Front]]:
     """Make further doors to the service, with faults: `fronted(fault, ..., then=fault)`; see `Front`."""
     with ExitStack() as stack:
         yield lambda *faults, **then: stack.enter_context(Front(service, *faults, **then))
+
+
+@pytest.fixture(scope="module")
+def outcomes(
+    request: pytest.FixtureRequest, service: RunningService, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, Future[Any]]]:
+    """What the module's `carry_out` returns of each row of its table, by the row as text; see `ahead.py`."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        yield {
+            str(row): pool.submit(request.module.carry_out, row, tmp_path_factory.mktemp("job"), service)
+            for row in selected(request, "row")
+        }
 
 
 @pytest.fixture(scope="session")

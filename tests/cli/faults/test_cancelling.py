@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from cli.faults.resuming import assert_finished_by_resume
 from sealpipe import AsyncClient, Field, aio
 from sealpipe.api import Credential
 from sealpipe.state.entry import Entry
@@ -88,12 +89,9 @@ def test_a_share_whose_answer_takes_longer_than_the_grace_is_left_for_resume(
     assert entry.response is None
     entry.close()
     server.mend()
-    done = job.resume()
-    assert done.code == 0
+    assert_finished_by_resume(job)
     assert len(server.received()) == 2
     assert same_bytes(server.received())
-    assert len(job.shares()) == 1
-    assert job.opens(done.out)
 
 
 def test_nothing_new_is_sent_after_a_cancel(proxied: Callable[..., Faulty], job_at: Callable[..., Job]) -> None:
@@ -106,10 +104,7 @@ def test_nothing_new_is_sent_after_a_cancel(proxied: Callable[..., Faulty], job_
     entry = entry_of(job)
     assert entry.response is None
     entry.close()
-    done = job.resume()
-    assert done.code == 0
-    assert len(job.shares()) == 1
-    assert job.opens(done.out)
+    assert_finished_by_resume(job)
 
 
 def test_a_share_cancelled_while_it_waits_for_its_next_try_ends_at_once(
@@ -196,10 +191,7 @@ def test_a_second_cancel_does_not_wait_any_longer_and_leaves_the_entry_unlocked(
     assert asyncio.run(scenario()) < 1.0
     entry_of(job).close()
     server.mend()
-    done = job.resume()
-    assert done.code == 0
-    assert len(job.shares()) == 1
-    assert job.opens(done.out)
+    assert_finished_by_resume(job)
 
 
 def test_expiring_that_is_cancelled_still_ends_its_attempt(

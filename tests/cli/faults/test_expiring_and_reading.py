@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from cli.faults.ahead import selected
 from cli.faults.table import HTML, JSON, LASTING, LIMIT, PAGE
 from sealpipe import AsyncClient, Client, errors
 from sealpipe_rehearsal.running_service import RunningService
@@ -20,7 +19,6 @@ from support.front import Fault, Front, Received, envelope, passes, replaces, re
 from support.job import Job
 from support.terminal import Done
 
-AT_ONCE = 10
 STARTING = 20.0
 
 
@@ -173,17 +171,6 @@ def shared_directly(job: Job) -> str:
     """The short code of a share that was made without any fault."""
     with Client(api_key=job.api_key, base_url=job.service.base_url, link_base_url=job.service.link_base_url) as client:
         return client.share(["text:nothing"]).short_code
-
-
-@pytest.fixture(scope="module")
-def outcomes(
-    request: pytest.FixtureRequest, service: RunningService, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[str, Future[Outcome]]]:
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        yield {
-            str(row): pool.submit(carry_out, row, tmp_path_factory.mktemp("job"), service)
-            for row in selected(request, "row")
-        }
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)

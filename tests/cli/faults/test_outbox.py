@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from cli.faults.conftest import Lost
+from cli.faults.resuming import assert_finished_by_resume
 from sealpipe import Client, Field, errors
 from sealpipe.api import Credential
 from sealpipe.flows.share import ShareOptions
@@ -379,10 +380,7 @@ def test_an_entry_just_under_23_hours_old_is_sent_again(
     server = proxied(faulty.reset_after, then=faulty.unauthorized)
     job = job_at(server)
     left_behind(job, server, timedelta(hours=22, minutes=59))
-    done = job.resume()
-    assert done.code == 0
-    assert len(job.shares()) == 1
-    assert job.opens(done.out)
+    assert_finished_by_resume(job)
 
 
 def test_an_old_entry_whose_answer_is_known_is_delivered_without_sending(

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from cli.faults.ahead import selected
 from cli.faults.conftest import Lost
+from cli.faults.resuming import assert_finished_by_resume
 from cli.faults.table import ROWS, Row
 from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.server import start
@@ -23,7 +23,6 @@ from support.front import Front, Received, says
 from support.job import Job
 from support.terminal import Done
 
-AT_ONCE = 10
 STARTING = 20.0
 """Seconds that starting and ending a process may take on a busy machine."""
 
@@ -68,22 +67,11 @@ def _state(done: Done, job: Job, server: Front) -> State:
     return State(done, job.entries(), job.left(), job.shares(), server.received())
 
 
-@pytest.fixture(scope="module")
-def outcomes(
-    request: pytest.FixtureRequest, service: RunningService, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[str, Future[Outcome]]]:
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        yield {
-            row.name: pool.submit(carry_out, row, tmp_path_factory.mktemp("job"), service)
-            for row in selected(request, "row")
-        }
-
-
 @pytest.mark.parametrize("row", ROWS, ids=str)
 def test_a_fault_ends_as_promised_and_resume_makes_exactly_one_share_of_it(
     row: Row, outcomes: dict[str, Future[Outcome]]
 ) -> None:
-    outcome = outcomes[row.name].result()
+    outcome = outcomes[str(row)].result()
     job, shared = outcome.job, outcome.shared
     assert shared.done.code == row.code, shared.done
     assert "Traceback" not in shared.done.err
@@ -234,10 +222,7 @@ def test_resume_that_fails_again_keeps_the_entry_until_it_succeeds(lost: Lost) -
         assert (done.code, done.out) == (9, "")
         assert job.entries() == entries
     server.mend()
-    done = job.resume()
-    assert done.code == 0
-    assert len(job.shares()) == 1
-    assert job.opens(done.out)
+    assert_finished_by_resume(job)
     assert front.same_bytes(server.received())
     assert "nothing to resume" in job.resume().err
 

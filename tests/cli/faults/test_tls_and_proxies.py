@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import trustme
 
+from cli.faults.resuming import assert_finished_by_resume
 from sealpipe import Client, Field, errors
 from support import faulty
 from support.faulty import Faulty, says
@@ -42,15 +43,6 @@ def ca_file(authority: trustme.CA, tmp_path: Path) -> str:
 
 def assert_nothing_left(job: Job) -> None:
     assert job.shares() == []
-    assert job.left() == []
-
-
-def assert_finished_by_resume(job: Job, **environ: Any) -> None:
-    assert len(job.entries()) == 1
-    done = job.run("resume", **environ)
-    assert done.code == 0, done
-    assert len(job.shares()) == 1
-    assert job.opens(done.out)
     assert job.left() == []
 
 

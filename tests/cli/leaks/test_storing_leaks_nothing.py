@@ -7,26 +7,9 @@ import pytest
 from support.job import Job
 from support.leaks import Detector
 from support.places import Place
-from support.storing import (
-    NAMES,
-    Asked,
-    Given,
-    Into,
-    asked_at_once,
-    bao,
-    cluster,
-    group,
-    hub,
-    into,
-    job,
-    keyring_session,
-    lab,
-    one_moto,
-)
+from support.storing import NAMES, Asked, Given, Into, asked_at_once
 from support.strace import Watched, watch
 from support.terminal import SEALPIPE
-
-__all__ = ["bao", "cluster", "group", "hub", "into", "job", "keyring_session", "lab", "one_moto"]
 
 LOGINS = ("VAULT_TOKEN", "AWS_SECRET_ACCESS_KEY", "SEALPIPE_PLUGIN_K8S__TOKEN", "GITHUB_TOKEN", "GITLAB_TOKEN")
 LOCAL = ("file", "dir", "dotenv")

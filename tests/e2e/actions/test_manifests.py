@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import subprocess
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
 from sealpipe.registry import Registry
 from sealpipe.settings import COMMANDS, GLOBAL
-from support.parts import ROOT
+from support.parts import ROOT, load_module
 
-
-def pages() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("action_pages", Path(__file__).with_name("pages.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-PAGES = pages()
+PAGES = load_module("action_pages", Path(__file__).with_name("pages.py"))
 ACTIONS = sorted(PAGES.INPUTS)
 OURS = {"output", "print"}
 """Options that the action itself sets: it captures the result, and reads it."""

@@ -185,12 +185,3 @@ def body(what: str, **changes: Any) -> bytes:
 def fresh_key() -> str:
     """An idempotency key that was never used."""
     return f"sealpipe-live-{_run}-{next(_numbers)}"
-
-
-def refusal(response: httpx.Response) -> tuple[int, int]:
-    """Status and error_code, once the envelope is found to be the flat one (specification: Response envelopes)."""
-    envelope = response.json()
-    assert envelope["success"] is False
-    assert isinstance(envelope["message"], str)
-    assert envelope.keys() <= {"success", "message", "error_code", "additional_data"}
-    return response.status_code, envelope["error_code"]

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from e2e.live.target import Caller, body, fresh_key, moment, refusal, soon
+from e2e.live.target import Caller, body, fresh_key, moment, soon
+from support.services import refusal
 
 
 def test_a_create_answers_201_and_metadata_has_exactly_two_members(api: Caller) -> None:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import re
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 from e2e.workflows.act import OURS
-from support.parts import ROOT
+from support.parts import ROOT, load_module
 
 CI = ROOT / "docs/how-to/ci"
 COPIES = sorted((CI / "workflows").glob("*.yml"))
@@ -24,15 +22,6 @@ FACTS = [
 ]
 
 
-def pages() -> Any:
-    spec = importlib.util.spec_from_file_location("workflow_pages", Path(__file__).with_name("pages.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @cache
 def named_in(file: Path) -> frozenset[str]:
     """The names of a file's tests, those of its classes, too."""
@@ -41,7 +30,7 @@ def named_in(file: Path) -> frozenset[str]:
 
 
 def test_the_page_shows_every_file_as_it_is() -> None:
-    module = pages()
+    module = load_module("workflow_pages", Path(__file__).with_name("pages.py"))
     text = module.PAGE.read_text(encoding="utf-8")
     assert text == module.filled(text), "run python tests/e2e/workflows/pages.py"
     files = {str(file.relative_to(CI)) for folder in ("workflows", "vault") for file in (CI / folder).iterdir()}

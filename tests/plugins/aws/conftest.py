@@ -1,7 +1,18 @@
-"""One moto for the folder, seen through a front that notes what is asked."""
+"""AWS as moto has it, seen through a front that notes what is asked; and a machine where nothing of AWS is set."""
 
 from __future__ import annotations
 
-from support.aws import aws, front, one_moto
+import pytest
+
+from plugins.aws.reading import DEFAULT
+from support.aws import ENVIRON, Front, aws, front, one_moto
 
 __all__ = ["aws", "front", "one_moto"]
+
+
+@pytest.fixture
+def environ(front: Front, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """The variables of a login, and the settings that lead to the front."""
+    for name, value in ENVIRON.items():
+        monkeypatch.setenv(name, value)
+    return {**ENVIRON, f"{DEFAULT}ENDPOINT_URL": front.base_url, f"{DEFAULT}TIMEOUT": "5"}

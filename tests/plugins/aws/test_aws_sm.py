@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plugins.aws.reading import DEFAULT, answers, refused, registry, values
+from plugins.aws.reading import answers, refused, registry, values
 from sealpipe.errors import (
     AccessDeniedError,
     BackendAuthError,
@@ -14,16 +14,9 @@ from sealpipe.errors import (
     UnavailableError,
 )
 from sealpipe.plugin import Document
-from support.aws import ENVIRON, REGION, Call, Front, Moto, Refusal
+from support.aws import REGION, Call, Front, Moto, Refusal
 
 ODD = "app/db_/+=.@-1"
-
-
-@pytest.fixture
-def environ(front: Front, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    for name, value in ENVIRON.items():
-        monkeypatch.setenv(name, value)
-    return {**ENVIRON, f"{DEFAULT}ENDPOINT_URL": front.base_url}
 
 
 def test_text_is_kept_exactly(aws: Moto, environ: dict[str, str]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from plugins.aws.killing import killed_everywhere
-from plugins.aws.reading import DEFAULT, registry, values
+from plugins.aws.reading import registry, values
 from plugins.storing import SECRET, at_once, put, put_by, refused
 from sealpipe.errors import (
     AccessDeniedError,
@@ -23,15 +23,8 @@ from sealpipe.errors import (
 from sealpipe.plugin import Mode, WriteResult
 from sealpipe_plugins.aws.content import TAG
 from sealpipe_plugins.aws.secrets_manager_sink import STAGE
-from support.aws import ENVIRON, Call, Front, Moto
+from support.aws import Call, Front, Moto
 from support.fake_web import Fault, drop, drop_after, meanwhile
-
-
-@pytest.fixture
-def environ(front: Front, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    for name, value in ENVIRON.items():
-        monkeypatch.setenv(name, value)
-    return {**ENVIRON, f"{DEFAULT}ENDPOINT_URL": front.base_url, f"{DEFAULT}TIMEOUT": "5"}
 
 
 @pytest.fixture

@@ -4,17 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from plugins.aws.reading import DEFAULT, answers, refused, registry, values
+from plugins.aws.reading import answers, refused, registry, values
 from sealpipe.errors import AccessDeniedError, ReferenceValueError, SecretNotFoundError, UnavailableError
 from sealpipe.plugin import Document
-from support.aws import ENVIRON, Front, Moto, Refusal
-
-
-@pytest.fixture
-def environ(front: Front, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    for name, value in ENVIRON.items():
-        monkeypatch.setenv(name, value)
-    return {**ENVIRON, f"{DEFAULT}ENDPOINT_URL": front.base_url}
+from support.aws import Front, Moto, Refusal
 
 
 def put(aws: Moto, name: str, value: str, kind: str = "SecureString") -> None:

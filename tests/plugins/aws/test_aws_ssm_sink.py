@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from plugins.aws.killing import killed_everywhere
-from plugins.aws.reading import DEFAULT, registry, values
+from plugins.aws.reading import registry, values
 from plugins.storing import SECRET, at_once, put, put_by, refused
 from sealpipe.errors import (
     AccessDeniedError,
@@ -20,15 +20,8 @@ from sealpipe.errors import (
 )
 from sealpipe.plugin import Mode, WriteResult
 from sealpipe_plugins.aws.content import TAG
-from support.aws import ENVIRON, Front, Moto
+from support.aws import Front, Moto
 from support.fake_web import drop_after, meanwhile
-
-
-@pytest.fixture
-def environ(front: Front, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    for name, value in ENVIRON.items():
-        monkeypatch.setenv(name, value)
-    return {**ENVIRON, f"{DEFAULT}ENDPOINT_URL": front.base_url, f"{DEFAULT}TIMEOUT": "5"}
 
 
 @pytest.fixture

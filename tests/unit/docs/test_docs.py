@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 import pkgutil
 import re
 from functools import cache
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -16,8 +14,8 @@ from sealpipe.api.responses import BY_CODE
 from sealpipe.errors import PermissionDeniedError, SealpipeError
 from sealpipe.registry import Registry
 from sealpipe.settings import COMMANDS, GLOBAL
+from support.parts import ROOT, load_module
 
-ROOT = Path(__file__).resolve().parents[3]
 DOCS = ROOT / "docs"
 TEXTS = sorted([ROOT / "README.md", *DOCS.glob("**/*.md")])
 WALK_THROUGHS = [
@@ -25,17 +23,8 @@ WALK_THROUGHS = [
 ]
 
 
-def pages() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("pages", Path(__file__).with_name("pages.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_the_settings_page_is_what_the_table_says() -> None:
-    for name, make in pages().PAGES.items():
+    for name, make in load_module("pages", Path(__file__).with_name("pages.py")).PAGES.items():
         assert (DOCS / name).read_text(encoding="utf-8") == make(), f"run python tests/unit/docs/pages.py for {name}"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import shutil
@@ -18,7 +17,7 @@ from typing import Any
 import pytest
 
 from sealpipe_rehearsal.running_service import RunningService
-from support.parts import ROOT
+from support.parts import ROOT, load_module
 from support.terminal import Done, Terminal, opened
 
 EXAMPLE = ROOT / "docs/how-to/example-plugin"
@@ -109,12 +108,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
 
 @pytest.fixture(scope="module")
 def service_of_shelf() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("shelf_service", EXAMPLE / "tests/shelf_service.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_module("shelf_service", EXAMPLE / "tests/shelf_service.py")
 
 
 @pytest.fixture

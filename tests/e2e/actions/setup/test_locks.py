@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from e2e.actions.setup.setting_up import SetUp, uv
-from support.parts import ROOT, missing, program
+from support.parts import ROOT, load_module, missing, program
 
 HERE = ROOT / "actions" / "_setup"
 LOCKS = sorted((HERE / "locks").glob("*.txt"))
 
 
-def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("lock", HERE / "lock.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-LOCK = script()
+LOCK = load_module("lock", HERE / "lock.py")
 PROJECT = LOCK.project()
 WANTED = {
     "base": PROJECT["project"]["dependencies"],
