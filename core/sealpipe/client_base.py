@@ -23,10 +23,8 @@ from sealpipe.flows.session import Session, open_session
 from sealpipe.http import ServiceNetwork
 from sealpipe.plugin.context import DEADLINE
 from sealpipe.registry import Registry
-from sealpipe.registry.stores import read_policy_hooks
 from sealpipe.secret import Secret, strips_frames
 from sealpipe.secret_scan import CustodyGate
-from sealpipe.values import as_seconds
 
 if TYPE_CHECKING:
     from sealpipe.http.plugin_network import PluginNetwork
@@ -116,8 +114,10 @@ class ClientSetup:
         ca_file: str | Path | None = None,
         api_key_previous: str | Secret | None = None,
     ) -> None:
-        self.session: Session = _open_session(
-            Config(os.environ),
+        config = Config(os.environ)
+        self.session: Session = open_session(
+            config,
+            partial(registry, config=lambda: config.user),
             api_key=api_key,
             base_url=base_url,
             link_base_url=link_base_url,
@@ -134,7 +134,8 @@ class ClientSetup:
         from sealpipe.settings_model import load_arguments
 
         config = Config(os.environ)
-        return cls.from_session(_open_session(config, **load_arguments(config)))
+        plugins = partial(registry, config=lambda: config.user)
+        return cls.from_session(open_session(config, plugins, **load_arguments(config)))
 
     @classmethod
     def from_session(cls, session: Session) -> Self:
@@ -142,32 +143,6 @@ class ClientSetup:
         client = cls.__new__(cls)
         client.session = session
         return client
-
-
-def _open_session(
-    config: Config,
-    *,
-    api_key: str | Secret | None,
-    base_url: str | None,
-    link_base_url: str | None,
-    service_tag: str | None,
-    deadline: float | timedelta | str,
-    ca_file: str | Path | None,
-    api_key_previous: str | Secret | None,
-) -> Session:
-    """Make a session from a client's arguments. SettingError names a missing setting."""
-    return open_session(
-        api_key=api_key,
-        base_url=base_url,
-        link_base_url=link_base_url,
-        registry=partial(registry, config=lambda: config.user),
-        service_tag=service_tag,
-        deadline=as_seconds(deadline),
-        ca_file=ca_file,
-        policy_hooks=lambda machine: read_policy_hooks(config.user, machine),
-        previous=api_key_previous,
-        config=config,
-    )
 
 
 def run(flow: Flow[T], send: Callable[[Operation[Any], float], Response | Failure]) -> T:

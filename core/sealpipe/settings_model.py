@@ -83,7 +83,7 @@ def build_model(config: Config) -> type[BaseSettings]:
 def load_arguments(config: Config) -> dict[str, Any]:
     """Return a client's arguments. SettingError names an invalid setting, never its value."""
     try:
-        errors = build_model(config)().model_dump()
+        values = build_model(config)().model_dump()
     except ValidationError as error:
         # Only location, message and remedy, all ours: the error's other parts hold the input.
         first = error.errors(include_input=False, include_url=False)[0]
@@ -91,7 +91,7 @@ def load_arguments(config: Config) -> dict[str, Any]:
         remedy = getattr(first.get("ctx", {}).get("error"), "remedy", None)
         raise SettingError(f"{name}: {first['msg'].removeprefix('Value error, ')}", remedy=remedy) from None
     client_settings = {
-        "api_key": config.read_api_key(errors["api_key_file"]),
+        "api_key": config.read_api_key(values["api_key_file"]),
         "api_key_previous": config.previous_api_key,
     }
-    return {**client_settings, **{name: errors[name] for name in _CLIENT}}
+    return {**client_settings, **{name: values[name] for name in _CLIENT}}

@@ -180,7 +180,6 @@ def make_session(values: Mapping[str, Any]) -> Session:
     """Make a session from the global options and the environment."""
     from sealpipe import permissions
     from sealpipe.flows.session import open_session
-    from sealpipe.registry.stores import read_policy_hooks
 
     file = values["api_key_file"]
     config = run_config()
@@ -188,16 +187,15 @@ def make_session(values: Mapping[str, Any]) -> Session:
     if file and permissions.is_readable_by_others(Path(file), config.environ):
         render.print_note(f"sealpipe: other users can read the credential file {file}: chmod 600 {file}")
     return open_session(
+        config,
+        make_registry,
         api_key=key,
         base_url=values["base_url"],
         link_base_url=values["link_base_url"],
-        registry=make_registry,
         service_tag=values["service_tag"],
         deadline=values["deadline"],
         ca_file=values["ca_file"],
-        policy_hooks=lambda machine: read_policy_hooks(config.user, machine),
-        previous=config.previous_api_key,
-        config=config,
+        api_key_previous=config.previous_api_key,
     )
 
 

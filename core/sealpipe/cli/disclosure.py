@@ -86,16 +86,11 @@ def plan_disclosure(
     return Disclosure(system, is_allowed=True, is_print_given=printing)
 
 
-def check_ci(registry: Callable[[], Registry]) -> None:
-    """Raise SettingError or PluginError if the CI system's plugin cannot be used: before anything is sent."""
-    _get_ci(registry)
-
-
 def mask(registry: Callable[[], Registry], values: Iterable[Secret]) -> bool:
     """Have the CI system mask values before they are written. Return False if that failed."""
     from sealpipe.registry.calls import call_plugin  # only where a secret is printed
 
-    ci = _get_ci(registry)
+    ci = get_ci(registry)
     if ci is not None:
         try:
             call_plugin("the CI", lambda: _mask(ci, values))
@@ -113,7 +108,7 @@ def list_link_parts(link: Secret) -> list[Secret]:
 
 def set_step_outputs(registry: Callable[[], Registry], outputs: Mapping[str, str]) -> None:
     """Set the step's outputs, if the CI system has any."""
-    ci = _get_ci(registry)
+    ci = get_ci(registry)
     if ci is None:
         return
     for name, value in outputs.items():
@@ -128,7 +123,7 @@ def set_step_outputs(registry: Callable[[], Registry], outputs: Mapping[str, str
 def annotate_error(registry: Callable[[], Registry], error: SealpipeError) -> None:
     """Annotate the job with an error, if the CI system can. Failures are ignored: stderr has the error, too."""
     with suppress(Exception):  # any exception of a plugin
-        ci = _get_ci(registry)
+        ci = get_ci(registry)
         if ci is not None:
             text = f"{error.message} ({error.remedy})" if error.remedy else error.message
             ci.annotate("error", render.escape(render.redact(text)))
@@ -164,5 +159,6 @@ def _mask(ci: CI, values: Iterable[Secret]) -> None:
     raise failure
 
 
-def _get_ci(registry: Callable[[], Registry]) -> CI | None:
+def get_ci(registry: Callable[[], Registry]) -> CI | None:
+    """Return the CI system's plugin; None outside of CI. SettingError, PluginError if it cannot be used."""
     return registry().ci() if detect_ci_system(os.environ) is not None else None

@@ -53,7 +53,7 @@ def request(**values: Any) -> None:
     _check_seed(values)
     _warn_of_typos(request_options.form)
     session = make_session(values)
-    disclosure.check_ci(session.registry)
+    disclosure.get_ci(session.registry)  # if it cannot be used, nothing is sent
     with Client.from_session(session) as client:
         outbox = open_outbox(values, session.credential)
         created = client.run(requesting.request(session, request_options, outbox, deliver=to))

@@ -45,7 +45,7 @@ def _finish_all(entry_id: str | None, values: dict[str, Any]) -> None:
     from sealpipe.client import Client
 
     session = make_session(values)
-    disclosure.check_ci(session.registry)
+    disclosure.get_ci(session.registry)  # if it cannot be used, nothing is sent
     outbox = open_outbox(values, session.credential)
     names = [entry_id] if entry_id else [entries.id for entries in outbox.list(every_run=values["all"])]
     errors: list[SealpipeError] = []

@@ -60,7 +60,7 @@ def share(ctx: click.Context, /, **values: Any) -> None:
         addresses=[session.base_url, session.link_base_url],
     )
     deliver.check_seal(session, to)
-    disclosure.check_ci(session.registry)
+    disclosure.get_ci(session.registry)  # if it cannot be used, nothing is sent
     as_json = values["output"] == "json"
     with Driver(session) as driver:
         if values["dry_run"]:

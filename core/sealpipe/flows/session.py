@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sealpipe.api import Credential
 from sealpipe.config import Config
 from sealpipe.errors import CredentialError, PolicyError, SettingError, UsageError
 from sealpipe.flows import Budget
+from sealpipe.registry.stores import read_policy_hooks
 from sealpipe.secret import Secret
 from sealpipe.secret_scan import CustodyGate
-from sealpipe.values import parse_base_url, parse_link_base_url, parse_service_tag
+from sealpipe.values import as_seconds, parse_base_url, parse_link_base_url, parse_service_tag
 
 if TYPE_CHECKING:
     from sealpipe.registry import Registry
@@ -114,26 +116,25 @@ def open_credential(api_key: str | Secret | None, service_tag: str | None = None
 
 
 def open_session(
+    config: Config,
+    registry: Callable[[Path | None, CustodyGate, float], Registry],
     *,
     api_key: str | Secret | None,
     base_url: str | None,
     link_base_url: str | None,
-    registry: Callable[[Path | None, CustodyGate, float], Registry],
     service_tag: str | None = None,
-    deadline: float = 60.0,
+    deadline: float | timedelta | str = 60.0,
     ca_file: str | Path | None = None,
-    policy_hooks: Callable[[Mapping[str, Any]], tuple[PolicyHook, ...]] = lambda _: (),
-    previous: str | Secret | None = None,
-    config: Config | None = None,
+    api_key_previous: str | Secret | None = None,
 ) -> Session:
-    """Open a session from the settings and from what the machine's config file enforces.
+    """Open a session from the settings, the policies of both config files, and what the machine's enforces.
 
-    `registry` gets the CA file, the gate and the deadline; `policy_hooks` gets the machine's config. Raises
-    SettingError, which names what is missing or wrong and never a value, and PolicyError for a setting that contradicts
-    the machine's.
+    `registry` gets the CA file, the gate and the deadline in seconds. Raises SettingError, which names what is missing
+    or wrong and never a value, and PolicyError for a setting that contradicts the machine's.
     """
-    machine = (config or Config(os.environ)).machine
-    hooks = policy_hooks(machine)
+    seconds = as_seconds(deadline)
+    machine = config.machine
+    hooks = read_policy_hooks(config.user, machine)
     values = {
         "base_url": base_url,
         "link_base_url": link_base_url,
@@ -145,7 +146,7 @@ def open_session(
         try:
             values = config_file.enforce_service(machine, values, os.environ)
         except PolicyError as error:
-            _report_refusal(hooks, partial(registry, None, CustodyGate(), deadline), error)
+            _report_refusal(hooks, partial(registry, None, CustodyGate(), seconds), error)
             raise
         base_url, link_base_url, ca_file = values["base_url"], values["link_base_url"], values["ca_file"]
     authorities = None if ca_file is None else Path(ca_file)
@@ -153,21 +154,21 @@ def open_session(
         if not value:
             raise SettingError(f"{name} is not set, or empty", remedy=_REMEDIES[name])
     credential = open_credential(api_key, service_tag)
-    if not deadline > 0:
+    if not seconds > 0:
         raise SettingError("the deadline is not positive", remedy="give it as a positive number of seconds")
-    if deadline > MAX_DEADLINE:
+    if seconds > MAX_DEADLINE:
         raise SettingError(f"the deadline is longer than {MAX_DEADLINE // 86400} days", remedy="give a shorter one")
-    previous_credential = None if not previous else open_previous(previous)
+    previous = open_previous(api_key_previous) if api_key_previous else None
     return Session(
         credential,
         parse_base_url(base_url or ""),
         parse_link_base_url(link_base_url or ""),
         # One registry for all calls: a plugin's set-up also serves the next call.
-        cache(partial(registry, authorities, CustodyGate(credential, previous_credential), deadline)),
-        deadline,
+        cache(partial(registry, authorities, CustodyGate(credential, previous), seconds)),
+        seconds,
         authorities,
         hooks,
-        previous_credential,
+        previous,
         fixed_link=bool(machine) and "link_base_url" in machine.get("enforce", {}).get("service", {}),
     )
 

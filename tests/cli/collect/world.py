@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 from hypothesis import strategies as st
 
 from sealpipe.api import Failure, Operation, Response
+from sealpipe.config import Config
 from sealpipe.flows import Do, Flow, Notify, Send, Wait
 from sealpipe.flows.session import Session, open_session
 from sealpipe.plugin import (
@@ -221,7 +222,9 @@ def sealpipe_sinks(register: Callable[[SinkInfo], None]) -> None:
 def session() -> Session:
     """A client's, with the cabinet as its only sink."""
     made = Registry(environ={}, built_in=(__name__,))
-    return open_session(api_key=API_KEY, base_url=URL, link_base_url=URL.removesuffix("/v1"), registry=lambda *_: made)
+    return open_session(
+        Config({}), lambda *_: made, api_key=API_KEY, base_url=URL, link_base_url=URL.removesuffix("/v1")
+    )
 
 
 def open_cabinet(ways: Sequence[str]) -> type[Cabinet]:
