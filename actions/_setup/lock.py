@@ -56,18 +56,18 @@ def main() -> None:
     upgrade = parser.parse_args().upgrade
     names = extras()
     wanted = [word for name in names for word in ("--extra", name)]
-    whole = _compiled("pyproject.toml", LOCKS / "all.txt", wanted, upgrade=upgrade)
-    base = _named("pyproject.toml", [], whole)
+    whole = _compile("pyproject.toml", LOCKS / "all.txt", wanted, upgrade=upgrade)
+    base = _select_rows("pyproject.toml", [], whole)
     found = {"all": ("sealpipe with every extra", whole), "base": ("what sealpipe always needs", base)}
     for name in names:
-        more = _named("pyproject.toml", ["--extra", name], whole)
+        more = _select_rows("pyproject.toml", ["--extra", name], whole)
         found[name] = (f"what the extra {name} adds", {key: row for key, row in more.items() if key not in base})
     with tempfile.TemporaryDirectory() as folder:
         backend, auditor = Path(folder, "build.in"), Path(folder, "audit.in")
         backend.write_text("\n".join(project()["build-system"]["requires"]), encoding="utf-8")
         auditor.write_text("pip-audit>=2.9\n", encoding="utf-8")
-        found["build"] = ("the build backend", _compiled(backend, LOCKS / "build.txt", [], upgrade=upgrade))
-        audit = _compiled(auditor, AUDIT, [], upgrade=upgrade)
+        found["build"] = ("the build backend", _compile(backend, LOCKS / "build.txt", [], upgrade=upgrade))
+        audit = _compile(auditor, AUDIT, [], upgrade=upgrade)
     for file in set(LOCKS.glob("*.txt")) - {LOCKS / f"{name}.txt" for name in found}:
         file.unlink()
     files = {LOCKS / f"{name}.txt": told for name, told in found.items()} | {AUDIT: ("what audits a release", audit)}
@@ -82,7 +82,7 @@ def _marker(row: str) -> str:
     return found[0].rstrip() if found else ""
 
 
-def _compiled(source: str | Path, before: Path, wanted: Iterable[str], *, upgrade: bool) -> dict[str, str]:
+def _compile(source: str | Path, before: Path, wanted: Iterable[str], *, upgrade: bool) -> dict[str, str]:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "lock.txt")
         if before.exists():
@@ -91,7 +91,7 @@ def _compiled(source: str | Path, before: Path, wanted: Iterable[str], *, upgrad
         return rows(out.read_text(encoding="utf-8"))
 
 
-def _named(source: str, wanted: Iterable[str], whole: dict[str, str]) -> dict[str, str]:
+def _select_rows(source: str, wanted: Iterable[str], whole: dict[str, str]) -> dict[str, str]:
     """Return the rows of the full lock that one part needs."""
     pins = "\n".join(row.partition(" \\")[0] for row in whole.values())
     with tempfile.TemporaryDirectory() as folder:
@@ -101,10 +101,10 @@ def _named(source: str, wanted: Iterable[str], whole: dict[str, str]) -> dict[st
     return {key: row for key, row in whole.items() if row.partition("==")[0] in part}
 
 
-def _uv(source: str | Path, *words: str | Path) -> str:
+def _uv(source: str | Path, *arguments: str | Path) -> str:
     uv = shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent)) or "uv"
     quiet = ["--quiet", "--no-header", "--no-annotate", "--no-emit-index-url", "--no-emit-find-links", "--no-config"]
-    command = [uv, "pip", "compile", source, "--universal", "--python-version", PYTHON, *quiet, *words]
+    command = [uv, "pip", "compile", source, "--universal", "--python-version", PYTHON, *quiet, *arguments]
     # Only the index that uv uses by default or that its own variables name: the locks must match what is published.
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "SEALPIPE_"))}
     done = subprocess.run(command, cwd=ROOT, env=environ, stdout=subprocess.PIPE, text=True, check=True)  # noqa: S603

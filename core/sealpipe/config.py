@@ -111,9 +111,9 @@ class Config:
 
     def find_unknown_variables(self) -> list[tuple[str, str | None]]:
         """Return the SEALPIPE_* variables that nothing reads, each with the nearest known name."""
-        suspects = [name for name in self.environ if name.startswith("SEALPIPE_") and not name.startswith(PREFIXES)]
-        known = list_known_variables() if suspects else set()
-        unknown = sorted(set(suspects) - known)
+        candidates = [name for name in self.environ if name.startswith("SEALPIPE_") and not name.startswith(PREFIXES)]
+        known = list_known_variables() if candidates else set()
+        unknown = sorted(set(candidates) - known)
         if not unknown:
             return []
         from difflib import get_close_matches
@@ -148,8 +148,8 @@ def list_known_variables() -> set[str]:
     return names
 
 
-def _check(path: Path, found: os.stat_result, what: str, environ: Mapping[str, str]) -> None:
-    flaw = permissions.find_file_flaw(path, found, what, environ)
+def _check(path: Path, status: os.stat_result, what: str, environ: Mapping[str, str]) -> None:
+    flaw = permissions.find_file_flaw(path, status, what, environ)
     if flaw is not None:
         raise SettingError(flaw[0], remedy=flaw[1])
 

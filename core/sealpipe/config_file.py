@@ -68,13 +68,13 @@ def find_flaws(path: Path, config: Mapping[str, Any]) -> Iterator[Flaw]:
 
 def remove_flaws(config: Mapping[str, Any], flaws: list[Flaw]) -> dict[str, Any]:
     """Return the table without its flaws."""
-    flawed = {each.names for each in flaws}
+    flaw_paths = {each.names for each in flaws}
     return {
-        name: {key: item for key, item in value.items() if (name, key) not in flawed}
+        name: {key: item for key, item in value.items() if (name, key) not in flaw_paths}
         if isinstance(value, dict)
         else value
         for name, value in config.items()
-        if (name,) not in flawed
+        if (name,) not in flaw_paths
     }
 
 

@@ -184,7 +184,7 @@ def read_file(path: str | Path, limit: int) -> bytes:
     return content
 
 
-_REPLACED: Final = frozenset({errno.ELOOP, errno.ENXIO})
+_REPLACED_ERRORS: Final = frozenset({errno.ELOOP, errno.ENXIO})
 """The errors of opening a plain file that has become a link, or a socket, since it was checked."""
 
 
@@ -202,7 +202,7 @@ def has_content(path: str | Path, expected: bytes, *, folder: int | None = None)
     except FileNotFoundError:
         return False
     except OSError as error:
-        if error.errno not in _REPLACED:
+        if error.errno not in _REPLACED_ERRORS:
             raise
         return False
     try:

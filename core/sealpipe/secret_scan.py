@@ -85,10 +85,10 @@ class SecretFinder:
     ) -> None:
         secrets = [secret.reveal_bytes() for secret in usual]
         rest = [secret.reveal_bytes() for secret in others]
-        self._usual = tuple(dict.fromkeys(form for secret in secrets for form in _usual(secret)))
-        more = [form for secret in rest for form in _usual(secret)]
+        self._list_usual_forms = tuple(dict.fromkeys(form for secret in secrets for form in _list_usual_forms(secret)))
+        more = [form for secret in rest for form in _list_usual_forms(secret)]
         more += [form for secret in secrets + rest for form in _list_decoded_forms(secret)]
-        self._all = tuple(dict.fromkeys([*self._usual, *more]))
+        self._all = tuple(dict.fromkeys([*self._list_usual_forms, *more]))
         named = tuple(names)
         self._begun = (
             *(secret[:_BEGUN] for secret in secrets + rest),
@@ -99,29 +99,29 @@ class SecretFinder:
 
     def within(self, data: bytes | bytearray) -> bool:
         """Return whether the bytes contain one of the secrets."""
-        needles = self._usual if len(data) > LARGE else self._all
-        return any(_holds(data, needles))
+        needles = self._list_usual_forms if len(data) > LARGE else self._all
+        return any(_check_round_by_round(data, needles))
 
     def spans(self, data: bytes | bytearray) -> list[tuple[int, int]]:
         """Return the spans of the secrets in the bytes, sorted and disjoint; also of truncated ones without escapes.
 
         In more than 1 MiB, finds only secrets without escapes: remove these, then check the rest with `within`.
         """
-        needles = self._usual if len(data) > LARGE else self._all
+        needles = self._list_usual_forms if len(data) > LARGE else self._all
         views = [_View(data)]
-        if len(data) <= LARGE and any(islice(_holds(data, needles + self._begun), 1, None)):
-            views += (view for escape in _ESCAPES for view in _mapped(_View(data), escape))
+        if len(data) <= LARGE and any(islice(_check_round_by_round(data, needles + self._begun), 1, None)):
+            views += (view for escape in _ESCAPES for view in _resolve_with_map(_View(data), escape))
         found: list[tuple[int, int]] = []
         for view in views:
             for needle in needles:
                 found += (view.origin(at, at + len(needle)) for at in _find_positions(view.data, needle))
             found += (view.origin(*span) for needle in self._begun for span in self._cut_short(view.data, needle))
-        return _merged(found)
+        return _merge(found)
 
     def _cut_short(self, data: bytes | bytearray, needle: bytes) -> Iterator[tuple[int, int]]:
         for at in _find_positions(data, needle):
             known = at + len(needle)
-            end = _run_end(data, known, parts=2 if needle.endswith(b".") else 1)
+            end = _find_run_end(data, known, parts=2 if needle.endswith(b".") else 1)
             if end > known:
                 lead = next((lead for lead in self._leads if data.endswith(lead, 0, at)), b"")
                 yield at - len(lead), end
@@ -155,7 +155,7 @@ def credential_leak_error(what: str) -> UsageError:
     )
 
 
-def _usual(secret: bytes) -> list[bytes]:
+def _list_usual_forms(secret: bytes) -> list[bytes]:
     """Return the forms of a secret in bytes that do not escape it, without its last character.
 
     Includes its halves, because a truncated or split secret still contains one of them.
@@ -188,7 +188,7 @@ def _base64(data: bytes) -> list[bytes]:
     return [text[-(-before * 8 // 6) : (before + len(data)) * 8 // 6] for before, text in enumerate(whole)]
 
 
-def _holds(data: bytes | bytearray, needles: Sequence[bytes]) -> Iterator[bool]:
+def _check_round_by_round(data: bytes | bytearray, needles: Sequence[bytes]) -> Iterator[bool]:
     """Yield whether the bytes contain a secret; then, after each round of resolving escapes, whether they do now."""
     yield any(needle in data for needle in needles)
     small = len(data) <= LARGE
@@ -200,25 +200,25 @@ def _holds(data: bytes | bytearray, needles: Sequence[bytes]) -> Iterator[bool]:
     for start in range(begin, min(end, len(data)), LARGE):  # in pieces, so that memory never holds two copies
         piece = bytes(data[start : min(end, start + LARGE + OVERLAP)])
         for escape in _ESCAPES if small else _ESCAPES[:1]:
-            yield from (any(needle in view for needle in needles) for view in _resolved(piece, escape))
+            yield from (any(needle in view for needle in needles) for view in _resolve_escapes(piece, escape))
 
 
-def _resolved(data: bytes, escape: re.Pattern[bytes]) -> Iterator[bytes]:
+def _resolve_escapes(data: bytes, escape: re.Pattern[bytes]) -> Iterator[bytes]:
     for _ in range(_ROUNDS):
-        before, data = data, escape.sub(_meant, data)
+        before, data = data, escape.sub(_decode_escape, data)
         if data == before:
             return
         yield data
 
 
-def _mapped(view: _View, escape: re.Pattern[bytes]) -> Iterator[_View]:
-    """Resolve escapes as `_resolved` does, with a map back to the original positions."""
+def _resolve_with_map(view: _View, escape: re.Pattern[bytes]) -> Iterator[_View]:
+    """Resolve escapes as `_resolve_escapes` does, with a map back to the original positions."""
     for _ in range(_ROUNDS):
         parts: list[bytes | bytearray] = []
         tokens: list[_Token] = []
         done = size = 0
         for match in escape.finditer(view.data):
-            byte, (start, end) = _meant(match), match.span()
+            byte, (start, end) = _decode_escape(match), match.span()
             parts += (view.data[done:start], byte)
             size += start - done
             tokens.append((size, start, end, len(byte)))
@@ -230,7 +230,7 @@ def _mapped(view: _View, escape: re.Pattern[bytes]) -> Iterator[_View]:
         yield view
 
 
-def _meant(match: re.Match[bytes]) -> bytes:
+def _decode_escape(match: re.Match[bytes]) -> bytes:
     """Return the byte that an escape represents; none for a line break or NUL between characters."""
     if match.lastindex is None:
         return b""
@@ -246,7 +246,7 @@ def _find_positions(data: bytes | bytearray, needle: bytes) -> Iterator[int]:
         at = data.find(needle, at + 1)
 
 
-def _run_end(data: bytes | bytearray, at: int, parts: int) -> int:
+def _find_run_end(data: bytes | bytearray, at: int, parts: int) -> int:
     """Return the end of a run of base64url at `at`; with two `parts`, of a second run after a dot."""
     end = at
     for part in range(parts):
@@ -256,7 +256,7 @@ def _run_end(data: bytes | bytearray, at: int, parts: int) -> int:
     return end
 
 
-def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def _merge(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
     merged: list[tuple[int, int]] = []
     for start, end in sorted(spans):
         if merged and start <= merged[-1][1]:

@@ -88,8 +88,8 @@ def _read(header: str) -> tuple[str, list[bytes]]:
             raise _make_malformed_error()
         if name in ("t", "v1"):
             (stamps if name == "t" else digests).append(value)
-    fit = len(stamps) == 1 and _TIME.fullmatch(stamps[0]) and all(map(_DIGEST.fullmatch, digests))
-    if not fit or not digests or len(parts) > _MAX_PARTS:
+    is_well_formed = len(stamps) == 1 and _TIME.fullmatch(stamps[0]) and all(map(_DIGEST.fullmatch, digests))
+    if not is_well_formed or not digests or len(parts) > _MAX_PARTS:
         raise _make_malformed_error()
     return stamps[0], [bytes.fromhex(digest) for digest in digests]
 

@@ -73,8 +73,8 @@ def _deliver(thread: Thread, body: str) -> Delivery:
     except UnknownOutcomeError as error:
         outcome_error = error
     else:
-        return Delivery(created, confirmed=_or_none(lambda: thread.has_text(created, body)) is True)
-    existing = _or_none(lambda: thread.find(body))
+        return Delivery(created, confirmed=_read_if_possible(lambda: thread.has_text(created, body)) is True)
+    existing = _read_if_possible(lambda: thread.find(body))
     if existing is None:
         raise outcome_error
     return Delivery(existing, confirmed=True)
@@ -103,7 +103,7 @@ def comment_id(reply: Reply) -> str:
     return str(identifier)
 
 
-def _or_none(request: Callable[[], T]) -> T | None:
+def _read_if_possible(request: Callable[[], T]) -> T | None:
     """Return the comment that was read, or None if reading failed: the comment exists either way."""
     try:
         return request()

@@ -53,8 +53,8 @@ class Reply(NamedTuple):
 
     def member(self, name: str) -> Any:
         """Return a member of the JSON object, or None."""
-        found = self.json
-        return found.get(name) if isinstance(found, dict) else None
+        decoded = self.json
+        return decoded.get(name) if isinstance(decoded, dict) else None
 
     @property
     def retry_after(self) -> float | None:

@@ -13,17 +13,17 @@ _STORE_AS_BASE64: Final = "ask for it as base64 text and read it with decode=bas
 
 def values_by_key(fields: Sequence[SinkField], locator: Locator) -> dict[str, bytes]:
     """Return the values by key. Raises ReferenceValueError (repeated key), UnsupportedError (lone surrogate)."""
-    found: dict[str, bytes] = {}
+    values: dict[str, bytes] = {}
     for key, value in fields:
-        if key in found:
+        if key in values:
             raise ReferenceValueError(f"{locator}: a key is named twice", remedy="name each key once")
         try:
-            found[key] = value.reveal_bytes()
+            values[key] = value.reveal_bytes()
         except UnicodeEncodeError:
             break
-    if len(found) < len(fields):
+    if len(values) < len(fields):
         raise UnsupportedError(f"{locator}: a value is not Unicode text", remedy=_STORE_AS_BASE64)
-    return found
+    return values
 
 
 def decode_text(value: bytes, locator: Locator) -> str:
@@ -40,7 +40,7 @@ def variable_values(locator: Locator, fields: Sequence[SinkField], name: re.Patt
 
     Raises ReferenceValueError for an invalid name, UnsupportedError for a value that a variable cannot hold.
     """
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for key, value in fields:
         if not key:
             raise ReferenceValueError(
@@ -48,8 +48,8 @@ def variable_values(locator: Locator, fields: Sequence[SinkField], name: re.Patt
             )
         if not name.fullmatch(key):
             raise ReferenceValueError(f"{locator}: {key!a} is not a valid name", remedy=rule)
-        found[key] = _variable_text(value.reveal_bytes(), f"the value for {key} of {locator}")
-    return found
+        values[key] = _variable_text(value.reveal_bytes(), f"the value for {key} of {locator}")
+    return values
 
 
 def _variable_text(value: bytes, what: str) -> str:

@@ -44,8 +44,8 @@ def is_link(secret: str) -> bool:
 
 def subject_line(message: Message) -> str:
     """Return a one-line subject, without the secret."""
-    words = " ".join(_strip_invisible(re.sub(r"\s", " ", message.subject)).split())[:200]
-    return words if words and message.secret.reveal() not in words else "A message from sealpipe"
+    subject = " ".join(_strip_invisible(re.sub(r"\s", " ", message.subject)).split())[:200]
+    return subject if subject and message.secret.reveal() not in subject else "A message from sealpipe"
 
 
 def as_plain(message: Message) -> str:

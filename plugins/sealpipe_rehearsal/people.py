@@ -43,7 +43,7 @@ class Recipient:
     @strips_frames
     def look(self, share_link: str | Secret) -> dict[str, Any]:
         """Return what the page shows before opening: `passcode_required`, `expired_at`. Uses no view."""
-        origin, path, _ = _parts(share_link, self.origin, "shares")
+        origin, path, _ = _split_link(share_link, self.origin, "shares")
         return _check_response(*send_request(origin, "GET", path))
 
     @strips_frames
@@ -52,7 +52,7 @@ class Recipient:
 
         A missing passcode uses neither a view nor an attempt.
         """
-        origin, path, fragment = _parts(share_link, self.origin, "shares")
+        origin, path, fragment = _split_link(share_link, self.origin, "shares")
         content_key = link.decode_fragment(fragment)
         given_passcode = passcode.reveal() if isinstance(passcode, Secret) else passcode
         proof = {"access_token": tokens.access_token(content_key)}
@@ -75,13 +75,13 @@ class Submitter:
     @strips_frames
     def look(self, collect_link: str | Secret) -> dict[str, Any]:
         """Return what the page shows before the form: `title`, `passcode_required`, `expired_at`. Uses no access."""
-        origin, path, _ = _parts(collect_link, self.origin, "requests")
+        origin, path, _ = _split_link(collect_link, self.origin, "requests")
         return _check_response(*send_request(origin, "GET", path))
 
     @strips_frames
     def tag(self, collect_link: str | Secret) -> str:
         """Return the service tag for a link."""
-        origin, _, _ = _parts(collect_link, self.origin, "requests")
+        origin, _, _ = _split_link(collect_link, self.origin, "requests")
         tag: str = call_control_api(origin, "GET", "")["service_tag"]
         return tag
 
@@ -92,7 +92,7 @@ class Submitter:
         `identity` has what the request's conditions ask for: `passcode`, `signed_in_as` (email address), `mfa`,
         `from_ip`.
         """
-        origin, path, _ = _parts(collect_link, self.origin, "requests")
+        origin, path, _ = _split_link(collect_link, self.origin, "requests")
         return _check_response(*send_request(origin, "POST", f"{path}/open", _reveal(identity)))
 
     @strips_frames
@@ -123,7 +123,7 @@ class Submitter:
     @strips_frames
     def send(self, collect_link: str | Secret, data: str, **identity: Any) -> str:
         """Send `data` (standard base64) unchanged, sealed or not; return the submission's short code."""
-        origin, path, _ = _parts(collect_link, self.origin, "requests")
+        origin, path, _ = _split_link(collect_link, self.origin, "requests")
         code: str = _check_response(
             *send_request(origin, "POST", f"{path}/submit", {**_reveal(identity), "data": data}), expected=201
         )["short_code"]
@@ -134,7 +134,7 @@ def _reveal(identity: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value.reveal() if isinstance(value, Secret) else value for name, value in identity.items()}
 
 
-def _parts(any_link: str | Secret, known_origin: str | None, what: str) -> tuple[str, str, str]:
+def _split_link(any_link: str | Secret, known_origin: str | None, what: str) -> tuple[str, str, str]:
     text = any_link.reveal() if isinstance(any_link, Secret) else any_link
     address = urlsplit(text)
     code = address.path.rsplit("/", 1)[-1]  # stays percent-encoded: one path segment in both URLs

@@ -137,12 +137,12 @@ class RunningService:
 
     def refuse(self) -> None:
         """Refuse new connections until `mend`. Open connections stay."""
-        self._server.set_refusing(refusing=True)
+        self._server.set_connection_refusal(enabled=True)
 
     def mend(self) -> None:
         """Remove the fault plan and accept connections again."""
         self.service.faults.set([])
-        self._server.set_refusing(refusing=False)
+        self._server.set_connection_refusal(enabled=False)
 
     def reset(self) -> None:
         """Delete accounts, keys, shares, records and the log."""

@@ -99,11 +99,11 @@ class Server(uvicorn.Server):
         if reserved is not None:
             await super().startup([reserved])
 
-    def set_refusing(self, refusing: bool) -> None:  # noqa: FBT001  # the only argument
+    def set_connection_refusal(self, enabled: bool) -> None:  # noqa: FBT001  # the only argument
         """Refuse or accept connections, and wait until that is done. Call it from another thread."""
 
         async def change() -> None:
-            if refusing:
+            if enabled:
                 self.refuse()
             else:
                 await self.listen()

@@ -23,16 +23,16 @@ def collect(step: Step) -> int:
     on_pending = inputs.check_choice("on-pending", step.values["on-pending"], ("fail", "warn", "skip"))
     after = inputs.check_choice("after", step.values["after"], ("keep", "expire"))
     _check_inputs(step, requests, entries)
-    words = ["collect", *step.options()]
+    arguments = ["collect", *step.options()]
     # We read stdout and mask the values before they become an output.
-    words += ["--print"] if entries else []
+    arguments += ["--print"] if entries else []
     if step.is_on("dry-run"):
-        result = step.sealpipe(*words, "--", *requests)
+        result = step.sealpipe(*arguments, "--", *requests)
         log_dry_run(result)
         return step.end(result.code, "dry-run")
     # With an output, the request may expire only after the output is set, not when the values are on stdout.
-    words += ["--output=json", f"--after={'keep' if entries else after}", "--", *requests]
-    result = step.sealpipe(*words, expected=() if on_pending == "fail" else (PENDING,))
+    arguments += ["--output=json", f"--after={'keep' if entries else after}", "--", *requests]
+    result = step.sealpipe(*arguments, expected=() if on_pending == "fail" else (PENDING,))
     rows, code = result.rows(), result.code
     step.outputs["count"] = str(sum(row.get("count", 0) for row in rows))
     step.summary = "".join(_summary(row) for row in rows)
@@ -81,7 +81,7 @@ def select_values(
     entries: Sequence[MapEntry], rows: Sequence[Mapping[str, Any]], prompts: Mapping[str, str]
 ) -> dict[str, str]:
     """Return the values that `map` names. Raises InputError if a prompt has no value or several."""
-    found: dict[str, str] = {}
+    selected_values: dict[str, str] = {}
     fields = [field for row in rows for each in row["submissions"] for field in each["fields"]]
     for each in entries:
         label = prompts.get(each.prompt, each.prompt)
@@ -90,13 +90,13 @@ def select_values(
             problem = "there is no value for" if not values else "there are several values for"
             remedy = "use the prompt or id of the request"
             raise InputError(f"{problem} the prompt of {each.name}", remedy, UNUSABLE)
-        found[each.name] = values[0]
-    return found
+        selected_values[each.name] = values[0]
+    return selected_values
 
 
-def _set_values(step: Step, found: Mapping[str, str], entries: Sequence[MapEntry]) -> None:
-    secrets = [found[each.name] for each in entries if not each.plain]
-    text = json.dumps(found, ensure_ascii=False)
+def _set_values(step: Step, values: Mapping[str, str], entries: Sequence[MapEntry]) -> None:
+    secrets = [values[each.name] for each in entries if not each.plain]
+    text = json.dumps(values, ensure_ascii=False)
     if secrets:
         if not is_stderr_readable():
             raise InputError("values cannot be masked because stderr is a file", "use to or dir")
@@ -129,8 +129,8 @@ def expire(step: Step) -> int:
     codes_by_state: dict[str, list[str]] = {"expired": [], "missing": []}
     exit_codes: list[int] = []
     for kind, code in entries:
-        words = [kind, "expire", *step.options(), "--output=json", "--", code]
-        result = step.sealpipe(*words, expected=(MISSING,) if step.is_on("missing-ok") else ())
+        arguments = [kind, "expire", *step.options(), "--output=json", "--", code]
+        result = step.sealpipe(*arguments, expected=(MISSING,) if step.is_on("missing-ok") else ())
         exit_code = result.code
         if exit_code == 0:
             codes_by_state["expired"] += [inputs.encode_code(str(row["short_code"])) for row in result.rows()]

@@ -28,8 +28,8 @@ class ProcessResult(NamedTuple):
         """The JSON objects on stdout: one, or a list of them; none if stdout is empty."""
         if not self.out.strip():
             return []
-        found = json.loads(self.out)
-        return found if isinstance(found, list) else [found]
+        decoded = json.loads(self.out)
+        return decoded if isinstance(decoded, list) else [decoded]
 
 
 class ProcessRunner:

@@ -23,15 +23,15 @@ def share(step: Step) -> int:
     references = inputs.split_fields(step.values["fields"])
     if step.values["fields-from"]:
         references += inputs.split_fields(read_text_file(step.values["fields-from"], "fields-from"))
-    words = ["share", *(f"--field={each}" for each in references), *_prepare(step, references), *_bind_option(step)]
+    arguments = ["share", *(f"--field={each}" for each in references), *_prepare(step, references), *_bind_option(step)]
     if step.is_on("dry-run"):
-        result = step.sealpipe(*words, "--print")  # a dry run creates no link file
+        result = step.sealpipe(*arguments, "--print")  # a dry run creates no link file
         log_dry_run(result)
         return step.end(result.code, "dry-run")
     folder = tempfile.mkdtemp(prefix="sealpipe-", dir=step.environ.get("RUNNER_TEMP") or None)
     try:
         file = _link_file(step, Path(folder, "link"))
-        result = step.sealpipe(*words, "--output=json", *([f"--link-file={file}"] if file else []))
+        result = step.sealpipe(*arguments, "--output=json", *([f"--link-file={file}"] if file else []))
         for row in result.rows():
             step.outputs |= {"custody": _text(row, "custody"), "sealed-link": _text(row, "sealed_link")}
             _summarize(step, row, "shared")
@@ -54,9 +54,9 @@ def request(step: Step) -> int:
 
 def _prepare(step: Step, references: list[str]) -> list[str]:
     """Return the options, and set the environment variables that they name."""
-    words = step.options()
+    arguments = step.options()
     if step.values["recipient"] and not step.rehearsing:
-        words.append(f"--param=recipient=env:{RECIPIENT}")
+        arguments.append(f"--param=recipient=env:{RECIPIENT}")
         step.processes.environ[RECIPIENT] = step.values["recipient"]
     if step.rehearsing:
         ignored = inputs.ignored_in_rehearsal(step.action, step.values)
@@ -70,7 +70,7 @@ def _prepare(step: Step, references: list[str]) -> list[str]:
                 "notice", f"the rehearsal uses made-up values for empty variables: {', '.join(stand_ins)}"
             )
         step.processes.environ |= stand_ins
-    return words
+    return arguments
 
 
 def _bind_option(step: Step) -> list[str]:

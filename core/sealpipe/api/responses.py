@@ -224,18 +224,18 @@ def _choose_error(status: int, code: int | None) -> type[ServiceError]:
 
 def _describe_refusal(response: Response, members: Mapping[str, Any], code: int | None) -> str:
     service_message = members.get("message", members.get("Message"))
-    quotation = f": {escape_text(service_message)}" if isinstance(service_message, str) and service_message else ""
+    quoted_message = f": {escape_text(service_message)}" if isinstance(service_message, str) and service_message else ""
     if 300 <= response.status < 400:
         return f"the service responded with a redirect ({response.status}), which is never followed"
     if code is None and response.status == 407:
         return "the proxy requires authentication"
     if code is None and response.status in GATEWAY:
-        return f"the service does not accept the credential ({response.status}{quotation})"
+        return f"the service does not accept the credential ({response.status}{quoted_message})"
     status_text = f"{response.status}, error_code {code}" if code is not None else f"{response.status}"
     return (
-        f"the service refused ({status_text}){quotation}"
+        f"the service refused ({status_text}){quoted_message}"
         if response.status < 500
-        else f"the service failed ({status_text}){quotation}"
+        else f"the service failed ({status_text}){quoted_message}"
     )
 
 

@@ -132,7 +132,7 @@ def _is_idempotency_key(value: object) -> bool:
     return isinstance(value, str) and _KEY.fullmatch(value) is not None
 
 
-def _pair(value: object) -> bool:
+def _is_pair(value: object) -> bool:
     return isinstance(value, list | tuple) and len(value) == 2 and all(map(_is_text, value))
 
 
@@ -242,7 +242,7 @@ RULES: Final[Mapping[str, Rule]] = {
 }  # fmt: skip
 
 RULES_BY_CALL: Final[Mapping[tuple[str, str], Rule]] = {
-    ("create_request", "fields"): Rule("a list of (prompt, type) pairs", _list_of(_pair)),
+    ("create_request", "fields"): Rule("a list of (prompt, type) pairs", _list_of(_is_pair)),
     ("create_request", "passcode"): _SECRET,
     ("request", "key"): Rule("`credential`, `new` or a key pair", _is_sealing_key),
 }

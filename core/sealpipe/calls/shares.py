@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from sealpipe.flows.share.expire import EndedShare
 
 
-Made = TypeVar("Made", bound="Deliverable")
+Created = TypeVar("Created", bound="Deliverable")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -127,7 +127,7 @@ def resume(session: Session, entry: Entry, *, resend: bool = False) -> Flow[Shar
     return create_and_deliver(session, finish_entry(session, entry, resend=resend), resend=resend)
 
 
-def create_and_deliver(session: Session, creation: Flow[Made], *, resend: bool) -> Flow[Made]:
+def create_and_deliver(session: Session, creation: Flow[Created], *, resend: bool) -> Flow[Created]:
     """Create a share or request, and send its messages."""
     created = yield from creation
     if created.deliveries is not None:

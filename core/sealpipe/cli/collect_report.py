@@ -95,9 +95,9 @@ def print_late_arrivals(result: CollectResult) -> None:
     """Print how many submissions arrived while the request expired; `--pick each` stores these, too."""
     if result.late:
         code, is_stored = render.escape(result.short_code), result.ended is not None and result.pick == "each"
-        treatment = "collected, too" if is_stored else "kept for `sealpipe collect --pick`"
+        effect = "collected, too" if is_stored else "kept for `sealpipe collect --pick`"
         count = render.count(result.late, "submission")
-        render.print_note(f"{code}: {count} arrived while the request expired: {treatment}")
+        render.print_note(f"{code}: {count} arrived while the request expired: {effect}")
 
 
 def print_errors(problems: Sequence[SealpipeError], first: SealpipeError | None) -> None:

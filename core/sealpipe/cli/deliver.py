@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sealpipe.flows.session import Session
     from sealpipe.flows.share.post import Share
 
-Made: TypeAlias = "Share | SecureRequest"
+Created: TypeAlias = "Share | SecureRequest"
 
 _TEMPLATE_LIMIT = 64 * 1024
 
@@ -86,7 +86,7 @@ def read_message_template(path: str | None) -> str | None:
         raise UsageError(f"--message-template: {path} is not UTF-8 text", remedy="save it as UTF-8") from None
 
 
-def announce(share: Made) -> None:
+def announce(share: Created) -> None:
     """Print the short code and the expiry as soon as the service has responded."""
     expiry = render.describe_expiry(share.expires_at, known=share.expiry_known)
     render.print_note(f"created {render.escape(share.short_code)}, {expiry}")
@@ -96,7 +96,7 @@ def announce(share: Made) -> None:
         render.print_note(f"sealpipe: {warning}")
 
 
-def write_files(share: Made, to: Targets) -> None:
+def write_files(share: Created, to: Targets) -> None:
     """Write receipt and link file. DeliveryError if one cannot be written: the entry stays in the outbox."""
     contents = {"receipt": _format_receipt(share), "link_file": share.link.reveal() + "\n"}
     for name, content in contents.items():
@@ -105,7 +105,7 @@ def write_files(share: Made, to: Targets) -> None:
             _write(Path(path), content, share)
 
 
-def prints_link(share: Made, to: Targets) -> bool:
+def prints_link(share: Created, to: Targets) -> bool:
     """Whether the link goes to stdout, rather than to a file or a channel, or sealed."""
     return (
         not to.get("link_file")
@@ -114,7 +114,7 @@ def prints_link(share: Made, to: Targets) -> bool:
     )
 
 
-def describe_share(share: Made, to: Targets) -> dict[str, Any]:
+def describe_share(share: Created, to: Targets) -> dict[str, Any]:
     """Return a share or request as JSON members. `delivered` names written files and channels that sent."""
     sent = (
         [each.recipient.channel for each in share.deliveries.items if each.state == "sent"] if share.deliveries else []
@@ -132,7 +132,9 @@ def describe_share(share: Made, to: Targets) -> dict[str, Any]:
     }
 
 
-def finish(driver: Driver, share: Made, to: Targets, leave: Disclosure, *, as_json: bool, resend: bool = False) -> None:
+def finish(
+    driver: Driver, share: Created, to: Targets, leave: Disclosure, *, as_json: bool, resend: bool = False
+) -> None:
     """Announce, deliver, print, then remove the entry: a kill at any moment leads to one share and one link.
 
     A share's link goes to stdout only through `leave`. A failed delivery does not stop the others; its error is
@@ -162,7 +164,7 @@ def finish(driver: Driver, share: Made, to: Targets, leave: Disclosure, *, as_js
             render.print_note(f"  {error.remedy}")
 
 
-def _print_result(session: Session, share: Made, to: Targets, leave: Disclosure, *, as_json: bool) -> None:
+def _print_result(session: Session, share: Created, to: Targets, leave: Disclosure, *, as_json: bool) -> None:
     """Print the result on stdout; a share's link only through `leave`."""
     is_secret = share.kind == "share" and prints_link(share, to)
     if is_secret:
@@ -177,7 +179,7 @@ def _print_result(session: Session, share: Made, to: Targets, leave: Disclosure,
     _print_text(session, share, to, as_json=as_json)
 
 
-def _print_text(session: Session, share: Made, to: Targets, *, as_json: bool) -> None:
+def _print_text(session: Session, share: Created, to: Targets, *, as_json: bool) -> None:
     sealed = _seal_link(session, share, to)
     if as_json:
         render.print_json({**describe_share(share, to), **({} if sealed is None else {"sealed_link": sealed})})
@@ -187,14 +189,14 @@ def _print_text(session: Session, share: Made, to: Targets, *, as_json: bool) ->
         render.print_result(share.link.reveal() + "\n")
 
 
-def _describe_outputs(share: Made) -> dict[str, str]:
+def _describe_outputs(share: Created) -> dict[str, str]:
     from sealpipe.wire.encoding import encoded
 
     expires_at = "" if share.expires_at is None else format_time(share.expires_at)
     return {"short-code": encoded(share.short_code), "expires-at": expires_at}
 
 
-def _seal_link(session: Session, share: Made, to: Targets) -> str | None:
+def _seal_link(session: Session, share: Created, to: Targets) -> str | None:
     if not to.get("seal_link"):
         return None
     from sealpipe.flows.share import sealed_link
@@ -202,7 +204,7 @@ def _seal_link(session: Session, share: Made, to: Targets) -> str | None:
     return sealed_link.seal(share.link, share.short_code, session.credential, to.get("bind"))
 
 
-def send_messages(driver: Driver, share: Made, *, resend: bool) -> DeliveryError | None:
+def send_messages(driver: Driver, share: Created, *, resend: bool) -> DeliveryError | None:
     """Send all messages, and print what was sent. Return the error of those that failed; None if all were sent."""
     if share.deliveries is None:
         return None
@@ -235,7 +237,7 @@ def write_file(path: str | Path, text: str) -> None:
         raise
 
 
-def _write(path: Path, content: str, share: Made) -> None:
+def _write(path: Path, content: str, share: Created) -> None:
     try:
         write_file(path, content)
     except OSError as error:
@@ -245,7 +247,7 @@ def _write(path: Path, content: str, share: Made) -> None:
         ) from None
 
 
-def _format_receipt(share: Made) -> str:
+def _format_receipt(share: Created) -> str:
     receipt = getattr(share, "receipt", None)
     if receipt is not None:
         return str(receipt.dump())

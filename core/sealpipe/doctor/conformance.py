@@ -55,9 +55,9 @@ def _report_outcomes(kind: str, outcomes: list[tuple[str, str]]) -> Iterator[Fin
 
 def _find_problem(vector: VectorInput) -> str:
     """Return how a vector's outcome differs from the expected one; empty if it does not."""
-    verdict, result = _run_case(lambda: _KINDS[vector["kind"]](vector["given"]))
-    if verdict != vector["expect"]:
-        return f"{verdict}, and must be {vector['expect']}"
+    actual, result = _run_case(lambda: _KINDS[vector["kind"]](vector["given"]))
+    if actual != vector["expect"]:
+        return f"{actual}, and must be {vector['expect']}"
     differing = sorted(name for name, value in vector.get("result", {}).items() if result.get(name) != value)
     return f"{', '.join(differing)}: not the reference's" if differing else ""
 

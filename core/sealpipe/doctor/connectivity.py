@@ -222,13 +222,16 @@ def check_round_trip(session: Session, connection: ServiceConnection) -> Iterato
 
     action = outgoing.describe_share(session, test, sealed)
     try:
-        run(policy.run_under_policy(session, action, work(), _told), lambda operation, _: connection.send(operation))
+        run(
+            policy.run_under_policy(session, action, work(), _describe_outcome),
+            lambda operation, _: connection.send(operation),
+        )
     except SealpipeError as error:
         findings.append(report_failure("roundtrip", error))
     yield from findings
 
 
-def _told(short_code: str) -> Mapping[str, object]:
+def _describe_outcome(short_code: str) -> Mapping[str, object]:
     return {"outcome": "created", "short_code": short_code, "ended": True}
 
 

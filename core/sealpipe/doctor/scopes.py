@@ -84,7 +84,7 @@ def check_scopes(connection: connectivity.ServiceConnection, scope_results: Scop
             yield report_ok("service", f"responded in {connection.milliseconds} ms")
             yield from connectivity.check_certificate(connection)
             yield connectivity.check_clock(result, before + (datetime.now(UTC) - before) / 2)
-        yield _evaluate(probe, result, scope_results)
+        yield _make_finding(probe, result, scope_results)
         if scope_results.is_stopped:
             return
     if not scope_results.granted and scope_results.missing:
@@ -95,7 +95,7 @@ def check_scopes(connection: connectivity.ServiceConnection, scope_results: Scop
         yield report_failure("scopes", no_scopes)
 
 
-def _evaluate(probe: Probe, result: Response | Failure, scope_results: ScopeResults) -> Finding:
+def _make_finding(probe: Probe, result: Response | Failure, scope_results: ScopeResults) -> Finding:
     check = f"scope {probe.scope}"
     if isinstance(result, Failure):
         scope_results.is_stopped = True

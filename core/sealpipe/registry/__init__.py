@@ -101,10 +101,10 @@ class Registry:
     @cached_property
     def stores(self) -> Mapping[str, Store]:
         """The named stores. SettingError if one has a plugin's name but uses another."""
-        found = read_stores(self.config, self.environ)
-        if found:
-            check_store_names(found, self.catalog.list_reference_names())
-        return found
+        named_stores = read_stores(self.config, self.environ)
+        if named_stores:
+            check_store_names(named_stores, self.catalog.list_reference_names())
+        return named_stores
 
     @property
     def environ(self) -> Mapping[str, str]:

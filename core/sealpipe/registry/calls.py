@@ -256,7 +256,7 @@ def _check_result(locator: Locator, results: object) -> Document | PluginError:
     result = results.get(locator) if isinstance(results, Mapping) else None
     if isinstance(result, PluginError):
         result.__cause__ = result.__context__ = None
-        return _located(result.with_traceback(None), locator)
+        return _locate(result.with_traceback(None), locator)
     if isinstance(result, Document) and isinstance(result.content, bytes | str | Mapping):
         return result
     kind = type(result.content if isinstance(result, Document) else result).__name__
@@ -275,6 +275,6 @@ def _copy_error(error: PluginError, locator: str) -> PluginError:
     return copy
 
 
-def _located(error: PluginError, locator: Locator) -> PluginError:
+def _locate(error: PluginError, locator: Locator) -> PluginError:
     error.locator = error.locator or locator.text
     return error

@@ -202,9 +202,9 @@ class Catalog:
             name = self._unloaded.pop(kind, None)
             if name is None:
                 continue
-            found: list[tuple[str, Any]] = []
-            getattr(import_module(name), KINDS[kind].hook)(partial(_record, found, kind))
-            self._keep(name, name, found, [self._find_problem(name, *each) for each in found])
+            registrations: list[tuple[str, Any]] = []
+            getattr(import_module(name), KINDS[kind].hook)(partial(_record, registrations, kind))
+            self._keep(name, name, registrations, [self._find_problem(name, *each) for each in registrations])
 
     def _load_entry_points(self) -> None:
         self._has_loaded = True
@@ -256,11 +256,11 @@ class Catalog:
         self,
         plugin: str,
         module: str,
-        found: Sequence[tuple[str, Any]],
+        registrations: Sequence[tuple[str, Any]],
         problems: Sequence[str],
         origin: tuple[str, str] = ("", ""),
     ) -> None:
-        for (kind, info), problem in zip(found, problems, strict=True):
+        for (kind, info), problem in zip(registrations, problems, strict=True):
             if problem:
                 self.problems[plugin] = problem
             else:
@@ -295,5 +295,5 @@ class Catalog:
         return ReferenceSyntaxError(shown, remedy=remedy)
 
 
-def _record(found: list[tuple[str, Any]], kind: str, info: object) -> None:
-    found.append((kind, info))
+def _record(registrations: list[tuple[str, Any]], kind: str, info: object) -> None:
+    registrations.append((kind, info))

@@ -30,12 +30,12 @@ CANARY = "c4nary-5f1e-\u00e4\u20ac-pass'word\"<&>"
 def spellings(secret: str) -> set[str]:
     """Return a secret as it is, and as base64 (at three shifts), base64url, hex, JSON and URL text."""
     data = secret.encode()
-    found = {secret, data.hex(), quote(secret), json.dumps(secret)[1:-1], repr(secret)[1:-1]}
+    forms = {secret, data.hex(), quote(secret), json.dumps(secret)[1:-1], repr(secret)[1:-1]}
     for shift in range(3):
         coded = base64.b64encode(b"x" * shift + data)
         core = coded[4 if shift else 0 : -4].decode()
-        found |= {core, core.replace("+", "-").replace("/", "_")}
-    return {spelling for spelling in found if len(spelling) >= 6}
+        forms |= {core, core.replace("+", "-").replace("/", "_")}
+    return {spelling for spelling in forms if len(spelling) >= 6}
 
 
 PATIENCE = 1.0
@@ -56,7 +56,7 @@ class FaultyServer:
     def __init__(self, how: str) -> None:
         self.received = 0
         self._over = threading.Event()
-        trouble = self
+        faulty_server = self
 
         class Handler(BaseHTTPRequestHandler):
             def handle_one_request(self) -> None:
@@ -65,22 +65,22 @@ class FaultyServer:
                     self.close_connection = True
                     return
                 self.rfile.read(int(self.headers.get("content-length") or 0))
-                trouble.received += 1
+                faulty_server.received += 1
                 self.close_connection = True
                 if how == "silent":
-                    trouble._over.wait()
+                    faulty_server._over.wait()
                 elif how == "dripping":
                     self.drip()
                 elif how != "closed":
                     self.send_response(int(how))
-                    self.send_header("retry-after", str(int(trouble.retry_after)))
+                    self.send_header("retry-after", str(int(faulty_server.retry_after)))
                     self.send_header("content-length", "0")
                     self.end_headers()
 
             def drip(self) -> None:
                 self.wfile.write(b"HTTP/1.1 200 OK\r\nx-drip: ")
                 with suppress(OSError):
-                    while not trouble._over.wait(DRIP):
+                    while not faulty_server._over.wait(DRIP):
                         self.wfile.write(b"a")
 
             def log_message(self, *_: object) -> None:
@@ -168,9 +168,9 @@ class Contract:
         assert health.ok, health.detail
 
     def test_its_settings_show_nothing_in_their_repr(self, registry: Registry) -> None:
-        made = getattr(registry, self.kind)(self.name)
-        assert not find_leaks(repr(made), self.secrets())
-        assert not find_leaks(repr(made.settings), self.secrets())
+        instance = getattr(registry, self.kind)(self.name)
+        assert not find_leaks(repr(instance), self.secrets())
+        assert not find_leaks(repr(instance.settings), self.secrets())
 
     def secrets(self) -> Sequence[str]:
         """The plugin's own secrets, such as its token, which nothing may show. Override it if there are any."""

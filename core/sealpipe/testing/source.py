@@ -118,8 +118,8 @@ class SourceContract(Contract):
         locators = [registry.locate(parse(f"{self.name}:{body}")) for body in bodies]
         together = registry.fetch({self.name: locators})
         for locator in locators:
-            alone = registry.fetch({self.name: [locator]})[locator]
-            assert _same(together[locator], alone), locator
+            single = registry.fetch({self.name: [locator]})[locator]
+            assert _is_same(together[locator], single), locator
 
     def test_eight_threads_get_what_one_gets(self, registry: Registry) -> None:
         bodies = [self.put(self._some(number)) for number in range(8)]
@@ -136,7 +136,7 @@ class SourceContract(Contract):
             thread.start()
         for thread in threads:
             thread.join()
-        assert all(_same(found[number], expected[number]) for number in range(8))
+        assert all(_is_same(found[number], expected[number]) for number in range(8))
 
     def test_a_value_shows_in_no_repr_error_or_log(self, registry: Registry, caplog: pytest.LogCaptureFixture) -> None:
         log_everything(caplog)
@@ -189,7 +189,7 @@ def _bytes(value: object) -> bytes:
     return value if isinstance(value, bytes) else str(value).encode()
 
 
-def _same(one: Document | PluginError, other: Document | PluginError) -> bool:
+def _is_same(one: Document | PluginError, other: Document | PluginError) -> bool:
     if isinstance(one, Document) and isinstance(other, Document):
         return one.content == other.content and one.secret == other.secret
     return type(one) is type(other) and str(one) == str(other)

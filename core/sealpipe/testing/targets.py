@@ -108,7 +108,7 @@ class SinkContract(Contract):
                 assert dict(self.stored(body)) == _bytes(values)
             else:
                 assert refused.remedy, "a refusal says what to do next"
-                assert not self._there(body)
+                assert not self._read_target(body)
 
     def test_create_never_replaces(self, registry: Registry) -> None:
         body = self.target()
@@ -120,24 +120,24 @@ class SinkContract(Contract):
     def test_the_same_marker_again_stores_nothing_twice(self, registry: Registry) -> None:
         body, values = self.target(), self.values("some-value")
         first = self.put(registry, body, values, "create")
-        if self._blind(registry):
+        if self._is_write_only(registry):
             with pytest.raises(WriteConflictError):
                 self.put(registry, body, values, "create")
         else:
-            again = self.put(registry, body, values, "create")
-            assert again.already
-            assert again.version == first.version
+            repeated = self.put(registry, body, values, "create")
+            assert repeated.already
+            assert repeated.version == first.version
         assert dict(self.stored(body)) == _bytes(values)
 
     def test_what_is_there_already_is_not_written_again(self, registry: Registry) -> None:
-        if self._blind(registry):
+        if self._is_write_only(registry):
             pytest.skip("nobody can see what is there")
         body, values = self.target(), self.values("some-value")
         first = self.put(registry, body, values, "create")
         for mode in self.modes:
-            again = self.put(registry, body, values, mode, marker=f"m-{mode}")
-            assert again.already
-            assert again.version == first.version
+            repeated = self.put(registry, body, values, mode, marker=f"m-{mode}")
+            assert repeated.already
+            assert repeated.version == first.version
 
     def test_what_was_rotated_since_is_left_alone(self, registry: Registry) -> None:
         if not self.marks:
@@ -182,7 +182,7 @@ class SinkContract(Contract):
         body = self.target()
         for mode in self.modes:
             assert registry.sink(self.name).describe(self.locator(registry, body), mode)
-        assert not self._there(body)
+        assert not self._read_target(body)
 
     def test_a_value_shows_in_no_repr_error_or_log(self, registry: Registry, caplog: pytest.LogCaptureFixture) -> None:
         log_everything(caplog)
@@ -194,13 +194,13 @@ class SinkContract(Contract):
             repr(receipt) + error_text(conflict.value) + log_text(caplog), [self.canary, *self.secrets()]
         )
 
-    def _there(self, body: str) -> Mapping[str, bytes]:
+    def _read_target(self, body: str) -> Mapping[str, bytes]:
         try:
             return self.stored(body)
         except (AssertionError, PluginError, LookupError, OSError):
             return {}
 
-    def _blind(self, registry: Registry) -> bool:
+    def _is_write_only(self, registry: Registry) -> bool:
         return BLIND in registry.sink_info(self.name).capabilities
 
 

@@ -115,10 +115,10 @@ def _append_line(file: Path, event: Mapping[str, Any], key: bytes | None) -> str
 def _read_last(descriptor: int, size: int) -> tuple[chain.Link | None, bytes]:
     """Return the last link and the truncated line after it. Reads only the file's end."""
     length = min(size, 2 * chain.MAX_LINE)
-    found, torn = chain.find_last(os.pread(descriptor, length, size - length))
-    if found is None and length < size:
+    last_link, torn = chain.find_last(os.pread(descriptor, length, size - length))
+    if last_link is None and length < size:
         raise OSError(errno.EBADMSG, "it does not end with a line of an audit log")
-    return found, torn
+    return last_link, torn
 
 
 @contextmanager

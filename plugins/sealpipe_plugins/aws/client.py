@@ -163,8 +163,8 @@ def _check_endpoint(client: Any, settings: AwsSettings, context: Context) -> Non
     parts = urlsplit(client.meta.endpoint_url)
     if parts.hostname and not is_cleartext(parts.scheme, parts.hostname):
         return
-    of_service = "AWS_ENDPOINT_URL_" + client.meta.service_model.service_id.replace(" ", "_").upper()
-    variables_set = [name for name in (of_service, "AWS_ENDPOINT_URL") if context.environ.get(name)]
+    service_variable = "AWS_ENDPOINT_URL_" + client.meta.service_model.service_id.replace(" ", "_").upper()
+    variables_set = [name for name in (service_variable, "AWS_ENDPOINT_URL") if context.environ.get(name)]
     if settings.endpoint_url is not None:
         setting = f"{context.store}'s endpoint_url"
     elif variables_set and not context.named:

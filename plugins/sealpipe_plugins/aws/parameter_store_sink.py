@@ -172,24 +172,24 @@ class _Parameter:
 def _values_by_name(locator: Locator, fields: Sequence[SinkField]) -> dict[str, bytes]:
     """Return the values by the full names of their parameters."""
     _check_locator(locator)
-    wanted = values_by_key(fields, locator)
+    values_to_store = values_by_key(fields, locator)
     if not locator.body.endswith("/"):
-        if len(wanted) != 1:
+        if len(values_to_store) != 1:
             raise ReferenceValueError(
                 f"{locator} is a single parameter and holds one value",
                 remedy=f"write {locator.body}/ to store several below this path",
             )
-        (data,) = wanted.values()
+        (data,) = values_to_store.values()
         return {locator.body: data}
-    if "" in wanted:
+    if "" in values_to_store:
         raise ReferenceValueError(f"{locator} is a path", remedy="name the key to store it under: #password=PROMPT")
-    for key in wanted:
+    for key in values_to_store:
         if not _is_valid_name(locator.body + key) or not _NAME.fullmatch(key):
             raise ReferenceValueError(
                 f"{locator}: a key is not a valid parameter name",
                 remedy="use letters, digits and _.-, separated by /; at most 15 levels and 1011 characters",
             )
-    return {locator.body + key: data for key, data in wanted.items()}
+    return {locator.body + key: data for key, data in values_to_store.items()}
 
 
 def _check_locator(locator: Locator) -> None:

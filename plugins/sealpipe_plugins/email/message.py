@@ -173,15 +173,15 @@ _MAX_LINE: Final = 998
 _KINDS: Final = ("plain", "html")
 
 
-def _matches(found: object, expected: NamedAddress | Token | str) -> bool:
+def _matches(parsed: object, expected: NamedAddress | Token | str) -> bool:
     if not isinstance(expected, NamedAddress):
         text = expected if isinstance(expected, str) else expected.text
-        return str(found) == text and not getattr(found, "defects", ())
-    if not isinstance(found, AddressHeader):
+        return str(parsed) == text and not getattr(parsed, "defects", ())
+    if not isinstance(parsed, AddressHeader):
         return False
-    mailboxes = [(_without_spaces(each.display_name), each.addr_spec) for each in found.addresses]
+    mailboxes = [(_without_spaces(each.display_name), each.addr_spec) for each in parsed.addresses]
     return mailboxes == [(_without_spaces(expected.name), expected.address)] and [
-        each.display_name for each in found.groups
+        each.display_name for each in parsed.groups
     ] == [None]
 
 

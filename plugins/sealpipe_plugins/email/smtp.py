@@ -83,12 +83,12 @@ class MailServer:
         smtp, is_complete = self._connect(), False
         try:
             _send_envelope(smtp, self._server_name, sender, to, len(content), utf8=utf8)
-            _expect(smtp.docmd("DATA"), (354,), self._server_name, "refuses the message")
+            _require_code(smtp.docmd("DATA"), (354,), self._server_name, "refuses the message")
             # Not smtplib's data(): it does not report whether the final dot was sent.
             smtp.send(re.sub(rb"(?m)^\.", b"..", content))
             is_complete = True  # from here on the server may have accepted it, whatever it responds
             smtp.send(b".\r\n")
-            _expect(smtp.getreply(), (250,), self._server_name, "refuses the message")
+            _require_code(smtp.getreply(), (250,), self._server_name, "refuses the message")
             with contextlib.suppress(OSError):
                 smtp.putcmd("QUIT")
             return
@@ -119,7 +119,7 @@ class MailServer:
         failure: PluginError
         try:
             smtp = self._open()
-            self._secure(smtp)
+            self._start_tls(smtp)
             self._log_in(smtp)
             return smtp
         except PluginError as error:
@@ -150,7 +150,7 @@ class MailServer:
             must_be_loopback=must_be_loopback,
         )
 
-    def _secure(self, smtp: smtplib.SMTP) -> None:
+    def _start_tls(self, smtp: smtplib.SMTP) -> None:
         smtp.ehlo_or_helo_if_needed()
         if self._security != "starttls":
             return
@@ -203,7 +203,7 @@ def _send_envelope(smtp: smtplib.SMTP, server_name: str, sender: str, to: str, s
             f"{server_name} does not accept non-ASCII addresses (no SMTPUTF8)", remedy="use an ASCII address"
         )
     options = [f"SIZE={size}"] if smtp.has_extn("size") else []
-    _expect(
+    _require_code(
         smtp.mail(sender, [*options, *(["SMTPUTF8", "BODY=8BITMIME"] if utf8 else [])]),
         (250,),
         server_name,
@@ -213,10 +213,10 @@ def _send_envelope(smtp: smtplib.SMTP, server_name: str, sender: str, to: str, s
     code, reason = response[0], re.match(rb"5\.(\d{1,3})\.", response[1])
     if 500 <= code < 600 and (reason[1] == b"1" if reason else code in _NO_MAILBOX):
         raise ReferenceValueError(f"{server_name} has no mailbox {to} ({code})", remedy="check the address")
-    _expect(response, (250, 251), server_name, f"does not accept mail for {to}")
+    _require_code(response, (250, 251), server_name, f"does not accept mail for {to}")
 
 
-def _expect(response: _Response, codes: tuple[int, ...], server_name: str, otherwise: str) -> None:
+def _require_code(response: _Response, codes: tuple[int, ...], server_name: str, otherwise: str) -> None:
     if response[0] not in codes:
         raise _refusal_error(response, server_name, otherwise)
 

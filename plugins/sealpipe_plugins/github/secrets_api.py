@@ -79,11 +79,11 @@ class ActionsSecrets:
             raise PluginError(f"the response is not GitHub's: it has no {name} of {self.owner.what}")
         return found
 
-    def visibility_members(self, name: str, found: Mapping[str, Any] | None, default: str) -> dict[str, Any]:
+    def visibility_members(self, name: str, metadata: Mapping[str, Any] | None, default: str) -> dict[str, Any]:
         """Return the members that preserve the list of repositories of an organisation's secret."""
         if not self.owner.is_organisation:
             return {}
-        visibility = default if found is None else str(found.get("visibility"))
+        visibility = default if metadata is None else str(metadata.get("visibility"))
         return {"visibility": visibility} | (
             {"selected_repository_ids": self._selected_repositories(name)} if visibility == "selected" else {}
         )

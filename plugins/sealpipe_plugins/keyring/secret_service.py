@@ -39,7 +39,7 @@ def read(entry: SecretServiceEntry) -> bytes | None:
         return None if item is None else bytes(item.get_secret())
 
     try:
-        return _with_collection(entry, read_secret)
+        return _run_in_collection(entry, read_secret)
     except NotConfiguredError:
         return None  # no default collection: nothing has ever been stored
 
@@ -59,7 +59,7 @@ def write(entry: SecretServiceEntry, value: bytes) -> None:
         attributes = {**entry.attributes, "application": entry.backend.appid}
         collection.create_item(label, attributes, value, replace=True)
 
-    _with_collection(entry, write_secret)
+    _run_in_collection(entry, write_secret)
 
 
 def _find_item(collection: Any, entry: SecretServiceEntry) -> Any:
@@ -70,7 +70,7 @@ def _find_item(collection: Any, entry: SecretServiceEntry) -> Any:
     return None
 
 
-def _with_collection(entry: SecretServiceEntry, work: Callable[[Any], T]) -> T:
+def _run_in_collection(entry: SecretServiceEntry, work: Callable[[Any], T]) -> T:
     path = getattr(entry.backend, "preferred_collection", secretstorage.collection.DEFAULT_COLLECTION)
     failure: AccessDeniedError | NotConfiguredError | UnavailableError
     try:

@@ -54,19 +54,21 @@ class Access(NamedTuple):
 
 def resolve_access(settings: K8sSettings, context: Context) -> Access:
     """Return cluster and credentials from the settings. Raises NotConfiguredError."""
-    found = _find_access(settings, context)
+    resolved = _find_access(settings, context)
     if settings.ca_file is not None:
-        found = found._replace(authorities=read_text(settings.ca_file, "the certificate authority's file").reveal())
+        resolved = resolved._replace(
+            authorities=read_text(settings.ca_file, "the certificate authority's file").reveal()
+        )
     if settings.namespace is not None:
-        found = found._replace(namespace=settings.namespace)
-    found = found._replace(server=found.server.rstrip("/"))
-    parts = urlsplit(found.server)
+        resolved = resolved._replace(namespace=settings.namespace)
+    resolved = resolved._replace(server=resolved.server.rstrip("/"))
+    parts = urlsplit(resolved.server)
     if is_cleartext(parts.scheme, parts.hostname or "") or not parts.hostname or parts.username is not None:
         raise NotConfiguredError(
             f"the server of {context.store} is not an https address",
             remedy="write https://HOST:PORT; http is only for loopback (kubectl proxy)",
         )
-    return found
+    return resolved
 
 
 def read_text(path: Path, what: str) -> Secret:

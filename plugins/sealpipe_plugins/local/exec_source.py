@@ -128,14 +128,14 @@ class ExecSource(Source):
 def _fill_arguments(command: Command, name: str, locator: Locator) -> list[str]:
     """Return argv. `arg=` stays within one argument, and cannot be an option unless the config allows it."""
     argv, value = list(command.argv), locator.param("arg")
-    takes_one = any(PLACEHOLDER in word for word in argv)
-    if value is None and takes_one:
+    takes_argument = any(PLACEHOLDER in word for word in argv)
+    if value is None and takes_argument:
         raise ReferenceValueError(
             f"the command {name} needs an argument", remedy=f"write {locator.name}:{name}?arg=VALUE"
         )
     if value is None:
         return argv
-    if not takes_one:
+    if not takes_argument:
         raise ReferenceValueError(f"the command {name} takes no argument", remedy=f"write {locator.name}:{name}")
     if not value:
         raise ReferenceValueError(f"the argument of the command {name} is empty", remedy="give arg= a value")

@@ -43,15 +43,15 @@ def main() -> None:
     sys.exit(run(sys.argv[1:]))
 
 
-def run(words: Sequence[str]) -> int:
+def run(argv: Sequence[str]) -> int:
     """Run a command line and return its exit code."""
     # Only as the last of one or two words: among file names, `--help` is a deleted file, and printing help would let
     # the other files pass.
-    if words and words[-1] in ("-h", "--help") and len(words) <= 2 and not _is_file(words[-1]):
+    if argv and argv[-1] in ("-h", "--help") and len(argv) <= 2 and not _is_file(argv[-1]):
         sys.stdout.write(USAGE)
         return CLEAN
     try:
-        arguments = parse_arguments(words)
+        arguments = parse_arguments(argv)
     except _UsageError as error:
         sys.stderr.write(f"sealpipe-hook: {error}\n{USAGE}")
         return ERROR
@@ -73,16 +73,16 @@ def run(words: Sequence[str]) -> int:
     return code
 
 
-def parse_arguments(words: Sequence[str]) -> CommandLine:
+def parse_arguments(arguments: Sequence[str]) -> CommandLine:
     """Parse the command line without argparse, which would take half of the hook's run time.
 
     pre-commit appends file names to the configured arguments, and anyone may commit a file called `--tag=zz`. So an
     argument that exists is a file, and so are all arguments after a file.
     """
-    if not words or words[0] not in HOOKS:
+    if not arguments or arguments[0] not in HOOKS:
         raise _UsageError("the first argument is not the name of a hook")
     options: dict[str, list[str]] = {"--tag": [], "--link-host": []}
-    remaining = list(words[1:])
+    remaining = list(arguments[1:])
     while remaining and remaining[0].startswith("-") and not _is_file(remaining[0]):
         word = remaining.pop(0)
         if word == "--":
@@ -95,7 +95,7 @@ def parse_arguments(words: Sequence[str]) -> CommandLine:
         raise _UsageError("--tag must be a short lower-case word")
     if not all(re.fullmatch(r"[A-Za-z0-9.-]{1,253}", host) for host in options["--link-host"]):
         raise _UsageError("--link-host must be a host name")
-    return CommandLine(words[0], options["--tag"], options["--link-host"], list(dict.fromkeys(remaining)))
+    return CommandLine(arguments[0], options["--tag"], options["--link-host"], list(dict.fromkeys(remaining)))
 
 
 def _is_file(word: str) -> bool:

@@ -62,12 +62,12 @@ class Sops:
     def version(self) -> str:
         """Return its version."""
         result = self._run("--version", "--disable-version-check")
-        found = re.search(rb"[0-9]+(?:\.[0-9]+)+", result.out)
-        return f"sops {found[0].decode()}" if result.status == 0 and found else "sops, of an unknown version"
+        match = re.search(rb"[0-9]+(?:\.[0-9]+)+", result.out)
+        return f"sops {match[0].decode()}" if result.status == 0 and match else "sops, of an unknown version"
 
-    def _run(self, *words: str) -> program.ProgramResult:
+    def _run(self, *arguments: str) -> program.ProgramResult:
         environ = self._context.child_environ()
-        argv = (program.find_program(self._settings.program, environ, _INSTALL), *words)
+        argv = (program.find_program(self._settings.program, environ, _INSTALL), *arguments)
         is_configured = "timeout" in self._settings.model_fields_set
         timeout = program.effective_timeout(self._settings.timeout, self._context.deadline, is_configured=is_configured)
         try:

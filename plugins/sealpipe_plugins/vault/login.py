@@ -39,8 +39,8 @@ def choose_method(settings: VaultSettings, context: Context) -> str:
     """Return the login method from the settings. Raises NotConfiguredError if none is configured."""
     if settings.auth is not None:
         return settings.auth
-    for name, is_meant in _SIGNS:
-        if is_meant(settings):
+    for name, is_configured in _SIGNS:
+        if is_configured(settings):
             return name
     if _default_token_file(context) is not None:
         return "token"

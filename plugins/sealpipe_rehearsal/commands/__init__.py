@@ -63,7 +63,7 @@ def rehearsal() -> None:
 @options("rehearsal", only=("port", "state", "faults", "extended", "signature_header"), common=("service_tag",))
 def serve(port: int, state: str | None, service_tag: str | None, faults: str | None, **settings: Any) -> None:
     """Run the service until it is interrupted. With --state, its data survives restarts."""
-    server = _server()
+    server = _import_server()
     try:
         file = Path(state) if state else None
         signal_number = server.serve(port, file, service_tag or "svc", _announce, faults=_plan(faults), **settings)
@@ -89,7 +89,7 @@ def _announce(address: Address) -> None:
 
 
 def _start(service_tag: str, faults: str | None, *, extended: bool) -> RunningService:
-    server = _server()
+    server = _import_server()
     try:
         return server.start(service_tag=service_tag, faults=_plan(faults), extended=extended)  # type: ignore[no-any-return]
     except OSError as error:
@@ -104,7 +104,7 @@ def _plan(file: str | None) -> list[dict[str, object]]:
     return read_plan(file)
 
 
-def _server() -> Any:
+def _import_server() -> Any:
     try:
         from sealpipe_rehearsal import server
     except ImportError as error:

@@ -56,7 +56,7 @@ def report_unused(faults: Sequence[Progress]) -> None:
 
 def _line(text: str, number: int | None, rows: int) -> str:
     """Return the line where an entry begins, or an empty string if uncertain: tomllib keeps no line numbers."""
-    starts = [found.start() for found in re.finditer(r"^[ \t]*\[\[[ \t]*\"?fault\"?[ \t]*\]\]", text, re.MULTILINE)]
+    starts = [match.start() for match in re.finditer(r"^[ \t]*\[\[[ \t]*\"?fault\"?[ \t]*\]\]", text, re.MULTILINE)]
     if number is None or len(starts) != rows:
         return ""
     return f"line {text.count(chr(10), 0, starts[number - 1]) + 1}, "

@@ -45,7 +45,7 @@ def tour(running: RunningService, *, as_json: bool) -> int:
     if as_json:
         render.print_json({"link": share["link"], "service_saw": _sent_members(post), "recipient_saw": fields_seen})
         return 0
-    render.print_result(_in_columns(_service_saw(post), _recipient_saw(fields_seen)))
+    render.print_result(_in_columns(_list_service_view(post), _list_recipient_view(fields_seen)))
     render.print_note("No byte that the service received contained the password. Next: sealpipe share --help")
     return 0
 
@@ -99,7 +99,7 @@ def _short(text: str) -> str:
     return text if len(text) <= 44 else text[:41] + "..."
 
 
-def _service_saw(post: LoggedRequest) -> list[str]:
+def _list_service_view(post: LoggedRequest) -> list[str]:
     return [
         "THE SERVICE",
         f"{post.method} {post.target}",
@@ -107,7 +107,7 @@ def _service_saw(post: LoggedRequest) -> list[str]:
     ]
 
 
-def _recipient_saw(fields_seen: dict[str, str]) -> list[str]:
+def _list_recipient_view(fields_seen: dict[str, str]) -> list[str]:
     return ["THE RECIPIENT", "", *(f"{label}: {value}" for label, value in fields_seen.items())]
 
 

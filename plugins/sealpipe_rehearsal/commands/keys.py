@@ -62,7 +62,7 @@ def list_(port: int, **values: Any) -> None:
     """List API keys, oldest first, including revoked ones."""
     from sealpipe_rehearsal.control_client import list_keys
 
-    keys = [_with_times(each) for each in call_service(port, list_keys)]
+    keys = [_format_times(each) for each in call_service(port, list_keys)]
     if values["output"] == "json":
         render.print_json({"keys": keys})
         return
@@ -136,10 +136,13 @@ def _make_error(error: RehearsalError, port: int) -> SealpipeError:
     return UsageError(message)
 
 
-def _with_times(each: Mapping[str, Any]) -> dict[str, Any]:
+def _format_times(each: Mapping[str, Any]) -> dict[str, Any]:
     """Return a key with its times as text."""
     times = {name: value for name, value in each.items() if name.endswith("_at")}
-    texts = {name: None if at is None else format_time(datetime.fromtimestamp(at, UTC)) for name, at in times.items()}
+    texts = {
+        name: None if timestamp is None else format_time(datetime.fromtimestamp(timestamp, UTC))
+        for name, timestamp in times.items()
+    }
     return {**each, **texts, "last_used_at": texts["last_used_at"] or "never used"}
 
 

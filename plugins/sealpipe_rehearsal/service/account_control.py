@@ -41,8 +41,8 @@ def one_of(names: Mapping[str, object]) -> Check:
 
 def key_name(value: object) -> str | None:
     """Check a key's name: 1 to 256 characters."""
-    fits = isinstance(value, str) and 0 < len(value) <= MAX_NAME
-    return text(value) or (None if fits else f"must have 1 to {MAX_NAME} characters")
+    is_valid = isinstance(value, str) and 0 < len(value) <= MAX_NAME
+    return text(value) or (None if is_valid else f"must have 1 to {MAX_NAME} characters")
 
 
 def account_name(value: object) -> str | None:
@@ -66,7 +66,7 @@ def number_or_plan(value: object) -> str | None:
     return None if value == "plan" or not count(value) else "must be a number from 1, or plan"
 
 
-def number_plan_or_unset(value: object) -> str | None:
+def requests_per_minute_limit(value: object) -> str | None:
     """Check a number of requests per minute, `plan`, or `unset`, which means no access."""
     return None if value == "unset" else number_or_plan(value) and "must be a number from 1, plan or unset"
 
@@ -85,7 +85,7 @@ _KEY_EXTENDED = {**_KEY, "scopes": Rule(scopes_in(EXTENDED_SCOPES))}
 _ACCOUNT = {
     "plan": Rule(one_of(PLANS)),
     **dict.fromkeys(NUMBERS, Rule(number_or_plan)),
-    "requests_per_minute": Rule(number_plan_or_unset),
+    "requests_per_minute": Rule(requests_per_minute_limit),
     "view_protection": Rule(switch),
     "zero_knowledge_enrolled": Rule(switch),
     "zero_knowledge_feature": Rule(switch),

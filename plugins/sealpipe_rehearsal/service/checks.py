@@ -103,8 +103,8 @@ def switch(value: object) -> str | None:
 @accepts(type="array", items=SCHEMAS[filled_text])
 def texts(value: object) -> str | None:
     """Check an array of strings that are not blank."""
-    fits = isinstance(value, list) and all(filled_text(each) is None for each in value)
-    return None if fits else "must be an array of strings"
+    is_valid = isinstance(value, list) and all(filled_text(each) is None for each in value)
+    return None if is_valid else "must be an array of strings"
 
 
 # The curve's generator serves as the example.

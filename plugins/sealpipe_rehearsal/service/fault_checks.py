@@ -18,8 +18,8 @@ def number(lowest: int, highest: int) -> Check:
     """Return a check for an integer in a range; true and 1.0 are rejected."""
 
     def check(value: object) -> str | None:
-        fits = isinstance(value, int) and not isinstance(value, bool) and lowest <= value <= highest
-        return None if fits else f"must be a whole number from {lowest} to {highest}"
+        is_valid = isinstance(value, int) and not isinstance(value, bool) and lowest <= value <= highest
+        return None if is_valid else f"must be a whole number from {lowest} to {highest}"
 
     return check
 
@@ -32,8 +32,8 @@ code = number(-(2**31), 2**31 - 1)
 
 def seconds(value: object) -> str | None:
     """Check a duration in seconds."""
-    fits = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _LONGEST
-    return None if fits else "must be a number of seconds"
+    is_valid = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _LONGEST
+    return None if is_valid else "must be a number of seconds"
 
 
 def switch(value: object) -> str | None:
@@ -91,5 +91,5 @@ def table(value: object) -> str | None:
 
 def texts(value: object) -> str | None:
     """Check an array of member names."""
-    fits = isinstance(value, list) and all(isinstance(each, str) for each in value)
-    return None if fits else "must be an array of strings"
+    is_valid = isinstance(value, list) and all(isinstance(each, str) for each in value)
+    return None if is_valid else "must be an array of strings"

@@ -52,11 +52,11 @@ def _row(entry: object) -> FaultRow:
         raise FaultPlanError("`fault` is missing: the name of the fault")
     fault = FAULTS.get(name)
     if fault is None:
-        _unknown(name, FAULTS, "is not a fault")
+        _refuse_unknown(name, FAULTS, "is not a fault")
     parameters = {key: value for key, value in entry.items() if key not in _COMMON}
     for key in parameters:
         if key not in fault.parameters:
-            _unknown(key, [*_COMMON, *fault.parameters], f"is not a parameter of the fault {name}")
+            _refuse_unknown(key, [*_COMMON, *fault.parameters], f"is not a parameter of the fault {name}")
     for key, check in _COMMON.items():
         if key in entry and (reason := check(entry[key])):
             raise FaultPlanError(f"`{key}` {reason}")
@@ -100,7 +100,7 @@ def _pattern(when: str) -> Pattern:
     if method == ANY and not route:
         return Pattern()
     if method not in (*METHODS, ANY):
-        _unknown(method, METHODS, 'is not a method; write `when` as "POST /shares" or "*"')
+        _refuse_unknown(method, METHODS, 'is not a method; write `when` as "POST /shares" or "*"')
     route = route.strip()
     if route in ("", ANY):
         return Pattern(method)
@@ -109,18 +109,18 @@ def _pattern(when: str) -> Pattern:
     pattern = Pattern(method, tuple(route.split("/")[1:]))
     if not any(_can_match(pattern, *known) for known in KNOWN_ROUTES):
         routes = [f"{known_method} /{'/'.join(path)}" for known_method, path in KNOWN_ROUTES]
-        _unknown(f"{method} {route}", routes, "is not a route of the service")
+        _refuse_unknown(f"{method} {route}", routes, "is not a route of the service")
     return pattern
 
 
 def _can_match(pattern: Pattern, method: str, path: Iterable[str]) -> bool:
     # A placeholder in a route matches any segment of the pattern.
-    wanted = pattern.path or ()
-    filled = tuple(want if is_placeholder(got) else got for want, got in zip(wanted, path, strict=False))
-    return len(wanted) == len(tuple(path)) and pattern.matches(method, filled)
+    pattern_segments = pattern.path or ()
+    filled = tuple(want if is_placeholder(got) else got for want, got in zip(pattern_segments, path, strict=False))
+    return len(pattern_segments) == len(tuple(path)) and pattern.matches(method, filled)
 
 
-def _unknown(name: str, known: Iterable[str], what: str) -> NoReturn:
+def _refuse_unknown(name: str, known: Iterable[str], what: str) -> NoReturn:
     names = list(known)
     nearest = next(iter(get_close_matches(name, names, 1)), None)
     hint = f"did you mean {nearest!a}?" if nearest else f"use one of {', '.join(names)}"

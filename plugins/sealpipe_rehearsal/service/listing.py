@@ -114,8 +114,8 @@ def read_page(query: Mapping[str, str]) -> Page:
 
 
 def _positive(text: str | None, fallback: int) -> int:
-    found = _POSITIVE.fullmatch(text or "")
-    if found is None:
+    match = _POSITIVE.fullmatch(text or "")
+    if match is None:
         return fallback
-    digits = found[1]
+    digits = match[1]
     return int(digits) if len(digits) <= len(str(_LARGEST)) else _LARGEST

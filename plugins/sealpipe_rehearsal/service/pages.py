@@ -72,8 +72,8 @@ def page(name: str, tag: str) -> Response:
 
 def redact_key(target: str) -> str:
     """Return a link's path for the log, cut after `%23` (or `%2523`): the text after an encoded `#` may be the key."""
-    found = _ENCODED_HASH.search(target) if target.startswith("/s/") else None
-    return f"{target[: found.end()]}..." if found else target
+    match = _ENCODED_HASH.search(target) if target.startswith("/s/") else None
+    return f"{target[: match.end()]}..." if match else target
 
 
 @cache

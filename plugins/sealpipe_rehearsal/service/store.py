@@ -69,8 +69,8 @@ class Store:
     def row(self, statement: str, values: Values) -> sqlite3.Row | None:
         """Return the first row of a query, or None."""
         with self._lock:
-            found: sqlite3.Row | None = self._connection.execute(statement, values).fetchone()
-            return found
+            first_row: sqlite3.Row | None = self._connection.execute(statement, values).fetchone()
+            return first_row
 
     def change(self, statement: str, values: Values) -> int:
         """Run a statement; return the number of changed rows."""

@@ -38,7 +38,7 @@ def add(service: Service, http_request: HttpRequest) -> Response:
         )
     except webhooks.CapacityError as error:
         return json_response(403, {"message": str(error)})
-    return json_response(201, _with_secret(service, endpoint))
+    return json_response(201, _describe_with_secret(service, endpoint))
 
 
 def remove(service: Service, http_request: HttpRequest, name: str) -> Response:  # noqa: ARG001  # signature set by the table
@@ -49,7 +49,7 @@ def remove(service: Service, http_request: HttpRequest, name: str) -> Response: 
 def rotate(service: Service, http_request: HttpRequest, name: str) -> Response:  # noqa: ARG001  # signature set by the table
     """POST /rehearsal/webhooks/{id}/rotate: create a new secret, returned only once; both sign for 24 hours."""
     endpoint = webhooks.rotate(service.store, name, service.token_bytes(32), service.clock.timestamp())
-    return _NOT_FOUND if endpoint is None else json_response(200, _with_secret(service, endpoint))
+    return _NOT_FOUND if endpoint is None else json_response(200, _describe_with_secret(service, endpoint))
 
 
 def deliveries(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # signature set by the table
@@ -68,7 +68,7 @@ def _endpoint_json(service: Service, endpoint: webhooks.Endpoint) -> dict[str, o
     }
 
 
-def _with_secret(service: Service, endpoint: webhooks.Endpoint) -> dict[str, object]:
+def _describe_with_secret(service: Service, endpoint: webhooks.Endpoint) -> dict[str, object]:
     return _endpoint_json(service, endpoint) | {"secret": endpoint.secret, "signature_header": service.signature_header}
 
 

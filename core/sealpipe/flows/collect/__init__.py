@@ -101,8 +101,8 @@ class CollectResult:
 
     def problems(self) -> list[SealpipeError]:
         """Return all problems."""
-        found = [self.error, *self.failures, self._make_unreadable_error(), self._make_no_submission_error()]
-        return [error for error in found if error is not None]
+        problems = [self.error, *self.failures, self._make_unreadable_error(), self._make_no_submission_error()]
+        return [error for error in problems if error is not None]
 
     def _make_unreadable_error(self) -> UnreadableSubmissionError | None:
         if not self.unreadable:

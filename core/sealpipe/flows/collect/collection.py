@@ -133,20 +133,20 @@ class RequestCollector:
             raise
         result = self._make_result("collected")
         result.submissions = tuple(chosen)
-        wanted = [write for each in chosen for write in plan_writes(self._job, each, self._options.folder_path)]
-        words = yield from describe_writes(self._session, wanted)
+        writes = [write for each in chosen for write in plan_writes(self._job, each, self._options.folder_path)]
+        words = yield from describe_writes(self._session, writes)
         if self._dry_run:
             result.planned = tuple(
                 PlannedWrite(write.marker, str(write.ref), write.keys, description)
-                for write, description in zip(wanted, words, strict=True)
+                for write, description in zip(writes, words, strict=True)
             )
             return result
-        if not wanted and not result.unreadable and self._options.after == "keep":
+        if not writes and not result.unreadable and self._options.after == "keep":
             return result  # no ledger is needed
         record = yield from self._open_record()
         try:
             yield from self._keep_ciphertext(record, result, self._submissions.select_unusable())
-            yield from self._store(record, wanted, result)
+            yield from self._store(record, writes, result)
             if self._options.after == "expire" and not result.failures:
                 yield from self._expire_request(record, result)
         finally:
@@ -161,9 +161,9 @@ class RequestCollector:
         except StateError as error:  # the service still has them, so the others can be stored
             result.warnings += (error.message,)
 
-    def _store(self, record: Ledger, wanted: Iterable[SinkWrite], result: CollectResult) -> Flow[None]:
+    def _store(self, record: Ledger, writes: Iterable[SinkWrite], result: CollectResult) -> Flow[None]:
         stored, failures, left = list(result.stored), list(result.failures), set()
-        for write in wanted:
+        for write in writes:
             try:
                 receipt = yield from write_to_sink(self._session, write, record)
             except (PluginError, UsageError) as error:
@@ -197,8 +197,8 @@ class RequestCollector:
         if late and self._options.pick == "each":
             yield Do(partial(self._submissions.add, late.values()))
             new = self._submissions.select(late)
-            wanted = [write for each in new for write in plan_writes(self._job, each, self._options.folder_path)]
-            yield from self._store(record, wanted, result)
+            writes = [write for each in new for write in plan_writes(self._job, each, self._options.folder_path)]
+            yield from self._store(record, writes, result)
             result.submissions = (*result.submissions, *new)
             result.unreadable, result.count, result.seen = (
                 self._submissions.unreadable,

@@ -66,18 +66,18 @@ def load_keys(session: Session, key: KeyChoice, receipt: Receipt | None = None) 
         return (OpeningKey("given", key),)
     if key != "credential":
         return (OpeningKey("given", (yield from _load_given(session, key))),)
-    found: list[OpeningKey] = []
+    opening_keys: list[OpeningKey] = []
     if receipt is not None and receipt.key == "new" and receipt.seed is not None:
-        found.append(OpeningKey("receipt", (yield from _load_given(session, receipt.seed))))
+        opening_keys.append(OpeningKey("receipt", (yield from _load_given(session, receipt.seed))))
     for name, credential in (("credential", session.credential), ("previous", session.previous)):
         if credential is not None and credential.custody_secret is not None:
-            found.append(OpeningKey(name, (yield Do(partial(_derive_key_pair, credential)))))
-    if not found:
+            opening_keys.append(OpeningKey(name, (yield Do(partial(_derive_key_pair, credential)))))
+    if not opening_keys:
         raise UsageError(
             "the credential has no custody secret, so it cannot decrypt submissions",
             remedy="use the whole credential, all three parts; or name the request's own key with --key REF",
         )
-    return tuple(found)
+    return tuple(opening_keys)
 
 
 def check_key(
@@ -196,8 +196,8 @@ class SubmissionSet:
 
     def select(self, identities: Collection[Identity]) -> list[OpenedSubmission]:
         """Return the usable ones of these submissions."""
-        found = (self._seen[identity] for identity in identities)
-        return [each for each in found if isinstance(each, OpenedSubmission)]
+        outcomes = (self._seen[identity] for identity in identities)
+        return [each for each in outcomes if isinstance(each, OpenedSubmission)]
 
     def select_unusable(self, markers: Collection[str] = ()) -> list[Submission]:
         """Return the ciphertext of unusable submissions; with `markers`, of the submissions that these identify."""

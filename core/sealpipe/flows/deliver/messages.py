@@ -123,7 +123,7 @@ You receive the link separately. Enter the passcode there when asked.
 class _Wording(NamedTuple):
     subject: str
     text: str
-    participle: str
+    action: str
     """What recipients can do with it."""
 
 
@@ -141,7 +141,7 @@ def _describe_limits(about: MessageContext) -> str:
     view_limit = {None: "", 1: "once"}.get(about.views, f"{about.views} times")
     until = f"until {_format_moment(about.expires_at)}" if about.expires_at else ""
     phrase = ", ".join(part for part in (view_limit, until) if part)
-    return f"It can be {_WORDINGS[about.kind].participle} {phrase}.\n" if phrase else ""
+    return f"It can be {_WORDINGS[about.kind].action} {phrase}.\n" if phrase else ""
 
 
 def _format_moment(moment: datetime | None) -> str:

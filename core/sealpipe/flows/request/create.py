@@ -268,11 +268,11 @@ def _note_response(entry: Entry, created: CreatedRequest) -> None:
 
 def build_request(meta: Mapping[str, Any], response: Mapping[str, Any], entry: Entry | None) -> SecureRequest:
     """Build the request from an entry's notes and a recorded response."""
-    code, ends = response["short_code"], response["expires_at"]
+    code, expiry = response["short_code"], response["expires_at"]
     return SecureRequest(
         link.collect_link(meta["link_base_url"], code),
         code,
-        None if ends is None else parse_time(ends),
+        None if expiry is None else parse_time(expiry),
         meta["public_key"],
         meta["key"],
         tuple(Prompt(*row) for row in meta["prompts"]),

@@ -190,7 +190,9 @@ class MentionCounter:
         parts: set[MappingPart] = {_ALL_PARTS} if selector is None else {_get_part(item) for item in selector}
         documents = self._parts_taken.setdefault(locator, [])
         free = (
-            number for number, taken in enumerate(documents) if _ALL_PARTS not in taken | parts and not taken & parts
+            number
+            for number, used_parts in enumerate(documents)
+            if _ALL_PARTS not in used_parts | parts and not used_parts & parts
         )
         number = next(free, len(documents))
         documents[number : number + 1] = [parts.union(*documents[number : number + 1])]

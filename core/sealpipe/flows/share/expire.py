@@ -86,10 +86,10 @@ def _has_proof_of_share(session: Session, short_code: str, keep: Path | None, bu
         return True
     with suppress(ServiceError):
         for page in range(1, MAX_PAGES + 1):
-            found = yield from call(shares.list_page(page, 100, "expired"), budget)
-            if any(row.short_code == short_code for row in found.items):
+            ended_page = yield from call(shares.list_page(page, 100, "expired"), budget)
+            if any(row.short_code == short_code for row in ended_page.items):
                 return True
-            if page >= (found.pagination.total_pages or 0):
+            if page >= (ended_page.pagination.total_pages or 0):
                 break
     return False
 
