@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from sealpipe.api import requests, shares
+from sealpipe.api import Operation, requests, shares
 from sealpipe.errors import NotFoundError, ProtocolError, UsageError
 from sealpipe.flows import Do, Flow, call
 from sealpipe.flows.session import Session
@@ -162,11 +162,7 @@ def _find_share(session: Session, keep: Path | None, code: str) -> Flow[bool]:
 
         if (yield Do(partial(was_expired, keep, session.base_url, code))):
             return True
-    try:
-        yield from call(shares.get(code), session.start_budget())
-    except NotFoundError:
-        return False
-    return True
+    return (yield from _exists(session, shares.get(code)))
 
 
 def _find_request(session: Session, keep: Path | None, code: str) -> Flow[bool]:
@@ -175,8 +171,12 @@ def _find_request(session: Session, keep: Path | None, code: str) -> Flow[bool]:
 
         if (yield Do(partial(ledger.has_ledger, keep, session.base_url, code))):
             return True
+    return (yield from _exists(session, requests.get(code)))
+
+
+def _exists(session: Session, operation: Operation[Any]) -> Flow[bool]:
     try:
-        yield from call(requests.get(code), session.start_budget())
+        yield from call(operation, session.start_budget())
     except NotFoundError:
         return False
     return True

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sealpipe.api import Credential
 from sealpipe.config import Config
@@ -74,6 +74,13 @@ class Session:
     def start_budget(self) -> Budget:
         """Start the time and tries of one call."""
         return Budget(self.deadline)
+
+    def make_entry_meta(self, kind: str) -> dict[str, Any]:
+        """Return the notes that an outbox entry of any kind begins with, with a new idempotency key."""
+        from uuid import uuid4  # most commands create nothing
+
+        addresses = {"base_url": self.base_url, "link_base_url": self.link_base_url}
+        return {"schema": 1, "kind": kind, "idempotency_key": str(uuid4()), **addresses}
 
     def check_clear(self, *texts: str | None) -> None:
         """Raise UsageError if a text that others can read contains one of our secrets. The text is not shown.

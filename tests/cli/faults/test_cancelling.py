@@ -37,13 +37,19 @@ def arguments(job: Job, server: Faulty) -> dict[str, Any]:
     }
 
 
+async def share_cancelled_once(client: AsyncClient, job: Job, server: Faulty) -> asyncio.Future[object]:
+    """The task of a share that was cancelled once the service had it."""
+    field = Field("DB_PASSWORD", job.secret, type="password")
+    task = asyncio.ensure_future(client.share([field], outbox=job.outbox))
+    await reached(server)
+    task.cancel()
+    return task
+
+
 async def cancelled(job: Job, server: Faulty, *, release_after: float | None) -> float:
     """Start a share, cancel it once the service has it, release the answer; how long the task took to end."""
     async with AsyncClient(**arguments(job, server)) as client:
-        field = Field("DB_PASSWORD", job.secret, type="password")
-        task = asyncio.ensure_future(client.share([field], outbox=job.outbox))
-        await reached(server)
-        task.cancel()
+        task = await share_cancelled_once(client, job, server)
         began = time.monotonic()
         if release_after is not None:
             asyncio.get_running_loop().call_later(release_after, server.released.set)
@@ -177,10 +183,7 @@ def test_a_second_cancel_does_not_wait_any_longer_and_leaves_the_entry_unlocked(
 
     async def scenario() -> float:
         async with AsyncClient(**arguments(job, server)) as client:
-            field = Field("DB_PASSWORD", job.secret, type="password")
-            task = asyncio.ensure_future(client.share([field], outbox=job.outbox))
-            await reached(server)
-            task.cancel()
+            task = await share_cancelled_once(client, job, server)
             await asyncio.sleep(0.2)
             task.cancel()
             began = time.monotonic()

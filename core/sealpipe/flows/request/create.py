@@ -6,7 +6,6 @@ service's list shows whether a request with a fresh key exists: no other request
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -233,11 +232,7 @@ def _make_entry_meta(prepared: _PreparedRequest, chosen: ChosenKey, session: Ses
     """Return the entry's notes, without the seed."""
     options = prepared.options
     return {
-        "schema": 1,
-        "kind": "request",
-        "idempotency_key": str(uuid.uuid4()),
-        "base_url": session.base_url,
-        "link_base_url": session.link_base_url,
+        **session.make_entry_meta("request"),
         "public_key": encode_base64url(chosen.pair.public_key),
         "key": options.key_kind,
         "seed": chosen.seed,

@@ -247,11 +247,7 @@ def _make_entry_meta(
 ) -> dict[str, Any]:
     """Return the entry's notes; the journal is sealed, so they may contain secrets."""
     return {
-        "schema": 1,
-        "kind": "share",
-        "idempotency_key": str(uuid.uuid4()),
-        "base_url": session.base_url,
-        "link_base_url": session.link_base_url,
+        **session.make_entry_meta("share"),
         "fragment": sealed.fragment,
         "passcode": sealed.passcode,
         "wrap_at": sealed.wrap_at,
