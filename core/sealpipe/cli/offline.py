@@ -26,10 +26,10 @@ def plugins(**values: Any) -> None:
     Imports no backend and makes no connection; test one with `sealpipe doctor NAME`.
     """
     registry = make_registry()
-    rows = [_describe_plugin(each) for each in registry.list_plugins()]
+    rows = [_describe_plugin(each) for each in registry.catalog.list_plugins()]
     rows += [_describe_command(name, each) for name, each in sorted(find_commands(registry).items())]
     if values["output"] == "json":
-        problems = [{"plugin": name, "problem": problem} for name, problem in registry.problems.items()]
+        problems = [{"plugin": name, "problem": problem} for name, problem in registry.catalog.problems.items()]
         render.print_json({"plugins": rows, "problems": problems})
         return
     width = max(len(row["name"]) for row in rows)
@@ -99,8 +99,9 @@ EXPECTED = (SealpipeError, click.UsageError, click.exceptions.Exit)
 def find_commands(registry: Registry) -> dict[str, Any]:
     """Find all plugin commands, by name. Looks up all entry points."""
     from sealpipe.cli import COMMANDS
+    from sealpipe.registry.hooks import collect_commands
 
-    commands = registry.list_commands(click.Group, lambda name: name in COMMANDS)
+    commands = collect_commands(registry.catalog, click.Group, lambda name: name in COMMANDS)
     return {name: each for name, each in commands.items() if isinstance(each.command, click.Command)}
 
 
@@ -117,7 +118,7 @@ def find_command(name: str) -> click.Command | None:
 
 def print_problems(registry: Registry) -> None:
     """Print a line for each plugin that failed to load, at least in part."""
-    for name, problem in registry.problems.items():
+    for name, problem in registry.catalog.problems.items():
         render.print_note(f"sealpipe: the plugin {render.escape(name)} {render.escape(problem)}")
 
 

@@ -84,14 +84,14 @@ def find_missing_requirements(needs: Sequence[str]) -> list[str]:
 
 def check_plugins(registry: Registry) -> Iterator[Finding]:
     """Count the installed plugins, and report every problem. No plugin is started."""
-    plugins = registry.list_plugins()
+    plugins = registry.catalog.list_plugins()
     origins = sorted({each.origin for each in plugins if each.origin})
     for kind in dict.fromkeys(each.kind for each in plugins):
         names = [each.info.name for each in plugins if each.kind == kind]
         yield report_ok("plugins", f"{len(names)} of kind {kind}: {', '.join(names)}")
     if origins:
         yield report_ok("plugins", f"from {', '.join(origins)}")
-    for plugin, problem in registry.problems.items():
+    for plugin, problem in registry.catalog.problems.items():
         yield report_warning(f"plugin {plugin}", problem, "reinstall it with its dependencies, or ask its author")
     for variable, suggestion in find_unknown_variables(
         registry.environ, {each.info.backend or each.info.name for each in plugins}
@@ -104,7 +104,7 @@ def check_plugin(registry: Registry, name: str) -> Iterator[Finding]:
     """Check a plugin or store by name: its description, its requirements, and its own check, which reads no secret."""
     store = registry.stores.get(name)
     plugin = name if store is None else store.plugin
-    plugins = [plugin_found for plugin_found in registry.list_plugins() if plugin_found.info.name == plugin]
+    plugins = [plugin_found for plugin_found in registry.catalog.list_plugins() if plugin_found.info.name == plugin]
     if not plugins:
         raise _make_unknown_error(registry, name, plugin)
     for plugin_found in plugins:
@@ -112,7 +112,7 @@ def check_plugin(registry: Registry, name: str) -> Iterator[Finding]:
 
 
 def _make_unknown_error(registry: Registry, name: str, plugin: str) -> ReferenceSyntaxError:
-    known = sorted({each.info.name for each in registry.list_plugins()} | registry.stores.keys())
+    known = sorted({each.info.name for each in registry.catalog.list_plugins()} | registry.stores.keys())
     matches = get_close_matches(plugin, known, 3)
     remedy = f"did you mean {' or '.join(matches)}?" if matches else "run `sealpipe plugins` to list what is installed"
     if name != plugin:
@@ -148,7 +148,7 @@ def _check_instance(registry: Registry, plugin: InstalledPlugin, name: str) -> I
 
 def check_stores(registry: Registry) -> Iterator[Finding]:
     """Check the settings of each named store, and of each plugin with settings, as a command would read them."""
-    plugins = [each for each in registry.list_plugins() if each.kind != "ci"]
+    plugins = [each for each in registry.catalog.list_plugins() if each.kind != "ci"]
     for name, store in registry.stores.items():
         matching = [each for each in plugins if each.info.name == store.plugin]
         if matching:

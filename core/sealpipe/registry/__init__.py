@@ -49,7 +49,7 @@ from sealpipe.registry.stores import (
 )
 
 if TYPE_CHECKING:
-    from sealpipe.registry.catalog import Catalog, InstalledPlugin
+    from sealpipe.registry.catalog import Catalog
 
 _PLAIN_CI = "plain"
 _CLASSES: Mapping[str, type[Any]] = {"source": Source, "sink": Sink, "channel": Channel, "ci": CI}
@@ -113,11 +113,6 @@ class Registry:
 
         return os.environ if self._environ is None else self._environ
 
-    @property
-    def problems(self) -> Mapping[str, str]:
-        """Plugins that cannot be used, or only partly, each with the reason."""
-        return self.catalog.problems
-
     def source_info(self, name: str) -> SourceInfo:
         """Return the descriptor of a source, by the name of a plugin or a store. Raises ReferenceSyntaxError."""
         return cast("SourceInfo", self._get_info("source", name))
@@ -167,16 +162,6 @@ class Registry:
             )
         return call_plugin("the CI", lambda: ci.oidc_token(audience))
 
-    def list_plugins(self) -> list[InstalledPlugin]:
-        """List every plugin, by kind and name. Loads all entry points."""
-        return self.catalog.list_plugins()
-
-    def list_commands(self, group: Callable[[], Any], is_taken: Callable[[str], bool]) -> dict[str, Any]:
-        """List the commands that plugins add, each a `registry.hooks.PluginCommand`. Loads all entry points."""
-        from sealpipe.registry.hooks import collect_commands
-
-        return collect_commands(self.catalog, group, is_taken)
-
     def check(self, kind: str, name: str) -> Health:
         """Run a plugin's own check. Blocks. Raises ReferenceSyntaxError, and PluginError if it fails."""
         instance = self._get_instance(kind, name)
@@ -193,8 +178,11 @@ class Registry:
         failed = self._make_unusable_error(kind, name, info)
         model = call_plugin(name, lambda: import_object(info.settings), failed)
         # Only a PluginSettings is filled; checking for its base class would always import pydantic.
-        has_fields = hasattr(model, "own_variables")
-        return self._fill_settings(kind, name, model) if has_fields else call_plugin(name, model, failed)
+        if not hasattr(model, "own_variables"):
+            return call_plugin(name, model, failed)
+        from sealpipe.plugin.settings import fill_settings  # pydantic: only where a backend has settings
+
+        return fill_settings(model, self._get_store(kind, name), self.environ)
 
     def locate(self, ref: Reference, kind: str = "source") -> Locator:
         """Return the document or target that a reference means. ReferenceSyntaxError for an unknown parameter."""
@@ -292,8 +280,3 @@ class Registry:
     def _make_unusable_error(self, kind: str, name: str, info: Info) -> Callable[[str], NotConfiguredError]:
         remedy = format_install_command(info) or "see `sealpipe doctor` for what it needs"
         return lambda why: NotConfiguredError(f"the {kind} {name} cannot be used here ({why})", remedy=remedy)
-
-    def _fill_settings(self, kind: str, name: str, model: Any) -> Any:
-        from sealpipe.plugin.settings import fill_settings  # pydantic: only where a backend has settings
-
-        return fill_settings(model, self._get_store(kind, name), self.environ)

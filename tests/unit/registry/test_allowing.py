@@ -34,14 +34,14 @@ def test_only_those_that_the_setting_allows_are_loaded(site: Site) -> None:
     with pytest.raises(NotConfiguredError, match="the plugin cellar is not listed in allow_plugins"):
         found.source_info("cellar")
     assert (attic in sys.modules, cellar in sys.modules) == (True, False)
-    assert found.problems == {"cellar": "is not listed in allow_plugins"}
+    assert found.catalog.problems == {"cellar": "is not listed in allow_plugins"}
 
 
 def test_an_empty_list_allows_none_and_leaves_the_built_in_ones(site: Site) -> None:
     module = site.source("attic", IT)
     found = registry(allow_plugins=[])
     assert content(found, "env:A") == b"of the environment"
-    assert {listed.origin for listed in found.list_plugins()} == {""}
+    assert {listed.origin for listed in found.catalog.list_plugins()} == {""}
     assert module not in sys.modules
 
 
@@ -68,8 +68,8 @@ def test_a_built_in_is_replaced_only_where_the_config_says_from_whom(site: Site)
     assert content(registry(), "env:A") == b"of the environment"
     found = registry(plugins={"env": {"from": "attic"}})
     assert content(found, "env:A") == "its own"
-    assert [listed.origin != "" for listed in found.list_plugins() if listed.info.name == "env"] == [True]
-    assert found.problems == {}
+    assert [listed.origin != "" for listed in found.catalog.list_plugins() if listed.info.name == "env"] == [True]
+    assert found.catalog.problems == {}
 
 
 def test_of_two_that_have_a_name_the_config_says_which(site: Site) -> None:
@@ -105,7 +105,7 @@ def test_the_other_of_two_entry_points_with_one_name_is_told_and_one_stays(site:
     site.source("attic", IT.replace("its own", "second"))
     found = registry()
     assert content(found, "attic:x") in ("first", "second")
-    assert found.problems == {"attic": "is installed twice: only the first is used"}
+    assert found.catalog.problems == {"attic": "is installed twice: only the first is used"}
     assert found.catalog.get_module("attic") is not None
 
 
@@ -121,4 +121,4 @@ def test_one_module_under_two_entry_points_is_used_once(site: Site) -> None:
     site.install("again", "", names=module)
     found = registry()
     assert content(found, "attic:x") == "its own"
-    assert list(found.problems) in (["again"], ["attic"])
+    assert list(found.catalog.problems) in (["again"], ["attic"])

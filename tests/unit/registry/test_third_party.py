@@ -151,7 +151,7 @@ def test_a_broken_plugin_breaks_only_its_own_use(install: Install, hook: str) ->
     with pytest.raises(ReferenceSyntaxError, match="no source named nosuch") as unknown:
         found.source_info("nosuch")
     assert "not fully loaded: broken" in unknown.value.remedy
-    assert list(found.problems) == ["broken"]
+    assert list(found.catalog.problems) == ["broken"]
 
 
 def test_a_broken_plugin_is_told_by_the_type_of_its_error(install: Install) -> None:
@@ -176,7 +176,7 @@ def test_a_name_that_is_taken_stays_with_its_owner(install: Install, taken: str)
     owner = found.source_info(taken).factory
     assert len(run(resolve([parse_field("own:x")], lambda: found))) == 1
     assert found.source_info(taken).factory == owner
-    assert found.problems == {"second": f"has a source named {taken}, which already exists"}
+    assert found.catalog.problems == {"second": f"has a source named {taken}, which already exists"}
     assert opened(run(resolve([parse_field("env:A")], lambda: found))[0]) == b"real"
 
 

@@ -63,7 +63,7 @@ def test_it_is_the_same_one_after_any_look_up(site: Site) -> None:
     install(site, "second", "ACME_FARM", "one")
     install(site, "first", "ACME_FARM", "two")
     looked = Registry(environ={"ACME_FARM": "1"})
-    looked.list_plugins()
+    looked.catalog.list_plugins()
     assert ci_name({}, looked) == ci_name({"ACME_FARM": "1"}) == "first"
 
 
