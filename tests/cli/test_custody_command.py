@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 
-import pytest
-
 from sealpipe.wire import keys
 from sealpipe.wire.encoding import decode_base64url
 from sealpipe_rehearsal.running_service import RunningService
@@ -43,24 +41,3 @@ def test_another_tag_makes_another_key(user: Terminal) -> None:
     assert user.sealpipe("custody", "public-key", SEALPIPE_API_KEY=other).out not in ("", mine)
     done = user.sealpipe("custody", "public-key", "--service-tag", "acme")
     assert (done.code, done.out) == (2, "")
-
-
-def test_two_parts_have_none_and_the_error_says_what_to_do(user: Terminal) -> None:
-    two = user.environ["SEALPIPE_API_KEY"].rpartition(".")[0]
-    done = user.sealpipe("custody", "public-key", SEALPIPE_API_KEY=two)
-    assert (done.code, done.out) == (2, "")
-    assert "has only two parts" in done.err
-    assert "the whole credential" in done.err
-
-
-@pytest.mark.parametrize("key", [None, "", "svc_sk_live_x"])
-def test_no_credential_or_one_that_is_none_ends_with_2(user: Terminal, key: str | None) -> None:
-    done = user.sealpipe("custody", "public-key", SEALPIPE_API_KEY=key)
-    assert (done.code, done.out) == (2, "")
-
-
-def test_the_credential_may_come_from_the_config_file(user: Terminal) -> None:
-    file = user.file("key", user.environ["SEALPIPE_API_KEY"] + "\n")
-    config = user.file("config.toml", f"api_key_file = '{file}'\n")
-    done = user.sealpipe("custody", "public-key", SEALPIPE_API_KEY=None, SEALPIPE_CONFIG=str(config))
-    assert done.out == user.sealpipe("custody", "public-key").out != ""

@@ -24,7 +24,6 @@ from support.wires import LOOPBACK, Proxy, tls
 HOST = "service.example"
 UNKNOWN = "svc_sk_live_" + "A" * 16 + "." + "A" * 43
 """A credential in good form that no service knows."""
-SCOPES = ("shares:read", "shares:write", "requests:read", "requests:write", "stats:read")
 
 
 @pytest.fixture
@@ -46,18 +45,6 @@ def calls(service: RunningService) -> list[tuple[str, str]]:
 
 
 # -- when all is well -----------------------------------------------------------------------------
-
-
-def test_all_is_well_and_every_check_says_so(user: Terminal, service: RunningService) -> None:
-    done = user.sealpipe("doctor")
-    assert (done.code, done.err) == (0, ""), done
-    assert {status for status, _ in rows(done).values()} == {"ok"}
-    assert rows(done)["setting base_url"][1] == f"{service.base_url} (SEALPIPE_BASE_URL)"
-    assert rows(done)["setting deadline"][1] == "60 s (default)"
-    assert rows(done)["connectivity"][1] == f"{service.origin}, direct: loopback never uses a proxy"
-    assert [f"scope {scope}" in rows(done) for scope in SCOPES] == [True] * 5
-    assert "does not exist yet, can be created" in rows(done)["state directory"][1]
-    assert not (user.home / ".local").exists()
 
 
 def test_it_changes_nothing_and_asks_five_times_never_with_delete(user: Terminal, service: RunningService) -> None:
@@ -83,110 +70,7 @@ def test_json_has_the_same_checks(user: Terminal) -> None:
     assert all(set(row) <= {"check", "status", "detail", "remedy", "exit_code"} for row in told["checks"])
 
 
-# -- settings and credential ----------------------------------------------------------------------
-
-
-def test_with_nothing_set_it_runs_and_tells_what_to_set(bare: Terminal) -> None:
-    done = bare.sealpipe("doctor")
-    assert done.code == 2
-    for check, name in {
-        "setting base_url": "SEALPIPE_BASE_URL",
-        "setting link_base_url": "SEALPIPE_LINK_BASE_URL",
-        "credential": "SEALPIPE_API_KEY",
-    }.items():
-        assert rows(done)[check][0] == "fail"
-        assert f"-> set {name}" in rows(done)[check][1]
-    assert rows(done)["service"][0] == "warn"
-    assert "SEALPIPE_BASE_URL is not set" in done.err
-    as_json = bare.sealpipe("doctor", "--output", "json")
-    assert (as_json.code, as_json.error["exit_code"], as_json.error["type"]) == (2, 2, "SettingError")
-    assert [row["exit_code"] for row in as_json.json["checks"] if row["status"] == "fail"] == [2, 2, 2]
-
-
-def test_each_setting_tells_where_it_comes_from(user: Terminal, service: RunningService) -> None:
-    config = user.file("c.toml", f"base_url = '{service.base_url}'\ndeadline = '20s'\nstate_dir = '{user.tmp}/s'\n")
-    done = user.sealpipe("doctor", "--deadline", "30s", SEALPIPE_BASE_URL=None, SEALPIPE_CONFIG=str(config))
-    assert done.code == 0
-    assert rows(done)["config file"][1] == str(config)
-    assert rows(done)["setting base_url"][1].endswith(f"(config file {config})")
-    assert rows(done)["setting deadline"][1] == "30 s (--deadline)"
-    assert rows(done)["setting link_base_url"][1].endswith("(SEALPIPE_LINK_BASE_URL)")
-    assert str(user.tmp / "s") in rows(done)["state directory"][1]
-
-
-def test_what_is_wrong_is_told_beside_everything_else(user: Terminal) -> None:
-    done = user.sealpipe("doctor", "--deadline", "soon", SEALPIPE_BASE_URL="https://api.example")
-    assert done.code == 2
-    assert rows(done)["setting base_url"][0] == rows(done)["setting deadline"][0] == "fail"
-    assert "does not end in /v1" in rows(done)["setting base_url"][1]
-    assert rows(done)["credential"][0] == "ok"
-
-
-def test_an_empty_variable_and_an_unknown_one_are_told(user: Terminal) -> None:
-    done = user.sealpipe("doctor", SEALPIPE_BASE_URL="", SEALPIPE_BASEURL="x")
-    assert "SEALPIPE_BASE_URL is set but empty" in rows(done)["setting base_url"][1]
-    assert rows(done)["variable SEALPIPE_BASEURL"] == ("warn", "unknown variable  -> did you mean SEALPIPE_BASE_URL?")
-
-
-def test_the_credentials_form_is_told(user: Terminal) -> None:
-    key = user.environ["SEALPIPE_API_KEY"]
-    key_id = key.split("_live_")[1].split(".")[0]
-    told = rows(user.sealpipe("doctor"))["credential"][1]
-    assert told.startswith(f"tag svc, key id {key_id}, three parts")
-    assert told.endswith("(SEALPIPE_API_KEY)")
-    two = rows(user.sealpipe("doctor", SEALPIPE_API_KEY=key.rpartition(".")[0]))
-    assert "two parts" in two["credential"][1]
-    previous = rows(user.sealpipe("doctor", SEALPIPE_API_KEY_PREVIOUS=key))["previous credential"]
-    assert previous[0] == "ok"
-    broken = user.sealpipe("doctor", SEALPIPE_API_KEY_PREVIOUS="svc_sk_live_x")
-    assert (broken.code, rows(broken)["previous credential"][0]) == (2, "fail")
-
-
-def test_a_credential_file_that_others_may_read_is_doubtful(user: Terminal) -> None:
-    file = user.file("key", user.environ["SEALPIPE_API_KEY"], mode=0o644)
-    done = user.sealpipe("doctor", "--api-key-file", str(file), SEALPIPE_API_KEY=None)
-    assert done.code == 0
-    assert rows(done)["credential file"] == ("warn", f"{file} is open to others (mode 0644)  -> chmod 600 {file}")
-    assert rows(done)["credential"][1].endswith(f"({file}, --api-key-file)")
-
-
-def test_a_credential_of_another_tag_ends_with_2(user: Terminal) -> None:
-    done = user.sealpipe("doctor", "--service-tag", "acme")
-    assert (done.code, rows(done)["credential"][0]) == (2, "fail")
-
-
 # -- state ----------------------------------------------------------------------------------------
-
-
-def test_what_is_left_in_the_outbox_is_told(user: Terminal, proxied: Callable[..., Faulty]) -> None:
-    server = proxied(faulty.reset_after, then=faulty.unauthorized)
-    assert user.sealpipe("share", "-f", "text:x", SEALPIPE_BASE_URL=server.base_url).code == 9
-    done = user.sealpipe("doctor")
-    assert done.code == 0
-    assert rows(done)["outbox"][0] == "warn"
-    assert rows(done)["outbox"][1].startswith("1 left, the oldest of 20")
-    assert "sealpipe resume" in rows(done)["outbox"][1]
-    assert "mode 0700, writable" in rows(done)["state directory"][1]
-    assert len(user.outbox()) == 1
-    elsewhere = rows(
-        user.sealpipe(
-            "doctor",
-            GITHUB_ACTIONS="true",
-            GITHUB_RUN_ID="7",
-            SEALPIPE_API_KEY="svc_sk_live_" + "A" * 16 + "." + "A" * 43,
-        )
-    )
-    assert "1 from other CI runs, 1 created with another API key" in elsewhere["outbox"][1]
-
-
-def test_a_state_folder_that_cannot_be_used_ends_with_2(user: Terminal) -> None:
-    file = user.file("file", "x")
-    for folder in (file, file / "below"):
-        done = user.sealpipe("doctor", "--state-dir", str(folder))
-        assert (done.code, rows(done)["state directory"][0]) == (2, "fail"), folder
-        assert rows(done)["scope shares:read"][0] == "ok"
-    user.file("state/outbox", "x")
-    assert user.sealpipe("doctor", "--state-dir", str(user.here / "state")).code == 2
 
 
 def test_an_outbox_that_others_may_read_is_doubtful(user: Terminal) -> None:
@@ -200,31 +84,6 @@ def test_an_outbox_that_others_may_read_is_doubtful(user: Terminal) -> None:
 
 
 # -- the service ----------------------------------------------------------------------------------
-
-
-def test_scopes_that_are_missing_are_doubtful_and_none_at_all_ends_with_4(
-    bare: Terminal, service: RunningService
-) -> None:
-    done = bare.at(service, scopes=["shares:write", "stats:read"]).sealpipe("doctor")
-    assert done.code == 0
-    assert {scope: rows(done)[f"scope {scope}"][0] for scope in SCOPES} == {
-        "shares:read": "warn",
-        "shares:write": "ok",
-        "requests:read": "warn",
-        "requests:write": "warn",
-        "stats:read": "ok",
-    }
-    assert "`sealpipe requests list` needs it" in rows(done)["scope requests:read"][1]
-    none = bare.at(service, scopes=["webhooks:manage"]).sealpipe("doctor")
-    assert (none.code, rows(none)["scopes"][0]) == (4, "fail")
-
-
-def test_a_credential_that_is_refused_ends_with_3_after_one_call(user: Terminal, service: RunningService) -> None:
-    done = user.sealpipe("doctor", "--roundtrip", SEALPIPE_API_KEY=UNKNOWN)
-    assert done.code == 3
-    assert "not revoked" in rows(done)["service"][1]
-    assert rows(done)["roundtrip"][0] == "warn"
-    assert len(service.seen()) == 1
 
 
 def test_a_service_that_is_not_there_ends_with_10_and_one_that_does_not_answer_with_7(

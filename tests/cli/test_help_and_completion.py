@@ -69,60 +69,10 @@ def test_what_begins_with_h_is_a_code_and_no_help(
         assert asked == {each for each in code if each.startswith("-h") or each == "--help"}
 
 
-@pytest.mark.parametrize("word", ["--aBc", "-o", "--show-all"])
-def test_an_option_that_is_none_may_be_a_code_and_says_where_that_goes(
-    user: Terminal, service: RunningService, word: str
-) -> None:
-    for words in (["shares", "show", word], ["requests", "purge", word, "--confirm", word], ["collect", word]):
-        done = user.sealpipe(*words)
-        assert (done.code, done.out, service.seen()) == (2, "", [])
-        command = " ".join(words[: words.index(word)])
-        assert re.search(f"No such option:? '?{word}\\b", done.err)  # click's words, which change by version
-        assert f"after --: `sealpipe {command} -- CODE`" in done.err
-
-
-@pytest.mark.parametrize("command", ["", "shares", "rehearsal", "rehearsal key"])
-def test_a_group_without_a_command_tells_its_commands_and_ends_with_2(bare: Terminal, command: str) -> None:
-    done = bare.sealpipe(*command.split())
-    assert (done.code, done.out) == (2, "")
-    assert "Commands:" in done.err
-
-
 def test_no_option_takes_a_secret(bare: Terminal) -> None:
     for command in EVERY:
         options = re.findall(r"--[a-z-]+", bare.sealpipe(*command.split(), "--help").out)
         assert not {"--api-key", "--api-key-previous", "--passcode", "--password", "--value"} & set(options)
-
-
-@pytest.mark.parametrize("command", ["shrae", "rehearsal start", "shares delete"])
-def test_an_unknown_command_ends_with_2(bare: Terminal, command: str) -> None:
-    done = bare.sealpipe(*command.split())
-    assert (done.code, done.out) == (2, "")
-    assert "--help" in done.err
-
-
-@pytest.mark.parametrize(
-    ("slip", "meant"),
-    [
-        ("shrae", "share"),
-        ("Collect", "collect"),
-        pytest.param(
-            "shares lst",
-            "list",
-            marks=pytest.mark.skipif(not hasattr(click.exceptions, "NoSuchCommand"), reason="this click suggests none"),
-        ),
-    ],
-)
-def test_a_slip_of_a_command_gets_a_suggestion(bare: Terminal, slip: str, meant: str) -> None:
-    done = bare.sealpipe(*slip.split())
-    assert (done.code, done.out) == (2, "")
-    assert f"No such command {slip.split()[-1]!r}. Did you mean {meant!r}?" in done.err
-
-
-def test_what_is_near_no_command_gets_none(bare: Terminal) -> None:
-    for word in ("zzz", "--verison"):
-        assert "Did you mean 'version'" not in bare.sealpipe(word).err
-    assert "Did you mean" not in bare.sealpipe("zzz").err
 
 
 # -- completion ---------------------------------------------------------------------------------
@@ -140,18 +90,6 @@ def test_each_shells_script_is_printed(bare: Terminal, shell: str, holds: str) -
     done = bare.sealpipe("completion", shell)
     assert (done.code, done.err) == (0, "")
     assert holds in done.out
-
-
-def test_a_shell_that_is_unknown_is_refused(bare: Terminal) -> None:
-    done = bare.sealpipe("completion", "tcsh")
-    assert (done.code, done.out) == (2, "")
-    assert "bash" in done.err
-
-
-def test_a_shell_that_is_not_named_is_asked_for_in_one_line(bare: Terminal) -> None:
-    done = bare.sealpipe("completion")
-    assert (done.code, done.out) == (2, "")
-    assert "Choose from: bash, zsh, fish" in done.err
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from sealpipe_rehearsal.running_service import RunningService
 from support.github_log import command, pairs
 from support.terminal import Terminal, opened
@@ -58,24 +56,3 @@ def test_a_failure_is_shown_beside_the_log_in_one_harmless_line(user: Terminal) 
     assert [each.name for each in commands] == ["error"]
     assert commands[0].properties == {"title": "sealpipe"}
     assert done.error["message"] in commands[0].data.replace("\\\\", "\\")
-
-
-@pytest.mark.parametrize("words", [["share", "--no-such-option"], ["share", "-f", "nonsense"], ["nonsense"]])
-def test_a_wrong_command_line_is_shown_too(user: Terminal, words: list[str]) -> None:
-    done = user.sealpipe(*words, **GITHUB)
-    assert done.code == 2
-    assert [found.name for found in map(command, done.err.splitlines()) if found] == ["error"]
-
-
-def test_a_broken_config_does_not_hide_the_error(user: Terminal) -> None:
-    broken = user.file("config.toml", "not toml")
-    done = user.sealpipe("share", "-f", "text:x", **GITHUB, SEALPIPE_CONFIG=str(broken))
-    assert done.code == 2
-    assert "is not valid TOML" in done.err
-
-
-@pytest.mark.parametrize("environ", [{"CI": "true"}, {"GITLAB_CI": "true", "CI": "true"}, {"CI": "false"}])
-def test_elsewhere_no_command_is_written(user: Terminal, environ: dict[str, str]) -> None:
-    done = user.sealpipe("share", "-f", "env:NOT_THERE", "--seal-link", **environ)
-    assert done.code == 14
-    assert not [line for line in done.err.splitlines() if command(line)]

@@ -55,26 +55,6 @@ def test_the_tour_runs_beside_the_settings_of_a_real_service(bare: Terminal, ser
 # -- rehearse -- COMMAND ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("command", "code"),
-    [
-        ("true", 0),
-        ("exit 7", 7),
-        ("kill -9 $$", 137),
-        ("kill -TERM $$", 143),
-        ("sealpipe share -f env:NOT_SET", 14),
-        ("sealpipe shares list", 0),
-    ],
-)
-def test_the_commands_exit_code_is_passed_on(bare: Terminal, command: str, code: int) -> None:
-    assert bare.sealpipe("rehearse", "--", "sh", "-c", command).code == code
-
-
-def test_the_commands_streams_are_the_commands_own(bare: Terminal) -> None:
-    done = bare.sealpipe("rehearse", "--", "sh", "-c", "cat; echo err >&2", stdin="in")
-    assert (done.code, done.out, done.err) == (0, "in", "err\n")
-
-
 def test_a_command_works_as_on_a_real_service(bare: Terminal) -> None:
     both = "link=$(sealpipe share -f env:DB_PASSWORD) && echo ${link%%#*} && sealpipe shares list"
     done = bare.sealpipe("rehearse", "--", "sh", "-c", both, DB_PASSWORD="s3cret")
@@ -99,24 +79,6 @@ def test_the_users_own_settings_do_not_reach_the_command(bare: Terminal, service
     assert not set(environ.values()) & set(ours.values())
     assert seen["OTHER"] == "stays"
     assert service.seen() == []
-
-
-def test_the_key_has_every_scope_and_custody(bare: Terminal) -> None:
-    done = bare.sealpipe("rehearse", "--", "sealpipe", "share", "-f", "text:x", "--custody", "require")
-    assert done.code == 0, done
-
-
-def test_another_service_tag_shows_in_the_credential(bare: Terminal) -> None:
-    command = ["sh", "-c", "echo ${SEALPIPE_API_KEY%%_*}; sealpipe share -f text:x"]
-    done = bare.sealpipe("rehearse", "--service-tag", "crs", "--", *command)
-    assert (done.code, done.out.splitlines()[0], len(done.out.splitlines())) == (0, "crs", 2)
-
-
-@pytest.mark.parametrize("command", [["no-such-command"], ["/"], [""]])
-def test_a_command_that_cannot_be_run_ends_with_2(bare: Terminal, command: list[str]) -> None:
-    done = bare.sealpipe("rehearse", "--", *command)
-    assert (done.code, done.out) == (2, "")
-    assert "cannot be run" in done.err
 
 
 def test_a_command_that_was_found_may_not_be_replaced_by_an_option(bare: Terminal) -> None:

@@ -87,63 +87,6 @@ def test_the_tour_and_a_command_pass_on_the_clients_honest_exit_code(
     assert rehearsed(bare, plan(*rows), "--", "sealpipe", "share", "-f", "text:x")[:2] == (code, "")
 
 
-def test_a_fault_that_never_happened_is_told(bare: Terminal) -> None:
-    rows = [TWO_RESETS, 'when = "DELETE /shares/*"; fault = "hang"; times = "always"']
-    code, _, err = rehearsed(bare, plan(*rows), "--", "sealpipe", "share", "-f", "text:x")
-    assert code == 0
-    assert "fault 2 was never injected, as no request matched it: hang before the commit (DELETE /shares/*)" in err
-    assert "fault 1" not in err
-
-
-def test_without_a_plan_nothing_is_told_of_faults(bare: Terminal) -> None:
-    assert bare.sealpipe("rehearse", "--", "true").err == ""
-
-
-BAD = {
-    "not TOML": ("[[fault]\n", ["not TOML", "line 1"]),
-    "not text": (b"\xff\xfe", ["not TOML"]),
-    "nothing in it": ("", ["[[fault]] entries"]),
-    "another table, too": ('[[fault]]\nfault = "reset"\n[other]\n', ["[[fault]] entries"]),
-    "one table": ('[fault]\nfault = "reset"\n', ["array of tables"]),
-    "a misspelt fault": (
-        '# mine\n[[fault]]\nfault = "reset"\n\n  [[ fault ]]\nfault = "rest"\n',
-        ["line 5, fault 2: 'rest' is not a fault; did you mean 'reset'?"],
-    ),
-    "a misspelt member": ('[[fault]]\nfault = "reset"\ntime = 2\n', ["line 1, fault 1", "did you mean 'times'?"]),
-    "a date": ("[[fault]]\nfault = 'delay'\nseconds = 2026-01-01\n", ["line 1, fault 1: `seconds` must be a number"]),
-    "entries on one line": (
-        "fault = [{fault = 'reset'}, {fault = 'rest'}]\n",
-        ["plan.toml: fault 2: 'rest' is not a fault"],
-    ),
-    "an escape sequence": ('[[fault]]\nfault = "\\u001b[2J"\n', ["'\\x1b[2J' is not a fault"]),
-    "too deep": ("a = " + "[" * 100_000, ["not TOML"]),
-}
-
-
-@pytest.mark.parametrize(("text", "says"), BAD.values(), ids=BAD)
-@pytest.mark.parametrize("command", [["rehearse"], ["rehearsal", "serve"]], ids=" ".join)
-def test_a_plan_that_cannot_be_ends_with_2_and_says_where(
-    bare: Terminal, command: list[str], text: str | bytes, says: list[str]
-) -> None:
-    (bare.here / "plan.toml").write_bytes(text if isinstance(text, bytes) else text.encode())
-    done = bare.sealpipe(*command, "--faults", "plan.toml")
-    assert (done.code, done.out) == (2, "")
-    assert [each for each in says if each not in done.err] == [], done.err
-    assert "Traceback" not in done.err
-    assert "\x1b" not in done.err
-
-
-@pytest.mark.parametrize("file", ["missing.toml", ".", ""])
-def test_a_plan_that_cannot_be_read_ends_with_2(bare: Terminal, file: str) -> None:
-    done = bare.sealpipe("rehearse", "--faults", file, "--", "true")
-    if file == "":  # as everywhere: what is empty is not set
-        assert done.code == 0
-        return
-    assert (done.code, done.out) == (2, "")
-    assert f"the fault plan {file} cannot be read" in done.err
-    assert "check the path: it is relative to the working directory" in done.err
-
-
 def test_a_plan_in_the_working_directory_is_not_read_on_its_own(bare: Terminal) -> None:
     bare.file("plan.toml", plan('fault = "unauthorized"; times = "always"'))
     bare.file("faults.toml", plan('fault = "unauthorized"; times = "always"'))

@@ -146,30 +146,6 @@ def test_while_rotating_the_credential_before_this_one_opens_it_too() -> None:
     assert sealed_link.unseal(sealed, OURS, old).reveal() == "https://l.example/a#1x"
 
 
-def test_a_share_is_sealed_and_opened_again_in_another_job(user: Terminal, service: RunningService) -> None:
-    done = user.sealpipe("share", "-f", "Note=text:some note", "--seal-link", "--output", "json")
-    assert done.json["link"] is None
-    sealed = done.json["sealed_link"]
-    assert "#" not in sealed
-    again = user.sealpipe("unseal", sealed)
-    assert again.code == 0
-    assert opened(service, again.out.rstrip("\n")) == {"Note": "some note"}
-    assert again.out.rstrip("\n").partition("#")[2] not in sealed
-    assert user.sealpipe("unseal", SEALPIPE_SEALED_LINK=sealed).out == again.out
-    to_file = user.sealpipe("unseal", sealed, "--link-file", "link.txt", "--output", "json", GITLAB_CI="true")
-    assert to_file.json["link"] is None
-    assert (user.here / "link.txt").read_text() == again.out
-    assert (user.here / "link.txt").stat().st_mode & 0o777 == 0o600
-    assert user.outbox() == []
-
-
-def test_in_a_gitlab_job_a_sealed_link_may_be_printed_and_an_open_one_may_not(user: Terminal) -> None:
-    sealed = user.sealpipe("share", "-f", "Note=text:x", "--seal-link", GITLAB_CI="true")
-    assert (sealed.code, sealed.out.startswith("sealpipe-link.")) == (0, True)
-    done = user.sealpipe("unseal", sealed.out.strip(), GITLAB_CI="true")
-    assert (done.code, done.out) == (2, "")
-
-
 def test_on_github_the_link_is_masked_before_it_is_written(user: Terminal) -> None:
     sealed = user.sealpipe("share", "-f", "Note=text:x", "--seal-link").out.strip()
     done = user.sealpipe("unseal", sealed, "--print", GITHUB_ACTIONS="true")
@@ -178,57 +154,7 @@ def test_on_github_the_link_is_masked_before_it_is_written(user: Terminal) -> No
     assert done.err.splitlines()[:3] == [f"::add-mask::{each}" for each in (link, fragment, fragment[1:])]
 
 
-@pytest.mark.parametrize(("word", "code"), [("nonsense", 2), ("sealpipe-link.YQ.YQ", 2), ("", 2)])
-def test_what_is_no_sealed_link_is_refused_with_what_to_do(user: Terminal, word: str, code: int) -> None:
-    done = user.sealpipe("unseal", word)
-    assert (done.code, done.out) == (code, "")
-    assert "sealpipe" in done.err
-
-
-def test_a_credential_without_custody_seals_nothing_and_nothing_is_sent(
-    user: Terminal, service: RunningService
-) -> None:
-    before = len(service.seen())
-    two_parts = user.environ["SEALPIPE_API_KEY"].rpartition(".")[0]
-    done = user.sealpipe("share", "-f", "Note=text:x", "--seal-link", SEALPIPE_API_KEY=two_parts)
-    assert (done.code, done.out) == (2, "")
-    assert "custody" in done.err
-    assert len(service.seen()) == before
-    assert user.outbox() == []
-
-
 BOUND = ("--bind", "github:acme/app:77")
-
-
-def test_a_bound_link_opens_only_for_who_names_the_same_text(user: Terminal, service: RunningService) -> None:
-    done = user.sealpipe("share", "-f", "Note=text:x", "--seal-link", *BOUND, "--output", "json")
-    sealed, code = done.json["sealed_link"], done.json["short_code"]
-    assert opened(service, user.sealpipe("unseal", sealed, *BOUND, "--expect", code).out.strip()) == {"Note": "x"}
-    refused = user.sealpipe("unseal", sealed)
-    assert (refused.code, refused.out) == (2, "")
-    assert "is bound to a text: --bind is missing" in refused.err
-    other = user.sealpipe("unseal", sealed, "--bind", "github:acme/app:78")
-    assert (other.code, other.out) == (13, "")
-    assert "bound to another text" in other.err
-    assert "77" not in refused.err + other.err, "what it is bound to is not told"
-    assert "github:acme" not in refused.err
-
-
-def test_an_unbound_link_is_not_taken_where_a_bound_one_is_expected(user: Terminal) -> None:
-    sealed = user.sealpipe("share", "-f", "Note=text:x", "--seal-link").out.strip()
-    done = user.sealpipe("unseal", sealed, *BOUND)
-    assert (done.code, done.out) == (13, "")
-    assert "this sealed link is not bound to a text" in done.err
-
-
-def test_expect_refuses_the_link_of_another_share_before_it_is_shown(user: Terminal) -> None:
-    rows = [user.sealpipe("share", "-f", "text:x", "--seal-link", "--output", "json").json for _ in range(2)]
-    done = user.sealpipe("unseal", rows[0]["sealed_link"], "--expect", rows[1]["short_code"])
-    assert (done.code, done.out) == (13, "")
-    assert f"this sealed link belongs to {rows[0]['short_code']}, not to the share given to --expect" in done.err
-    assert "#1" not in done.err
-    assert user.sealpipe("unseal", rows[0]["sealed_link"], "--expect", rows[0]["short_code"]).code == 0
-    assert user.sealpipe("unseal", rows[0]["sealed_link"], "--expect", "").code == 2
 
 
 @pytest.mark.parametrize(
@@ -251,14 +177,6 @@ def test_a_bind_that_is_none_is_refused_and_nothing_is_sent(
     assert told in done.err
     assert len(service.seen()) == before
     assert user.outbox() == []
-
-
-def test_a_bind_from_the_environment_waits_for_a_link_that_is_sealed(user: Terminal) -> None:
-    done = user.sealpipe("share", "-f", "Note=text:x", SEALPIPE_SHARE_BIND="x")
-    assert done.code == 0
-    sealed = user.sealpipe("share", "-f", "Note=text:x", "--seal-link", SEALPIPE_SHARE_BIND="x").out.strip()
-    assert user.sealpipe("unseal", sealed, SEALPIPE_UNSEAL_BIND="x").code == 0
-    assert user.sealpipe("unseal", sealed).code == 2
 
 
 def test_what_a_link_is_bound_to_survives_until_resume(user: Terminal, service: RunningService) -> None:

@@ -20,24 +20,6 @@ def title(user: Terminal, service: RunningService, *words: str, **environ: str |
     return created(service)[before].get("title")
 
 
-def test_a_flag_stands_before_the_environment_the_config_file_and_the_default(
-    user: Terminal, service: RunningService
-) -> None:
-    assert title(user, service) is None
-    user.file(f"{user.home}/.config/sealpipe/config.toml", '[share]\ntitle = "from the file"\n')
-    assert title(user, service) == "from the file"
-    assert title(user, service, SEALPIPE_SHARE_TITLE="from the environment") == "from the environment"
-    both = {"SEALPIPE_SHARE_TITLE": "from the environment"}
-    assert title(user, service, "--title", "from the flag", **both) == "from the flag"
-
-
-def test_an_empty_variable_counts_as_unset(user: Terminal, service: RunningService) -> None:
-    user.file(f"{user.home}/.config/sealpipe/config.toml", '[share]\ntitle = "from the file"\n')
-    assert title(user, service, SEALPIPE_SHARE_TITLE="") == "from the file"
-    assert title(user, service, SEALPIPE_SHARE_EXPIRES_IN="", SEALPIPE_SHARE_VIEWS="") == "from the file"
-    assert created(service)[-1]["access_counts_left"] == 1
-
-
 def test_every_option_can_come_from_the_environment(user: Terminal, service: RunningService) -> None:
     done = user.sealpipe(
         "share",
@@ -56,14 +38,6 @@ def test_every_option_can_come_from_the_environment(user: Terminal, service: Run
     assert [field.key for field in fields] == ["Root password", "User name"]
 
 
-def test_an_expiry_from_the_command_line_beats_another_kind_from_the_environment(
-    user: Terminal, service: RunningService
-) -> None:
-    title(user, service, "--no-expiry", SEALPIPE_SHARE_EXPIRES_IN="1h")
-    title(user, service, "--expires-at", "2099-01-01T00:00:00Z", SEALPIPE_SHARE_EXPIRES_IN="1h")
-    assert [body.get("expired_at") for body in created(service)] == [None, "2099-01-01T00:00:00Z"]
-
-
 def test_the_config_file_holds_the_global_settings_too(user: Terminal) -> None:
     key = user.environ.pop("SEALPIPE_API_KEY")
     user.file("key", key)
@@ -78,41 +52,6 @@ def test_the_config_file_holds_the_global_settings_too(user: Terminal) -> None:
     assert (done.code, done.json["outcome"]) == (0, "created")
     listed = user.sealpipe("shares", "list", SEALPIPE_CONFIG=str(user.here / "elsewhere.toml"))
     assert [row["short_code"] for row in listed.json["shares"]] == [done.json["short_code"]]
-
-
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
-        ('api_key = "svc_sk_live_x"', "contains a credential"),
-        ('api_key_previous = "svc_sk_live_x"', "contains a credential"),
-        ('titel = "x"', "sets 'titel', which is not a setting"),
-        ('[share]\ntitel = "c4nary"', "sets 'share.titel', which is not a setting"),
-        ("[share]\ntitle = c4nary", "is not valid TOML at line 2, column 9"),
-        ('title = """c4nary', "is not valid TOML at the end of the file"),
-        ('# c4nary\n\n\xff = "c4nary"', "is not valid TOML at line 3: not UTF-8"),
-        ('titel = "c4nary"', "did you mean title, below [share]?"),
-        ('[share]\ntitel = "c4nary"', "did you mean title?"),
-        ('[shar]\ntitle = "c4nary"', "did you mean share?"),
-        ('[share]\ndeadline = "c4nary"', "move deadline above the first table"),
-        ('titel = "c4nary"\n[share]\nxyz = 1\nveiws = 3', "run `sealpipe doctor` to see 2 more"),
-        ('share = "c4nary"', "sets 'share', which is not a table"),
-        ("deadline = ['c4nary']", "sets 'deadline', which is not a single value"),
-        ("[base_url]\nx = 'c4nary'", "sets 'base_url', which is not a single value"),
-        ('[share]\nfield = "env:c4nary"', "sets 'share.field', which is not a list of strings"),
-        ('[share]\nexpires_in = "soon"', "the config file's expires_in: 'soon' is not a duration"),
-        ('[share]\nexpires_in = "c4nary-much-too-long-for-a-duration-and-so-cut"', "is not a duration"),
-        ("\xff", "is not valid TOML"),
-    ],
-)
-def test_a_config_file_that_is_wrong_is_told_and_nothing_is_sent(
-    user: Terminal, service: RunningService, content: str, says: str
-) -> None:
-    user.file(f"{user.home}/.config/sealpipe/config.toml", content.encode("latin-1"))
-    done = user.sealpipe("share", "-f", "env:DB_PASSWORD", **SECRET)
-    assert (done.code, done.out, service.seen()) == (2, "", [])
-    assert says in done.err
-    assert "svc_sk_live_x" not in done.err
-    assert "c4nary" not in done.err or "is not a duration" in says
 
 
 _COUNTS_READS = """
@@ -133,34 +72,6 @@ def test_a_run_reads_the_config_file_once(bare: Terminal, words: list[str], ci: 
     config = bare.file("config.toml", 'base_url = "http://127.0.0.1:9/v1"\n')
     done = bare.sealpipe(*words, PYTHONPATH=str(bare.here / "site"), SEALPIPE_CONFIG=str(config), **SECRET, **ci)
     assert done.err.count("read the config file") == 1, done
-
-
-def test_a_config_file_that_is_named_must_be_there(user: Terminal, service: RunningService) -> None:
-    done = user.sealpipe("share", "-f", "env:DB_PASSWORD", SEALPIPE_CONFIG="nowhere.toml", **SECRET)
-    assert (done.code, done.out, service.seen()) == (2, "", [])
-    assert "nowhere.toml cannot be read" in done.err
-
-
-@pytest.mark.parametrize(
-    ("name", "near"),
-    [
-        ("SEALPIPE_APIKEY", "SEALPIPE_API_KEY"),
-        ("SEALPIPE_BASE_ULR", "SEALPIPE_BASE_URL"),
-        ("SEALPIPE_SHARE_EXPIRE_IN", "SEALPIPE_SHARE_EXPIRES_IN"),
-    ],
-)
-def test_an_unknown_name_warns_with_the_nearest_known_one_and_never_with_its_value(
-    user: Terminal, name: str, near: str
-) -> None:
-    done = user.sealpipe("share", "-f", "env:DB_PASSWORD", **{**SECRET, name: "c4nary"})
-    assert done.code == 0
-    assert f"sealpipe: unknown variable {name}; did you mean {near}?\n" in done.err
-    assert "c4nary" not in done.err + done.out
-
-
-def test_names_of_plugins_and_stores_are_not_warned_of(user: Terminal) -> None:
-    names = {"SEALPIPE_PLUGIN_VAULT__ADDR": "x", "SEALPIPE_STORE__PROD__ADDR": "x", "SEALPIPE_API_KEY_PREVIOUS": "x"}
-    assert "unknown variable" not in user.sealpipe("share", "-f", "env:DB_PASSWORD", **SECRET, **names).err
 
 
 def test_nothing_in_the_working_directory_is_read_on_its_own(user: Terminal, service: RunningService) -> None:
@@ -194,12 +105,6 @@ def test_without_a_home_no_config_is_looked_for_in_the_working_directory(
 ) -> None:
     user.file(".config/sealpipe/config.toml", '[share]\ntitle = "evil"\n')
     assert title(user, service, HOME=None, SEALPIPE_STATE_DIR=str(user.tmp / "state")) is None
-
-
-def test_loopback_never_goes_through_a_proxy(user: Terminal, service: RunningService) -> None:
-    dead = "http://127.0.0.1:9"
-    proxies = dict.fromkeys(("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "ALL_PROXY", "all_proxy"), dead)
-    assert title(user, service, "--title", "x", **proxies) == "x"
 
 
 def test_the_state_folder_is_where_it_is_said_to_be(user: Terminal, service: RunningService) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import stat
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,122 +15,11 @@ from support.terminal import ABROAD, Terminal, created, opened
 
 SECRET = {"DB_PASSWORD": "s3cret & 'quoted' é"}
 CODE = r"[A-Za-z0-9_-]+"
-MOMENT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
 
 
 def share(user: Terminal, *words: str, **environ: str | None) -> Any:
     """`share -f env:DB_PASSWORD` and more words."""
     return user.sealpipe("share", "-f", "env:DB_PASSWORD", *words, **{**SECRET, **environ})
-
-
-def test_stdout_is_the_link_and_a_newline_and_stderr_tells_code_and_expiry(
-    user: Terminal, service: RunningService
-) -> None:
-    done = share(user)
-    assert done.code == 0
-    link = re.fullmatch(re.escape(service.link_base_url) + rf"/({CODE})#1[A-Za-z0-9_-]{{43}}\n", done.out)
-    assert link, done
-    assert re.fullmatch(rf"created {re.escape(link[1])}, expires {MOMENT}\n", done.err)
-    assert opened(service, done.out) == {"DB_PASSWORD": SECRET["DB_PASSWORD"]}
-    assert user.outbox() == []
-
-
-def test_json_has_exactly_the_members_that_are_promised_schema_first(user: Terminal, service: RunningService) -> None:
-    done = share(user, "--output", "json", "--title", "Stage")
-    assert done.code == 0
-    assert list(done.json) == [
-        "schema", "link", "short_code", "expires_at", "custody", "outcome", "title", "delivered",
-    ]  # fmt: skip
-    assert {name: done.json[name] for name in ("schema", "custody", "outcome", "title", "delivered")} == {
-        "schema": 1,
-        "custody": "stored",
-        "outcome": "created",
-        "title": "Stage",
-        "delivered": [],
-    }
-    assert done.json["link"].startswith(f"{service.link_base_url}/{done.json['short_code']}#1")
-    assert re.fullmatch(MOMENT, done.json["expires_at"])
-    assert done.err.startswith(f"created {done.json['short_code']}, expires ")
-
-
-def test_with_a_link_file_the_link_is_in_that_0600_file_and_nowhere_else(
-    user: Terminal, service: RunningService
-) -> None:
-    done = share(user, "--link-file", "link.txt")
-    file = user.here / "link.txt"
-    assert (done.code, done.out) == (0, "")
-    assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert opened(service, file.read_text())["DB_PASSWORD"] == SECRET["DB_PASSWORD"]
-    assert file.read_text().partition("#")[2].strip() not in done.err
-
-
-def test_with_a_link_file_json_tells_that_it_was_delivered_and_holds_no_link(user: Terminal) -> None:
-    done = share(user, "--link-file", "link.txt", "--output", "json")
-    assert (done.json["link"], done.json["delivered"]) == (None, ["link-file"])
-    assert (user.here / "link.txt").read_text().partition("#")[2].strip() not in done.out + done.err
-
-
-def test_a_receipt_tells_of_the_share_without_its_link(user: Terminal) -> None:
-    done = share(user, "--receipt", "receipt.json", "--title", "Stage", "--output", "json")
-    file = user.here / "receipt.json"
-    receipt = json.loads(file.read_text())
-    assert receipt == {"schema": 1, "kind": "share"} | {
-        name: done.json[name] for name in ("short_code", "expires_at", "custody", "title")
-    }
-    assert next(iter(receipt)) == "schema"
-    assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert done.json["link"].partition("#")[2] not in file.read_text()
-    assert done.json["delivered"] == ["receipt"]
-
-
-def test_a_link_file_is_never_written_over_another_file(user: Terminal, service: RunningService) -> None:
-    user.file("there.txt", "precious")
-    done = share(user, "--link-file", "there.txt")
-    assert (done.code, done.out, service.seen()) == (2, "", [])
-    assert "already exists" in done.err
-    assert (user.here / "there.txt").read_text() == "precious"
-
-
-@pytest.mark.parametrize(
-    ("words", "why"),
-    [
-        (("--link-file", "nowhere/link.txt"), "does not exist"),
-        (("--receipt", "nowhere/receipt.json"), "does not exist"),
-        (("--link-file", "same", "--receipt", "same"), "same file"),
-    ],
-)
-def test_a_place_that_cannot_take_the_result_is_told_before_anything_is_sent(
-    user: Terminal, service: RunningService, words: tuple[str, ...], why: str
-) -> None:
-    done = share(user, *words)
-    assert (done.code, done.out, service.seen()) == (2, "", [])
-    assert why in done.err
-
-
-def test_a_dry_run_sends_nothing_shows_no_value_and_leaves_nothing(user: Terminal, service: RunningService) -> None:
-    done = share(user, "--dry-run", "--title", "Stage", "--views", "3", "--link-file", "link.txt")
-    assert done.code == 0
-    assert service.seen() == []
-    assert "s3cret" not in done.out + done.err
-    assert f"would post to {service.base_url}/shares" in done.out
-    assert {"  field DB_PASSWORD (password)", "  title: Stage", "  views: 3"} <= set(done.out.splitlines())
-    assert not (user.here / "link.txt").exists()
-    assert user.outbox() == []
-
-
-def test_a_dry_run_as_json_is_one_object_that_says_so(user: Terminal, service: RunningService) -> None:
-    user.file("pass.txt", "open sesame")
-    done = share(user, "--dry-run", "--output", "json", "--passcode-from", "file:pass.txt", "--views", "unlimited")
-    assert list(done.json)[:2] == ["schema", "dry_run"]
-    assert (done.json["passcode"], done.json["views"], done.json["dry_run"]) == (True, "unlimited", True)
-    assert done.json["fields"] == [{"key": "DB_PASSWORD", "type": "password"}]
-    assert "open sesame" not in done.out + done.err
-    assert service.seen() == []
-
-
-def test_a_dry_run_finds_the_missing_variable_that_the_real_one_would(user: Terminal) -> None:
-    done = user.sealpipe("share", "-f", "env:DB_PASSWORD", "--dry-run")
-    assert (done.code, done.out) == (14, "")
 
 
 # -- what arrives at the service ----------------------------------------------------------------
@@ -212,32 +100,6 @@ def test_auto_custody_falls_back_once_with_a_warning_where_the_key_has_none(
     assert (done.code, dict(first.headers)["idempotency-key"] != dict(second.headers)["idempotency-key"]) == (0, True)
     assert json.loads(second.body) == {k: v for k, v in json.loads(first.body).items() if k != "item_key_wrap"}
     assert "without a wrap" in done.err
-
-
-def test_required_custody_that_the_key_has_not_ends_refused_and_shares_nothing(
-    user: Terminal, service: RunningService
-) -> None:
-    user.at(service, custody="none")
-    done = share(user, "--custody", "require")
-    assert (done.code, done.out, len(created(service))) == (5, "", 1)
-    assert "item_key_wrap" in done.err
-
-
-def test_required_custody_with_a_two_part_credential_sends_nothing(user: Terminal, service: RunningService) -> None:
-    two_parts = user.environ["SEALPIPE_API_KEY"].rpartition(".")[0]
-    done = share(user, "--custody", "require", SEALPIPE_API_KEY=two_parts)
-    assert (done.code, done.out, service.seen()) == (2, "", [])
-    assert "all three parts" in done.err
-
-
-def test_required_custody_that_cannot_be_stored_expires_the_share_again_and_ends_with_4(
-    user: Terminal, service: RunningService
-) -> None:
-    service.set_account(zero_knowledge_feature=False)
-    done = share(user, "--custody", "require")
-    assert (done.code, done.out) == (4, "")
-    assert [seen.method for seen in service.seen()] == ["POST", "DELETE"]
-    assert user.sealpipe("shares", "list").out == ""
 
 
 # -- where values come from ---------------------------------------------------------------------

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from cli.account.hasty import hasty
-from sealpipe import AsyncClient, Client, Field, MissingScopeError, ProtocolError
+from sealpipe import AsyncClient, Client, Field, ProtocolError
 from sealpipe.api import account
 from sealpipe.api.account import DailyViews, Stats
 from sealpipe.cli.account import draw_chart
@@ -52,17 +52,6 @@ def test_the_async_client_tells_the_same(client: Client, service: RunningService
     assert asyncio.run(figures()) == client.get_stats()
 
 
-def test_a_key_without_the_scope_cannot(user: Terminal, service: RunningService) -> None:
-    user.at(service, scopes=["shares:read"])
-    done = user.sealpipe("stats", "--output", "json")
-    assert (done.code, done.out, done.error["error_code"], done.error["type"]) == (
-        4,
-        "",
-        78,
-        MissingScopeError.__name__,
-    )
-
-
 ODD: dict[str, tuple[Any, Stats]] = {
     "nothing": ({}, Stats(None, None, None)),
     "nulls": ({"shares": None, "daily_views": None}, Stats(None, None, None)),
@@ -95,21 +84,6 @@ def test_another_type_breaks_the_protocol(client: Client, faulty: Faulty, body: 
     faulty.plan(then=says(200, body))
     with pytest.raises(ProtocolError):
         hasty(client, account.get_stats())
-
-
-def test_elsewhere_than_on_a_terminal_there_is_a_line_a_day(user: Terminal, service: RunningService) -> None:
-    done = user.sealpipe("stats")
-    assert (done.code, done.err) == (0, "0 active, 0 expired, 0 views in total\n")
-    today = service.service.clock.now().date()
-    expected = [f"{today - timedelta(days=ago)}\t0" for ago in range(13, -1, -1)]
-    assert done.out.splitlines() == expected
-
-
-def test_json_has_the_figures(user: Terminal) -> None:
-    told = user.sealpipe("stats", "--output", "json").json
-    assert list(told) == ["schema", "shares", "daily_views"]
-    assert told["shares"] == {"active": 0, "expired": 0, "total_viewed": 0}
-    assert [set(row) for row in told["daily_views"]] == 14 * [{"date", "count"}]
 
 
 def on_a_terminal(user: Terminal, *words: str, **environ: str) -> str:

@@ -275,23 +275,6 @@ def test_an_argument_that_is_no_whole_number_is_refused_without_showing_it(
     assert "tools/call" not in mcp.methods()
 
 
-@pytest.mark.parametrize(
-    "words",
-    [["--param", "limit"], ["--param", "=text:5"], ["--param", "limit=5"], ["--param", "a b=text:5"],
-     ["--param", "limit=text:1", "--param", "limit=text:2"], ["limit=text:5"]],
-)  # fmt: skip
-def test_a_parameter_that_is_none_ends_with_2_and_nothing_is_sent(
-    person: Terminal, mcp: FakeMcp, words: list[str]
-) -> None:
-    done = person.sealpipe("tools", "call", "list_shares", *words)
-    assert (done.code, done.out, mcp.messages) == (2, "", [])
-
-
-def test_a_source_that_fails_ends_with_14_before_anything_is_sent(person: Terminal, mcp: FakeMcp) -> None:
-    done = person.sealpipe("tools", "call", "get_share", "--param", "code=env:NOT_SET")
-    assert (done.code, done.out, mcp.messages) == (14, "", [])
-
-
 def test_the_text_of_an_answer_is_printed_line_by_line_and_is_never_a_command(person: Terminal, mcp: FakeMcp) -> None:
     hostile = "one\n\x1b[2Jtwo\r\n ::add-mask::x\na ##[error]b ##vso[x] ## c\n"
     mcp.tools["say"] = FakeTool(

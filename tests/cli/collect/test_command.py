@@ -40,23 +40,6 @@ HOSTILE += "\n##teamcity[x]\n##utp:x\nsection_start:1:x\n--- x"
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e]")
 
 
-def test_without_a_target_what_was_typed_is_the_result(job: Job) -> None:
-    asked = ask(job)
-    asked.answer("hün ter2", "bob")
-    done = job.run("collect", asked.code)
-    assert (done.code, done.out) == (0, "Staging password: hün ter2\nUser name: bob\n")
-    assert "The sender is not authenticated: anyone with the link can submit." in done.err
-    assert "hün" not in done.err
-
-
-def test_several_answers_and_several_requests_stand_apart(job: Job) -> None:
-    one, two = ask(job, "Password"), ask(job, "Password")
-    for asked, value in ((one, "a"), (one, "b"), (two, "c")):
-        asked.send_fields(("Password", value))
-    done = job.run("collect", one.code, two.code, "--pick", "each")
-    assert (done.code, done.out) == (0, "Password: a\n\nPassword: b\n\nPassword: c\n")
-
-
 def test_json_is_one_object_for_one_and_a_list_for_several(job: Job) -> None:
     asked, silent = ask(job), ask(job)
     code = asked.answer()
@@ -79,19 +62,6 @@ def test_json_is_one_object_for_one_and_a_list_for_several(job: Job) -> None:
     both = job.run("collect", asked.code, silent.code, "--output", "json")
     assert (both.code, [each["status"] for each in both.json]) == (13, ["collected", "pending"])
     assert [each["schema"] for each in both.json] == [1, 1]
-
-
-def test_json_has_no_value_of_what_went_into_a_place(job: Job) -> None:
-    asked = ask(job)
-    asked.answer()
-    done = job.run("collect", asked.file(), "--to", "file:pw#staging_password", "--dir", "out", "--output", "json")
-    assert done.code == 0
-    assert "hunter2" not in done.out + done.err
-    told = done.json
-    first = told["stored"][0]
-    assert (first["target"], first["already"], first["known"]) == ("file:pw", False, True)
-    assert told["submissions"][0]["fields"][0] == {"key": "Staging password", "type": "password"}
-    assert (job.terminal.here / "pw").read_text() == "hunter2"
 
 
 def test_a_folder_has_a_folder_for_each_answer_with_names_of_ours(job: Job) -> None:
@@ -168,79 +138,6 @@ def test_a_receipt_may_be_called_after_such_a_code(job: Job) -> None:
         asked.file(name)
         done = job.run("collect", "--pick", "newest", name)
         assert done.out.startswith("Staging password: hunter2\n"), done
-
-
-@pytest.mark.parametrize("words", [["--pik", "newest", "x"], ["x", "--aft=keep"], ["--to"], ["-x"]], ids=" ".join)
-def test_an_option_that_is_none_is_no_code(job: Job, words: list[str]) -> None:
-    done = job.run("collect", *words)
-    assert (done.code, done.out) == (2, ""), done
-
-
-def test_a_value_that_begins_with_a_dash_is_a_value(job: Job) -> None:
-    done = job.run("collect", "x", "--wait", "-5m")
-    assert (done.code, "--wait" in done.err, "code:" in done.err) == (2, True, False), done
-
-
-RECEIPTS: dict[str, bytes] = {
-    "nothing": b"",
-    "no JSON": b"{",
-    "no text": b"\xff",
-    "another kind": b'{"schema": 1, "kind": "share", "short_code": "x"}',
-    "another schema": b'{"schema": 2, "kind": "request", "short_code": "x"}',
-    "a list": b"[1]",
-    "deep": b"[" * 100_000,
-}
-
-
-@pytest.mark.parametrize("name", RECEIPTS)
-def test_what_is_no_receipt_is_refused_before_anything_is_sent(job: Job, name: str) -> None:
-    job.terminal.file("r.json", RECEIPTS[name])
-    before = len(job.service.seen())
-    done = job.run("collect", "r.json")
-    assert (done.code, "r.json" in done.err, len(job.service.seen()) - before) == (2, True, 0)
-
-
-LINKS = ["http://127.0.0.1:1/s/r/CODE", "code:https://links.example/r/CODE", "https://links.example/r.json"]
-
-
-@pytest.mark.parametrize("word", LINKS)
-def test_a_link_in_place_of_a_code_is_refused_before_anything_is_sent(job: Job, word: str) -> None:
-    before = len(job.service.seen())
-    done = job.run("collect", word)
-    assert (done.code, done.out, len(job.service.seen()) - before) == (2, "", 0)
-    assert "this is a link, not a short code" in done.err
-    assert "the part after the link's last /" in done.err
-
-
-def test_a_receipt_that_is_not_there_is_told_with_what_to_do(job: Job) -> None:
-    done = job.run("collect", "nosuch.json")
-    assert (done.code, done.out) == (2, "")
-    assert "check the path; a short code that looks like a file is written code:WORD" in done.err
-
-
-BEFORE: dict[str, tuple[list[str], str]] = {
-    "a prompt that was not asked": (["--to", "file:x#nonsense"], "its prompts are staging_password"),
-    "one value where there are two": (["--to", "file:x"], "select one"),
-    "two targets that contradict": (["--to", "file:x#user", "--to", "file:x#user"], "contradict"),
-    "each without a place": (["--pick", "each", "--to", "file:x#user"], "{submission}"),
-    "a place that nothing fills": (["--to", "file:{label}#user"], "known are {submission}"),
-    "no such sink": (["--to", "nowhere:x#user"], "nowhere"),
-    "a mode that is none": (["--to", "file:x?mode=append#user"], "mode"),
-    "a key that does not exist": (["--key", "env:NO_SUCH_NAME"], "NO_SUCH_NAME"),
-    "a key that is none": (["--key", "env:HOME"], "neither a seed"),
-    "a key that is typed": (["--key", "text:abc"], "a key is a secret: do not use text:"),
-}
-
-
-@pytest.mark.parametrize("name", BEFORE)
-def test_what_cannot_be_is_told_before_anything_is_asked(job: Job, name: str) -> None:
-    words, told = BEFORE[name]
-    asked = ask(job)
-    asked.answer()
-    before = len(job.service.seen())
-    done = job.run("collect", asked.file(), *words)
-    assert (done.code in (2, 14), told in done.err, done.out) == (True, True, ""), done
-    assert len(job.service.seen()) == before
 
 
 # -- exit codes ---------------------------------------------------------------------------------
@@ -357,18 +254,6 @@ def test_two_commands_at_once_store_once(job: Job) -> None:
 # -- CI -----------------------------------------------------------------------------------------
 
 ACTIONS = {"GITHUB_ACTIONS": "true", "CI": "true", "GITHUB_REPOSITORY": "a/b", "GITHUB_RUN_ID": "1"}
-
-
-@pytest.mark.parametrize("form", ["text", "json"])
-def test_in_a_gitlab_job_values_have_no_way_to_stdout(job: Job, form: str) -> None:
-    asked = ask(job)
-    asked.answer()
-    before = len(job.service.seen())
-    done = job.run("collect", asked.code, "--output", form, GITLAB_CI="true")
-    assert (done.code, done.out, len(job.service.seen())) == (2, "", before)
-    assert "--to" in done.err
-    assert job.run("collect", asked.code, "--dir", "out", GITLAB_CI="true").code == 0
-    assert job.run("collect", asked.code, "--dry-run", GITLAB_CI="true").code == 0
 
 
 @pytest.mark.parametrize("form", ["text", "json"])

@@ -9,11 +9,10 @@ import pytest
 
 from sealpipe.api import Credential
 from sealpipe.wire import keys
-from sealpipe.wire.encoding import decode_base64, encode_base64url
+from sealpipe.wire.encoding import decode_base64
 from support.job import PAIR, Job, client_of, made, submitted
 
 ENDS = datetime(2099, 1, 2, 3, 4, 5, tzinfo=UTC)
-ENDS_TEXT = "2099-01-02T03:04:05Z"
 
 
 def custody_key(api_key: str) -> bytes:
@@ -36,37 +35,6 @@ def codes(job: Job, previous: str) -> list[str]:
     return [made(job, public_key=public_key, expires_at=ENDS) for public_key in public_keys]
 
 
-def test_list_prints_code_expiry_and_whose_key_newest_first(job: Job, codes: list[str], previous: str) -> None:
-    done = job.run("requests", "list", SEALPIPE_API_KEY_PREVIOUS=previous)
-    assert (done.code, done.err) == (0, "")
-    rows = [line.split("\t") for line in done.out.splitlines()]
-    assert rows == [
-        [codes[2], ENDS_TEXT, "other"],
-        [codes[1], ENDS_TEXT, "previous"],
-        [codes[0], ENDS_TEXT, "credential"],
-    ]
-
-
-def test_without_the_previous_credential_what_is_sealed_to_it_is_another_key(job: Job, codes: list[str]) -> None:
-    told = job.run("requests", "list", "--output", "json").json
-    assert list(told) == ["schema", "requests", "pagination"]
-    assert [row["key"] for row in told["requests"]] == ["other", "other", "credential"]
-    assert told["requests"][0] == {
-        "short_code": codes[2],
-        "expires_at": ENDS_TEXT,
-        "public_key": encode_base64url(PAIR.public_key),
-        "key": "other",
-    }
-    assert told["pagination"] == {"page": 1, "limit": 25, "total_pages": 1, "total": 3}
-
-
-def test_a_credential_of_two_parts_cannot_tell_whose_key_it_is(job: Job, codes: list[str]) -> None:
-    two_parts = job.api_key.rpartition(".")[0]
-    assert job.run("requests", "show", codes[0], SEALPIPE_API_KEY=two_parts).out == f"{codes[0]}\t{ENDS_TEXT}\t-\n"
-    told = job.run("requests", "show", codes[0], "--output", "json", SEALPIPE_API_KEY=two_parts).json
-    assert told["key"] is None
-
-
 def test_the_previous_credential_is_never_sent(job: Job, previous: str) -> None:
     before = len(job.service.seen())
     assert job.run("requests", "list", SEALPIPE_API_KEY_PREVIOUS=previous).code == 0
@@ -74,22 +42,6 @@ def test_the_previous_credential_is_never_sent(job: Job, previous: str) -> None:
     sent = [repr(seen) for seen in job.service.seen()[before:]]
     assert sent
     assert [part for part in parts if any(part in text for text in sent)] == []
-
-
-def test_a_previous_credential_that_is_none_is_named_and_not_shown(job: Job) -> None:
-    done = job.run("requests", "list", SEALPIPE_API_KEY_PREVIOUS="svc_sk_live_oops")
-    assert (done.code, done.out) == (2, "")
-    assert "SEALPIPE_API_KEY_PREVIOUS" in done.err
-    assert "oops" not in done.err
-
-
-def test_pages_are_named_and_all_walks_them(job: Job, codes: list[str]) -> None:
-    first = job.run("requests", "list", "--limit", "2")
-    assert [line.partition("\t")[0] for line in first.out.splitlines()] == [codes[2], codes[1]]
-    assert first.err == "page 1 of 2; --all lists all pages\n"
-    told = job.run("requests", "list", "--all", "--limit", "2", "--output", "json").json
-    assert [row["short_code"] for row in told["requests"]] == codes[::-1]
-    assert told["pagination"]["total"] == 3
 
 
 @pytest.mark.usefixtures("extended")
@@ -109,34 +61,6 @@ def test_submissions_tells_code_time_and_size_and_json_the_ciphertext(job: Job, 
     assert row["bytes"] == len(decode_base64(row["data"]))
     assert done.out == f"{submission}\t{row['created_at']}\t{row['bytes']} bytes\n"
     assert "vendor" not in done.out + json.dumps(told)
-
-
-def test_expire_ends_a_request_and_tells_where_the_ciphertext_is_kept(job: Job, codes: list[str]) -> None:
-    submitted(job, codes[0], "x")
-    done = job.run("requests", "expire", codes[0])
-    (record,) = (job.state / "requests").iterdir()
-    assert (done.code, done.out) == (0, "")
-    assert done.err == f"expired {codes[0]}\nkept 1 submission, 0 of them late, in {record}\n"
-    again = job.run("requests", "expire", codes[0], "--output", "json")
-    assert again.json == {
-        "schema": 1,
-        "short_code": codes[0],
-        "outcome": "already-expired",
-        "expires_at": None,
-        "kept": 1,
-        "late": 0,
-        "skipped": 0,
-        "kept_in": str(record),
-    }
-
-
-def test_purge_needs_its_confirmation(job: Job, codes: list[str]) -> None:
-    for words in ([], ["--confirm", "other"], ["--confirm", codes[1]]):
-        done = job.run("requests", "purge", codes[0], *words)
-        assert (done.code, done.out) == (2, "")
-        assert "not confirmed" in done.err
-    with client_of(job) as client:
-        assert client.get_request(codes[0]).expires_at == ENDS
 
 
 def test_purge_destroys_and_keeps_the_ciphertext(job: Job, codes: list[str]) -> None:
@@ -176,16 +100,3 @@ def test_a_key_without_the_scope_ends_with_4_and_nothing_has_changed(
     assert (done.code, done.out) == (4, "")
     with client_of(job) as client:
         assert client.get_request(codes[0]).expires_at == ENDS
-
-
-def test_a_state_folder_that_cannot_be_written_ends_with_2_before_anything_is_sent(job: Job, codes: list[str]) -> None:
-    before = len(job.service.seen())
-    done = job.run("requests", "expire", codes[0], SEALPIPE_STATE_DIR="/proc/nowhere")
-    assert (done.code, done.out) == (2, "")
-    assert len(job.service.seen()) == before
-
-
-def test_the_config_files_table_reaches_the_groups_commands(job: Job, codes: list[str]) -> None:
-    job.terminal.file("config.toml", "[requests]\nlimit = 1\n")
-    done = job.run("requests", "list", SEALPIPE_CONFIG=str(job.terminal.here / "config.toml"))
-    assert done.out.splitlines() == [f"{codes[2]}\t{ENDS_TEXT}\tother"]

@@ -17,7 +17,7 @@ from sealpipe_rehearsal.people import LinkRefusedError
 from support import faulty
 from support.fake_web import Receiver
 from support.faulty import Faulty, envelope
-from support.job import Job, client_of
+from support.job import Job
 
 CODE = "open sésame"
 
@@ -60,25 +60,6 @@ def test_without_a_title_the_prompts_are_it(job: Job) -> None:
     assert job.service.submitter().look(job.run(*ASK).out.strip())["title"] == "Staging password, User name"
 
 
-def test_json_tells_all_of_it_in_one_object(job: Job) -> None:
-    told = job.run(*ASK, "--output", "json").json
-    (code,) = codes(job)
-    with client_of(job) as client:
-        ends = client.get_request(code).expires_at
-    assert ends is not None
-    assert told == {
-        "schema": 1,
-        "collect_link": f"{job.service.link_base_url}/r/{code}",
-        "short_code": code,
-        "expires_at": ends.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "public_key": encode_base64url(custody_pair(job.api_key).public_key),
-        "key": "credential",
-        "outcome": "created",
-        "title": "Staging password, User name",
-        "delivered": [],
-    }
-
-
 @pytest.mark.parametrize(("words", "days"), [([], 30), (["--expires-in", "7d"], 7), (["--expires-in", "90d"], 90)])
 def test_it_can_be_answered_for_thirty_days_or_as_long_as_is_said(job: Job, words: list[str], days: int) -> None:
     before = datetime.now(UTC).replace(microsecond=0)
@@ -94,15 +75,6 @@ def test_it_is_answered_as_often_as_is_said_and_no_more(job: Job) -> None:
     with pytest.raises(LinkRefusedError) as closed:
         answer(job, link)
     assert closed.value.reason == "full"
-
-
-def test_a_slip_of_a_type_is_told_and_asked_as_it_is_written(job: Job) -> None:
-    done = job.run("request", "-a", "Password:pasword", "-a", "user=User name:text")
-    assert done.code == 0
-    assert done.err.count("is not a field type") == 1
-    assert "the prompt is 'Password:pasword', because 'pasword' is not a field type; did you mean password?" in done.err
-    form = job.service.submitter().open_form(done.out.strip())
-    assert form["fields"][0] == {"item": "Password:pasword", "type": "password"}
 
 
 # -- who may answer -----------------------------------------------------------------------------
@@ -161,14 +133,6 @@ def test_the_receipt_holds_what_collect_needs_and_neither_link_nor_secret(job: J
     assert found.public_key == encode_base64url(custody_pair(job.api_key).public_key)
     for secret in (done.out.strip(), "/r/", CODE, job.api_key.rpartition(".")[0], *custody_seeds(job.api_key)):
         assert secret not in text
-
-
-def test_a_receipt_never_replaces_a_file(job: Job) -> None:
-    file = job.terminal.file("acme.json", "mine")
-    before = sent(job)
-    done = job.run(*ASK, "--receipt", "acme.json")
-    assert (done.code, done.out, file.read_text(), sent(job)) == (2, "", "mine", before)
-    assert "already exists" in done.err
 
 
 def test_a_file_that_turns_up_meanwhile_is_not_replaced_and_the_request_is_finished_elsewhere(
@@ -236,19 +200,6 @@ def test_what_did_not_get_out_is_sent_by_resume(job: Job, receiver: Receiver) ->
     assert receipts.read_receipt(job.terminal.here / "r.json").short_code == code
 
 
-def test_a_wrong_recipient_is_refused_before_anything_is_made(job: Job) -> None:
-    before = sent(job)
-    for words, code in (
-        (["--send", "nowhere:x"], 2),
-        (["--send", "file:no/such/folder"], 2),
-        (["--send", "file:{x}"], 2),
-        (["--send", "file:a", "--param", "x=env:X"], 2),
-        (["--send", "email:not-an-address"], 2),
-    ):
-        done = job.run(*ASK, *words)
-        assert (done.code, done.out, sent(job)) == (code, "", before), done
-
-
 def test_in_a_gitlab_job_a_request_that_was_cut_off_can_be_resumed(
     proxied: Callable[..., Faulty], job_at: Callable[..., Job]
 ) -> None:
@@ -261,69 +212,7 @@ def test_in_a_gitlab_job_a_request_that_was_cut_off_can_be_resumed(
     assert (done.code, done.out) == (0, f"{job.service.link_base_url}/r/{codes(job)[0]}\n")
 
 
-# -- refused before anything is sent --------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (["request"], "has no prompts"),
-        (["request", "-a", ""], "prompt is empty"),
-        (["request", "-a", "Password", "-a", "password"], "two prompts have the id 'password'"),
-        (["request", "-a", "a=Password", "-a", "b=Password"], "two prompts have the text 'Password'"),
-        ([*ASK, "--expires-in", "0d"], "--expires-in"),
-        ([*ASK, "--expires-in", "soon"], "--expires-in"),
-        ([*ASK, "--max-submissions", "0"], "--max-submissions"),
-        ([*ASK, "--restrict-domain", "no domain"], "is not a domain"),
-        ([*ASK, "--restrict-domain", "@acme.example"], "is not a domain"),
-        ([*ASK, "--restrict-domain", "*.example"], "is not a domain"),
-        ([*ASK, "--restrict-address", "192.0.2.1/24"], "is not an IP address or range"),
-        ([*ASK, "--restrict-address", "localhost"], "is not an IP address or range"),
-        ([*ASK, "--key", "new"], "--key new needs --seed-to"),
-        ([*ASK, "--key", "newest"], "--key"),
-        ([*ASK, "--seed-to", "file:seed"], "--seed-to stores the seed of a new key"),
-        ([*ASK, "--key", "new", "--seed-to", "file:seed?trim=1"], "trim= does not apply to a seed"),
-        ([*ASK, "--key", "new", "--seed-to", "vault:secret/x#*"], "the seed is one value"),
-        ([*ASK, "--key", "new", "--seed-to", "vault:secret/x#a,b"], "the seed is one value"),
-        ([*ASK, "--key", "new", "--seed-to", "vault:secret/{submission}#a"], "unknown placeholder {submission}"),
-        ([*ASK, "--key", "new", "--seed-to", "nowhere:x"], "nowhere"),
-        ([*ASK, "--passcode-from", "file:passcode"], "ends with a line break"),
-        ([*ASK, "--passcode-from", "gen:pin"], "the generated passcode has no recipient"),
-        ([*ASK, "--receipt", "no/such/r.json"], "does not exist"),
-    ],
-)
-def test_what_makes_no_sense_ends_with_2_and_sends_nothing(job: Job, words: list[str], says: str) -> None:
-    job.terminal.file("passcode", f"{CODE}\n")
-    before = sent(job)
-    done = job.run(*words)
-    assert (done.code, done.out, sent(job), job.left()) == (2, "", before, []), done
-    assert says in done.err
-    nothing_shown(done, CODE)
-    assert not (job.terminal.here / "seed").exists()
-
-
-def test_a_passcode_that_is_not_there_ends_with_14(job: Job) -> None:
-    before = sent(job)
-    done = job.run(*ASK, "--passcode-from", "env:NOT_SET")
-    assert (done.code, done.out, sent(job)) == (14, "", before)
-
-
-def test_a_state_folder_that_cannot_be_written_sends_nothing_and_stores_no_seed(job: Job) -> None:
-    before = sent(job)
-    done = job.run(*ASK, "--key", "new", "--seed-to", "file:seed", SEALPIPE_STATE_DIR="/proc/nowhere")
-    assert (done.code, done.out, sent(job)) == (2, "", before)
-    assert not (job.terminal.here / "seed").exists()
-
-
 # -- refused by the service ---------------------------------------------------------------------
-
-
-def test_a_key_without_the_scope_ends_with_4_and_leaves_nothing(job: Job) -> None:
-    key = job.service.create_key(account=job.account, scopes=["requests:read"]).reveal()
-    done = job.run(*ASK, "--receipt", "r.json", SEALPIPE_API_KEY=key)
-    assert (done.code, done.out, codes(job), job.left()) == (4, "", [], [])
-    assert "requests:write" in done.err
-    assert not (job.terminal.here / "r.json").exists()
 
 
 @pytest.mark.parametrize(

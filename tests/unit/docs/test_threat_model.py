@@ -12,6 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs/explanation/threat-model.md"
 NAMED = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
+SCENARIO = re.compile(r"`(tests/cli/scenarios/[\w-]+\.txt)`")
 
 
 @cache
@@ -34,12 +35,18 @@ def test_each_test_that_is_named_is_there(file: str, name: str) -> None:
     assert name in names_in(ROOT / file)
 
 
+def test_each_scenario_that_is_named_is_there() -> None:
+    named = SCENARIO.findall(PAGE.read_text(encoding="utf-8"))
+    assert named
+    assert [name for name in named if not (ROOT / name).is_file()] == []
+
+
 def test_every_attack_has_what_holds_it_and_a_test() -> None:
     assert len(rows()) >= 45
     for row in rows():
         assert len(row) == 3, row
         assert NAMED.search(row[2]), row[0]
-        assert NAMED.sub("", row[2]).strip() == "", row[2]
+        assert SCENARIO.sub("", NAMED.sub("", row[2])).strip() == "", row[2]
 
 
 def test_each_attack_is_there_once() -> None:

@@ -1,0 +1,10 @@
+"""The option that writes scenarios."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """It is there where this folder, or what is in it, is named."""
+    parser.addoption("--update", action="store_true", help="write what commands print into the scenarios")
