@@ -1,7 +1,7 @@
 """The figures of the house stay where they are, or get better: who makes one worse changes the table, and says why.
 
 The goals are 115 files of 120 to 180 lines, and 60 modules of a share. The median alone misses its goal: core has some
-23,400 lines, so 115 files have 204 on average. A lower median takes fewer lines, not more files.
+23,500 lines, so 115 files have 204 on average. A lower median takes fewer lines, not more files.
 """
 
 from __future__ import annotations
