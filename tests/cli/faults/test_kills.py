@@ -1,26 +1,24 @@
-"""Killed at the worst moments: after `sealpipe resume` there is exactly one share, and its link."""
+"""Signals at the worst moments: after `sealpipe resume` there is exactly one share, and its link.
+
+Kills at every step: tests/cli/kills.
+"""
 
 from __future__ import annotations
 
 import os
-import re
 import signal
 import subprocess
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from cli.faults.conftest import Lost
-from sealpipe_rehearsal.running_service import RunningService
 from support import faulty
 from support.faulty import Faulty, envelope
 from support.front import same_bytes
 from support.job import Job, ended, full_pipe
-from support.strace import HASH_SEED, Point, first, killing, only
-from support.sweep import LINK_FILE, MATTER, Sweep, spread
 
 SIGNALS = {signal.SIGTERM: 143, signal.SIGINT: 130, signal.SIGKILL: -9}
 PATIENCE = 30
@@ -194,62 +192,3 @@ def test_a_required_custody_that_failed_is_taken_back_by_resume_after_a_kill(
     assert (done.code, done.out) == (4, ""), done
     assert job.live_shares() == []
     assert job.left() == []
-
-
-# -- at one system call after another (all of them: tests/endurance/kill_sweep.py) --------------------------------
-
-SHORT = 12
-
-
-@pytest.mark.parametrize(
-    ("number", "swept", "words", "points"),
-    [
-        (signal.SIGKILL, "share", (), SHORT),
-        (signal.SIGKILL, "resume", (), 6),
-        (signal.SIGKILL, "share", ("--link-file", LINK_FILE, "--receipt", "receipt.json"), 8),
-        (signal.SIGKILL, "resume", ("--link-file", LINK_FILE), 4),
-        (signal.SIGTERM, "share", (), SHORT),
-        (signal.SIGINT, "resume", (), 6),
-    ],
-    ids=["share", "resume", "share to a file", "resume to a file", "share, SIGTERM", "resume, SIGINT"],
-)
-def test_killed_at_any_system_call_there_is_one_share_with_one_link_or_nothing(
-    number: signal.Signals, swept: str, words: tuple[str, ...], points: int, service: RunningService, tmp_path: Path
-) -> None:
-    sweep = Sweep(service, words, resuming=swept == "resume", signal=number.name)
-    chosen = spread(only(sweep.points(tmp_path / "traced"), MATTER), points)
-    with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda point: sweep.kill_at(point, tmp_path / str(point).replace(" ", "-")), chosen))
-    wrong = {f"{result.point} {result.point.text[:40]}": result.wrong() for result in found if result.wrong()}
-    assert wrong == {}
-    # The sweep went all the way: from nothing done to the command surviving.
-    assert found[0].code == SIGNALS[number]
-    assert found[0].shares == int(swept == "resume")
-    assert found[-1].code == 0
-
-
-@pytest.mark.parametrize("call", ["write", "fsync", "linkat"])
-def test_a_kill_while_the_entry_is_written_leaves_no_file_for_ever(
-    call: str, job: Job, calls: list[Point], tmp_path: Path
-) -> None:
-    point = first(calls, call, after="flock")
-    assert job.share(under=killing(point, tmp_path / "log"), **HASH_SEED).code == -9
-    assert job.resume().code == 0
-    assert job.left() == []
-
-
-@pytest.mark.parametrize("call", ["fsync", "linkat", "close"])
-def test_a_kill_while_the_link_file_is_written_leaves_that_file_alone_after_resume(
-    call: str, job: Job, calls_to_file: list[Point], tmp_path: Path
-) -> None:
-    opening = first(calls_to_file, "openat", after="recvfrom", showing="O_TMPFILE")
-    point = first(calls_to_file, call, after=opening)
-    done = job.share("--link-file", LINK_FILE, under=killing(point, tmp_path / "log"), **HASH_SEED)
-    assert (done.code, done.out) == (-9, "")
-    assert len(list(job.terminal.here.iterdir())) == int(call == "close")
-    done = job.resume()
-    assert (done.code, done.out) == (0, "")
-    (file,) = job.terminal.here.iterdir()
-    assert file.name == LINK_FILE
-    assert re.fullmatch(r"http\S+#1[\w-]{43}\n", file.read_text(), re.ASCII)
-    assert job.opens(file.read_text())

@@ -174,6 +174,9 @@ def test_every_submission_stored_once_and_none_lost(
     assert len(found) >= 12
     ended = [each for point, each in zip(points, found, strict=True) if point.text.startswith("DELETE")]
     assert [each.whole for each in ended] == [True], "everything is stored before the request ends"
+    taken = [each.said for point, each in zip(points, found, strict=True) if point.text.startswith("PUT")]
+    assert bool(taken) == (kind == "one that nobody can read back")
+    assert all("an earlier run was interrupted while it stored" in said for said in taken), "and it says why it stops"
 
 
 @dataclass(frozen=True)

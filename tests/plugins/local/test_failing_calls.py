@@ -1,4 +1,4 @@
-"""Killed at every system call, or with one of them failing: the old file or the new one, whole, and then no litter."""
+"""With a system call that fails: the old file or the new one, whole, and no litter. Killed at one: tests/unit/core."""
 
 from __future__ import annotations
 
@@ -6,18 +6,16 @@ import os
 import shutil
 import stat
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from plugins.local.putting import Putting, put
+from plugins.local.putting import Putting
 from sealpipe.plugin import Mode
-from sealpipe.state import make_temporary_path
 from support.parts import ROOT
-from support.strace import Point, failing, first, killing, only, points, tracing
+from support.strace import Point, failing, first, only, points, tracing
 
 MATTER = (
     "mkdir", "openat", "fchmod", "chmod", "flock", "write", "fsync", "linkat", "rename", "renameat", "renameat2",
@@ -51,7 +49,6 @@ TARGET = "target"
 CASES = {
     "file, create": Case("file", "create", {"K": "n" * 9000}, {}, {TARGET: "n" * 9000}),
     "file, replace": Case("file", "replace", {"K": "new"}, {TARGET: "old"}, {TARGET: "new"}),
-    "dir, create": Case("dir", "create", {"a": "1", "b": "2"}, {}, {f"{TARGET}/a": "1", f"{TARGET}/b": "2"}),
     "dotenv, merge": Case("dotenv", "merge", {"K": "new"}, {TARGET: "A=1\nK=old\n"}, {TARGET: "A=1\nK=new\n"}),
 }
 
@@ -76,24 +73,6 @@ class Place:
     def files(self) -> dict[str, str]:
         return {str(path.relative_to(self.here)): path.read_text() for path in self.here.rglob("*") if path.is_file()}
 
-    def wrong(self, point: Point) -> str | None:
-        """What a kill at that point left that it must not; None for nothing."""
-        found = self.files()
-        for name, text in list(found.items()):
-            mode = stat.S_IMODE((self.here / name).stat().st_mode)
-            if mode != 0o600:
-                return f"{name} has the mode {mode:o}"
-            if name in self.case.after and text in (self.case.before.get(name), self.case.after[name]):
-                del found[name]
-        if point.name.startswith("rename"):
-            found.pop(
-                make_temporary_path(self.target).name, None
-            )  # between its two names: no other way to replace a file
-        if found:
-            return f"litter: {sorted(found)}"
-        put(self.case.sink, str(self.target), self.case.values, self.case.mode)
-        return None if self.files() == dict(self.case.after) else f"then there was {sorted(self.files())}"
-
 
 def traced(place: Place) -> list[Point]:
     """The calls of an undisturbed run, from when it is told what to store."""
@@ -103,21 +82,6 @@ def traced(place: Place) -> list[Point]:
     assert place.run(tracing(log)) == (0, "stored")
     found = only(points(log, str(place.target)), MATTER)
     return [point for point in found if point.name != "openat" or "O_TMPFILE" in point.text or "O_CREAT" in point.text]
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_a_kill_at_any_call_leaves_the_old_or_the_new_and_the_next_run_finishes(name: str, tmp_path: Path) -> None:
-    found = traced(Place(tmp_path / "traced", CASES[name]))
-    assert len(found) >= 8
-
-    def killed(number: int) -> str | None:
-        place = Place(tmp_path / str(number), CASES[name])
-        code, _ = place.run(killing(found[number], place.root / "log"))
-        wrong = place.wrong(found[number]) if code == -9 else f"it was not killed ({code})"
-        return wrong and f"{found[number]} {found[number].text[:80]}: {wrong}"
-
-    with ThreadPoolExecutor(2) as pool:
-        assert [wrong for wrong in pool.map(killed, range(len(found))) if wrong] == []
 
 
 FAULTS = {

@@ -1,81 +1,20 @@
-"""Killed at one step after another: a rerun, here or elsewhere, ends with each submission stored once, none lost.
+"""The ledger of places that nobody can read: what an interrupted run may have stored is stored again only on demand.
 
-All steps, and all backends: tests/endurance/collect_sweep.py.
+Collecting that is killed: tests/cli/kills.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from cli.collect.sweep import Killed, Step, Sweep
-from sealpipe_rehearsal.running_service import RunningService
 from support.fake_github import FakeGitHub
 from support.fake_web import drop_after
 from support.job import Caller, Job
-from support.openbao import Bao
-from support.places import InDotenv, InFile, InGitHub, InVault
+from support.places import InFile, InGitHub
 from support.storing import Asked, another_machine, asked_at_once
-from support.strace import failing, only
-from support.sweep import spread
-
-CHANGING = ("write", "fsync", "linkat", "rename", "ftruncate", "flock", "sendto", "recvfrom", "exit_group")
-"""The calls that change what is on disk, at the service or on stdout, and the last one of all."""
-
-
-def swept(sweep: Sweep, steps: Sequence[Step], place: Path) -> list[Killed]:
-    """What came of each, the reruns by turns on the same machine and on another; none broke the promise."""
-
-    def kill(number: int) -> Killed:
-        return replace(sweep, elsewhere=number % 2 == 1).kill_at(steps[number], place / str(number))
-
-    with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(kill, range(len(steps))))
-    assert {f"{each.step}: {each.step.text[:60]}": each.wrong() for each in found if each.wrong()} == {}
-    return found
-
-
-@pytest.mark.parametrize("kind", [InFile, InDotenv], ids=["file", "dotenv"])
-def test_at_a_system_call(kind: type[InFile | InDotenv], service: RunningService, tmp_path: Path) -> None:
-    sweep = Sweep(service, lambda job: kind(job.terminal.here))
-    found = swept(sweep, spread(only(sweep.points(tmp_path / "traced"), CHANGING), 8), tmp_path)
-    assert [found[0].code, found[-1].code] == [-9, 0], "it went all the way to a command that outlives it"
-
-
-def test_at_a_request_to_the_service_or_to_vault(service: RunningService, bao: Bao, tmp_path: Path) -> None:
-    sweep = Sweep(service, lambda _: InVault(bao), number=1)
-    calls = sweep.calls(tmp_path / "counted")
-    assert {call.text.partition(":")[0] for call in calls[:-1]} == {"service", "vault"}
-    # What only reads is alike before and after. What writes is killed on both sides of it.
-    telling = [call for call in calls if not call.late or "GET" not in call.text]
-    found = swept(sweep, spread(telling, 12), tmp_path)
-    assert [found[0].code, found[-1].code] == [-9, 0]
-
-
-def test_before_and_after_the_request_is_ended(service: RunningService, tmp_path: Path) -> None:
-    sweep = Sweep(service, lambda job: InFile(job.terminal.here))
-    before, after = (call for call in sweep.calls(tmp_path / "counted") if "DELETE" in call.text)
-    found = swept(sweep, [before, before, after, after], tmp_path)
-    # Who knows of a DELETE that may still be on its way sends no other for an hour; who does not finds it active.
-    assert [each.reruns for each in found] == [[9, 0], [0], [0], [0]]
-
-
-def test_where_nobody_can_read_back_it_is_stored_again_only_on_demand(
-    service: RunningService, hub: FakeGitHub, tmp_path: Path
-) -> None:
-    sweep = Sweep(service, lambda _: InGitHub(hub))
-    calls = sweep.calls(tmp_path / "counted")
-    writes = [number for number, call in enumerate(calls) if call.late and "PUT" in call.text]
-    last = max(number for number, call in enumerate(calls) if call.text.startswith("github-secret"))
-    found = swept(sweep, [calls[number] for number in (writes[0], writes[1], last + 1)], tmp_path)
-    assert [each.reruns for each in found] == [[14, 0], [14, 0], [0]]
-
-
-# -- the ledger of places that nobody can read ---------------------------------------------------
+from support.strace import failing
 
 
 @pytest.fixture
