@@ -20,11 +20,8 @@ from sealpipe_rehearsal.running_service import RunningService
 from support.job import Job
 from support.openbao import Bao
 from support.places import InFile, InVault
-from support.storing import bao
 from support.strace import only
 from support.sweep import MATTER, Sweep, spread
-
-__all__ = ["bao"]
 
 FEW = 6
 P = TypeVar("P")
