@@ -8,7 +8,7 @@ a table of figures; ends with 1 where the promise broke.
 
     python tests/endurance/collect_sweep.py [--into file,vault] [--every-call | --requests]
 
-Of system calls those that read or change something (cli/collect/sweep.py), with --every-call all, with --requests
+Of system calls those that read or change something (cli/kills/collecting.py), with --every-call all, with --requests
 none. Wants strace.
 """
 
@@ -27,7 +27,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from cli.collect.sweep import MATTER, Killed, Makes, Step, Sweep
+from cli.kills.collecting import MATTER, Killed, Makes, Step, Sweep
 from sealpipe_rehearsal.server import start
 from support import places
 from support.aws import moto

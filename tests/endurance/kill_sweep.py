@@ -6,7 +6,7 @@ or nothing at all, at the service and on disk. Prints a table of figures; ends w
     python tests/endurance/kill_sweep.py [--every-call] [--resuming] [--signal SIGTERM]
         [--words '--link-file link.txt'] [--storing]
 
-Without --every-call only the calls that change something (see support/sweep.py). With --resuming the share is killed
+Without --every-call only the calls that change something (see cli/sweep.py). With --resuming the share is killed
 after its commit, and the sweep is over the `resume` that follows. With --storing the share is of a new password that
 is stored in a dotenv file, too (--also-to), and what the recipient sees must be what is stored. Wants strace.
 """
@@ -24,11 +24,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from cli.also_to.rotating import Rotating
+from cli.rotating import Rotating
+from cli.sweep import MATTER, Killed, Sweep
 from sealpipe_rehearsal.server import start
 from support.job import Job
 from support.strace import Point, only
-from support.sweep import MATTER, Killed, Sweep
 
 
 def main() -> int:

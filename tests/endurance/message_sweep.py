@@ -19,8 +19,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from cli.deliver.sweep import Delivering
-from cli.request.sweep import KEYS, Asking
+from cli.kills.delivering import Delivering
+from cli.kills.requesting import KEYS, Asking
 from sealpipe_rehearsal.server import start
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cli.also_to.rotating import FILE, Rotating
+from cli.rotating import FILE, Rotating
 from sealpipe_rehearsal.running_service import RunningService
 from support.killing import KILLED, InProcess, Killer
 from support.strace import Point

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from cli.faults.ahead import selected
+from cli.sweep import LINK_FILE, Sweep
 from sealpipe_rehearsal.running_service import RunningService
 from support.faulty import Faulty, reset_after, unauthorized
 from support.front import Front
 from support.job import Job, job, job_at, proxied, service
 from support.strace import Point
-from support.sweep import LINK_FILE, Sweep
 
 __all__ = ["calls", "calls_to_file", "fronted", "job", "job_at", "lost", "proxied", "service"]
 

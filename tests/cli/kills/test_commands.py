@@ -12,16 +12,16 @@ from typing import Any, TypeVar
 
 import pytest
 
-from cli.also_to.rotating import Rotating
-from cli.collect.sweep import Sweep as CollectSweep
-from cli.deliver.sweep import Delivering
-from cli.request.sweep import KEYS, Asking
+from cli.kills.collecting import Sweep as CollectSweep
+from cli.kills.delivering import Delivering
+from cli.kills.requesting import KEYS, Asking
+from cli.rotating import Rotating
+from cli.sweep import MATTER, Sweep, spread
 from sealpipe_rehearsal.running_service import RunningService
 from support.job import Job
 from support.openbao import Bao
 from support.places import InFile, InVault
 from support.strace import only
-from support.sweep import MATTER, Sweep, spread
 
 FEW = 6
 P = TypeVar("P")

@@ -14,10 +14,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from cli.also_to.rotating import Rotating
-from cli.collect.sweep import Sweep as CollectSweep
-from cli.deliver.sweep import Delivering
-from cli.request.sweep import KEYS, Asking
+from cli.kills.collecting import Sweep as CollectSweep
+from cli.kills.delivering import Delivering
+from cli.kills.requesting import KEYS, Asking
+from cli.rotating import Rotating
+from cli.sweep import LINK_FILE, Sweep
 from sealpipe.api import Credential
 from sealpipe.flows.share import sealed_link
 from sealpipe_rehearsal.running_service import RunningService
@@ -27,7 +28,6 @@ from support.killing import KILLED, InProcess
 from support.places import InDir, InDotenv, InFile, InGitHub, Values
 from support.storing import an_hour_later, asked_at_once
 from support.strace import Point
-from support.sweep import LINK_FILE, Sweep
 from support.terminal import Done
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from cli.request.seen import ASK, codes
 from sealpipe.state import receipt as receipts
 from sealpipe.wire import keys
 from sealpipe.wire.encoding import decode_base64url, encode_base64url
 from sealpipe_rehearsal.running_service import RunningService
-from support.job import Job
+from support.job import Job, client_of
 from support.strace import HASH_SEED, Point
 from support.terminal import Done
 
@@ -20,6 +19,13 @@ MATTER = (
 )  # fmt: skip
 """The calls that change what is on disk, at the service or on stdout, and the last one of all."""
 RECEIPT, SEED = "r.json", "seed"
+ASK = ("request", "-a", "Staging password", "-a", "user=User name:text")
+
+
+def codes(job: Job) -> list[str]:
+    """The active requests of the job's account, newest first."""
+    with client_of(job) as client:
+        return [row.short_code for row in client.iter_requests()]
 
 
 @dataclass(frozen=True)
