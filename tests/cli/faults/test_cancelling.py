@@ -37,25 +37,30 @@ def arguments(job: Job, server: Faulty) -> dict[str, Any]:
     }
 
 
-async def share_cancelled_once(client: AsyncClient, job: Job, server: Faulty) -> asyncio.Future[object]:
-    """The task of a share that was cancelled once the service had it."""
+async def share_begun(client: AsyncClient, job: Job, server: Faulty) -> asyncio.Future[Any]:
+    """The task of a share that the service has."""
     field = Field("DB_PASSWORD", job.secret, type="password")
     task = asyncio.ensure_future(client.share([field], outbox=job.outbox))
     await reached(server)
-    task.cancel()
     return task
+
+
+async def cancel(task: asyncio.Future[Any]) -> float:
+    """Cancel a task; the seconds until it ended."""
+    task.cancel()
+    began = time.monotonic()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    return time.monotonic() - began
 
 
 async def cancelled(job: Job, server: Faulty, *, release_after: float | None) -> float:
     """Start a share, cancel it once the service has it, release the answer; how long the task took to end."""
     async with AsyncClient(**arguments(job, server)) as client:
-        task = await share_cancelled_once(client, job, server)
-        began = time.monotonic()
+        task = await share_begun(client, job, server)
         if release_after is not None:
             asyncio.get_running_loop().call_later(release_after, server.released.set)
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        return time.monotonic() - began
+        return await cancel(task)
 
 
 async def reached(server: Faulty) -> None:
@@ -128,11 +133,7 @@ def test_a_share_cancelled_while_it_waits_for_its_next_try_ends_at_once(
             task = asyncio.ensure_future(client.share([Field("DB_PASSWORD", job.secret)], outbox=job.outbox))
             await reached(server)
             await asyncio.sleep(0.3)
-            task.cancel()
-            began = time.monotonic()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-            return time.monotonic() - began
+            return await cancel(task)
 
     assert asyncio.run(scenario()) < 1.0
     assert len(server.received()) == 1
@@ -146,11 +147,7 @@ def test_reading_is_cancelled_at_once(proxied: Callable[..., Faulty], job_at: Ca
         async with AsyncClient(**arguments(job, server)) as client:
             task = asyncio.ensure_future(client.list_shares())
             await reached(server)
-            began = time.monotonic()
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-            return time.monotonic() - began
+            return await cancel(task)
 
     assert asyncio.run(scenario()) < 1.0
 
@@ -183,13 +180,10 @@ def test_a_second_cancel_does_not_wait_any_longer_and_leaves_the_entry_unlocked(
 
     async def scenario() -> float:
         async with AsyncClient(**arguments(job, server)) as client:
-            task = await share_cancelled_once(client, job, server)
-            await asyncio.sleep(0.2)
+            task = await share_begun(client, job, server)
             task.cancel()
-            began = time.monotonic()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-            return time.monotonic() - began
+            await asyncio.sleep(0.2)
+            return await cancel(task)
 
     assert asyncio.run(scenario()) < 1.0
     entry_of(job).close()
@@ -209,10 +203,8 @@ def test_expiring_that_is_cancelled_still_ends_its_attempt(
             server.plan(faulty.holds)
             task = asyncio.ensure_future(client.expire_share(share.short_code))
             await reached(server)
-            task.cancel()
             asyncio.get_running_loop().call_later(0.2, server.released.set)
-            with pytest.raises(asyncio.CancelledError):
-                await task
+            await cancel(task)
 
     asyncio.run(scenario())
     assert job.live_shares() == []
