@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 from sealpipe import ci_systems
-from tiers import is_first, is_in_rest
+from tiers import is_first, is_in_rest, is_left_out
 
 # The suite itself may run in a CI system. What it starts does not, but where a test says so.
 for name in ci_systems.list_variables():
@@ -40,6 +41,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("sealpipe")
     group.addoption("--all", action="store_true", help="every test: browsers, engines, runners and sweeps, too")
     group.addoption("--rest", action="store_true", help="only what a bare run leaves out")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import no file that is in the other tier whole: to import all of them takes each worker ten seconds."""
+    if config.getoption("--all") or not collection_path.is_relative_to(config.rootpath / "tests"):
+        return None
+    path = collection_path.relative_to(config.rootpath).as_posix() + "/" * collection_path.is_dir()
+    return is_left_out(path, rest=config.getoption("--rest")) or None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

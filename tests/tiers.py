@@ -26,6 +26,7 @@ REST: Final[Mapping[str, str]] = {
     "tests/cli/faults/test_kills.py": "signals that are sent at the right moment",
     "tests/service/pytest_plugin/test_example_project.py": _PYTEST,
     "tests/service/pytest_plugin/test_failing_tests.py": _PYTEST,
+    "tests/service/pytest_plugin/test_fixture.py": _PYTEST,
     "tests/e2e/gitlab/": "gitlab-ci-local and a container engine",
     "tests/plugins/precommit/test_in_git.py": "pre-commit, with environments of its own",
     "tests/cli/kills/test_commands.py": _KILLS,
@@ -66,6 +67,13 @@ FIRST: Final = (
 def is_in_rest(test: str) -> bool:
     """Whether a bare `pytest` leaves this test (its id) out."""
     return test.startswith(_REST)
+
+
+def is_left_out(path: str, *, rest: bool) -> bool:
+    """Whether a run of the one tier, or of the other, needs nothing of a file or a folder (ends in `/`): no import."""
+    if rest:
+        return not path.startswith(_REST) and not any(each.startswith(path) for each in REST)
+    return path.startswith(_REST)
 
 
 def is_first(test: str) -> bool:
