@@ -138,7 +138,7 @@ def parse_seconds(text: str) -> float:
 def parse_bind_text(text: str) -> str:
     """Check the text that a sealed link is bound to: one printable line of at most 512 characters."""
     if not text.strip():
-        raise UsageError("the text to bind a sealed link to is empty", remedy="give a text, or leave the option out")
+        raise UsageError("the text to bind a sealed link to is empty", remedy="give a text, or omit the option")
     if not text.isprintable() or len(text) > 512:
         raise UsageError(
             "the text to bind a sealed link to is not one printable line of at most 512 characters",

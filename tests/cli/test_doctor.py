@@ -351,4 +351,4 @@ def test_a_ci_system_is_checked_by_the_variable_of_its_jobs(bare: Terminal, name
     elsewhere = bare.sealpipe("doctor", name)
     assert (here.code, elsewhere.code) == (0, 0)
     assert "this job runs on it" in here.out
-    assert f"this is not one of its jobs: {sign} is not set" in elsewhere.out
+    assert f"this process is not one of its jobs: {sign} is not set" in elsewhere.out

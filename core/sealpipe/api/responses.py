@@ -142,7 +142,7 @@ def _parse_finite(number: str) -> float:
 def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) < len(pairs):
-        raise ValueError("a member stands twice")
+        raise ValueError("a member is repeated")
     return members
 
 

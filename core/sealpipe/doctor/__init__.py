@@ -132,7 +132,8 @@ def _check_instance(registry: Registry, plugin: InstalledPlugin, name: str) -> I
     if isinstance(plugin.info, CIInfo):  # a CI system has no connection and no login to check
         runs = is_set(registry.environ, plugin.info.sign)
         yield report_ok(
-            check, "this job runs on it" if runs else f"this is not one of its jobs: {plugin.info.sign} is not set"
+            check,
+            "this job runs on it" if runs else f"this process is not one of its jobs: {plugin.info.sign} is not set",
         )
         return
     try:

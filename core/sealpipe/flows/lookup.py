@@ -143,7 +143,7 @@ def _resolve(word: str, exists: Lookup) -> Flow[str]:
     if is_literal and is_encoded:
         raise UsageError(
             f"{word} is ambiguous: one code is exactly this, and it is the encoded form of another; nothing was done",
-            remedy=f"name the first as {encoded(word)}, the second by its code as it is",
+            remedy=f"write the first as {encoded(word)}, the second as the plain code",
         )
     return decoded_word if is_encoded else word
 

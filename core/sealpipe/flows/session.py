@@ -89,7 +89,7 @@ class Session:
         even the credential's.
         """
         encoded = (text.encode(errors="surrogatepass") for text in texts if text)
-        self.gate.check("a text that others get in clear", *encoded)
+        self.gate.check("a text that others can read", *encoded)
 
     def check_own(self, *values: str | Secret) -> None:
         """Raise UsageError if a value to be sealed contains the credential, which is never shared.

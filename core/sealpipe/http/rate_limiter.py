@@ -39,7 +39,7 @@ def refuse_delay(delay: float, remaining: float) -> Failure | None:
     if delay < remaining - min(RESERVED_SECONDS, remaining / 4):
         return None
     return Failure(
-        sent=False, detail="the service asked to wait for longer than there is time", retry_after=round(delay, 3)
+        sent=False, detail="the service asked to wait longer than the deadline allows", retry_after=round(delay, 3)
     )
 
 

@@ -194,7 +194,7 @@ def merge_fields(
         return None
     if mode == "create":
         raise WriteConflictError(
-            "other content is stored there already",
+            "the target already has other content",
             remedy="use another target, or allow a change: ?mode=merge or ?mode=replace in the target",
         )
     return after

@@ -137,5 +137,5 @@ def _make_error(store: Store, first: Mapping[str, Any], model: type[PluginSettin
     where = store.get_variable(name)
     remedy = f"set {where}" + (f" or {variable}" if variable and store.is_default else "")
     if first["type"] == "missing":
-        return SettingError(f"the store {store.name} lacks its setting {name}", remedy=remedy)
+        return SettingError(f"the store {store.name} lacks the setting {name}", remedy=remedy)
     return SettingError(f"the store {store.name} has an invalid value for {name} ({first['type']})", remedy=remedy)

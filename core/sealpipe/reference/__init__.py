@@ -110,7 +110,7 @@ def _check_hints(params: Mapping[str, str]) -> None:
     if "lang" in params and kind != "source_code":
         refuse("lang= is a hint for source code only", "add type=source_code")
     if "filename" in params and kind not in ("source_code", "markdown"):
-        refuse("filename= goes with source code and Markdown only", "add type=source_code or type=markdown")
+        refuse("filename= is only for source code and Markdown", "add type=source_code or type=markdown")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ class Reference:
         check_characters(self.body, "the body")
         check_parameters(self.params)
         if self.selector is not None and not self.selector:
-            refuse("the selector is empty", "leave # out for the whole document")
+            refuse("the selector is empty", "omit the # for the whole document")
 
     def __str__(self) -> str:
         # Parsing removes a leading //, so a body that begins with // needs another.
@@ -168,7 +168,7 @@ class FieldSpec:
             return
         check_characters(self.label, "the label")
         if not self.label:
-            refuse("the label before = is empty", "give it a text, or leave the = out")
+            refuse("the label before = is empty", "give a label, or omit the =")
         items = self.ref.selector or ()
         if len(items) > 1 or Everything() in items:
             refuse(
@@ -176,7 +176,7 @@ class FieldSpec:
                 "give the labels in the selector: #LABEL=KEY,LABEL=KEY",
             )
         if any(not isinstance(item, Everything) and item.label is not None for item in items):
-            refuse("there is a label in front and another in the selector", "keep one of them")
+            refuse("there are two labels, one before the reference and one in the selector", "keep one of them")
 
     def __str__(self) -> str:
         if self.label is None:

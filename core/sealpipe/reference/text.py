@@ -45,7 +45,7 @@ def check_characters(text: str, part: str) -> str:
         if code < 0x20 or 0x7F <= code < 0xA0:  # a newline or a terminal control
             refuse(
                 f"there is a control character (U+{code:04X}) in {part}",
-                "take it out: a line end that was copied along is the usual cause",
+                "remove it: usually a line break was copied along",
             )
     return text
 

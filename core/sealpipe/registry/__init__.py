@@ -158,7 +158,8 @@ class Registry:
         ci = self.ci()
         if ci is None:
             raise NotConfiguredError(
-                "no CI system here issues tokens", remedy="authenticate another way: with a token, or AppRole"
+                "this CI system issues no tokens that sealpipe supports",
+                remedy="authenticate another way: with a token, or AppRole",
             )
         return call_plugin("the CI", lambda: ci.oidc_token(audience))
 

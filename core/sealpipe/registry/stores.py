@@ -157,7 +157,7 @@ def read_preferred_plugins(config: Mapping[str, Any]) -> dict[str, str]:
             raise SettingError(f"the config's plugins.{name}.from is not a name", remedy="name a plugin's entry point")
         if name in PLUGINS:
             raise SettingError(
-                f"the config's plugins.{name}.from replaces sealpipe's plugin for a CI system, which nothing may",
+                f"the config's plugins.{name}.from replaces sealpipe's plugin for a CI system, which is not allowed",
                 remedy=f"remove `from` from [plugins.{name}]",
             )
     return preferred

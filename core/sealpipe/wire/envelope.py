@@ -94,7 +94,7 @@ def open(content_key: bytes, data: str, passcode: str | None = None) -> bytes:  
     raise EnvelopeError(
         "wrong-key",
         "this key does not open it, or it was altered",
-        remedy="check that the link is whole and the passcode exactly the one that was set",
+        remedy="check that the link is complete and the passcode exact",
     )
 
 

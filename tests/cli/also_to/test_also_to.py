@@ -87,9 +87,9 @@ def test_as_json_stdout_is_the_share_and_stderr_tells_of_the_store(job: Job, ser
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [
-        (["--also-to", "file:there"], 14, "other content is stored there already"),
+        (["--also-to", "file:there"], 14, "the target already has other content"),
         (["--also-to", "file:nowhere/x"], 14, "nowhere"),
-        (["--also-to", "vault:secret/x#pw=Password"], 2, "the store vault lacks its setting addr"),
+        (["--also-to", "vault:secret/x#pw=Password"], 2, "the store vault lacks the setting addr"),
         (["--also-to", "nosuch:x"], 2, "nosuch"),
         (["--also-to", "file:x#Nobody"], 2, "the share has no field 'Nobody'"),
         (["--also-to", "dotenv:x#a-b=Password"], 2, "a key is not a valid variable name"),
@@ -127,7 +127,7 @@ def test_a_sink_that_fails_is_told_with_what_was_stored_before_it(job: Job) -> N
 def test_a_wrong_target_is_found_before_anything_is_read(job: Job) -> None:
     """What reads a source may be counted, or spent by being read."""
     done = share(job, "-f", "env:NOT_SET", "--also-to", "vault:secret/x#k=NOT_SET")
-    assert "the store vault lacks its setting addr" in done.err
+    assert "the store vault lacks the setting addr" in done.err
     vault = {"VAULT_ADDR": "http://127.0.0.1:9", "VAULT_TOKEN": "x"}
     done = share(job, "-f", "env:NOT_SET", "--also-to", "vault:no-path#k=NOT_SET", **vault)
     assert done.code == 2

@@ -215,7 +215,7 @@ def test_what_was_collected_is_on_the_error_of_a_sink(call: Caller, job: Job, tm
     asked = ask(job)
     asked.answer()
     (tmp_path / "pw").write_text("x")
-    with pytest.raises(WriteConflictError, match="stored there already") as caught:
+    with pytest.raises(WriteConflictError, match="already has other content") as caught:
         call("collect", asked.receipt, to=[f"file:{tmp_path}/pw#staging_password"])
     assert values(caught.value.collected) == [["hunter2", "bob"]]
 

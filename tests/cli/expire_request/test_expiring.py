@@ -201,7 +201,7 @@ def test_what_was_told_to_be_over_gets_no_other_delete_though_it_is_said_to_be_a
     stale = rewrites(public_key=before.public_key, expired_at=format_time(before.expires_at))
     server.plan(then=lambda exchange: (passes if exchange.received.target.endswith("submissions") else stale)(exchange))
     for _ in range(2):
-        with pytest.raises(OutcomeUnknownError, match="said earlier that it has expired, and now says otherwise"):
+        with pytest.raises(OutcomeUnknownError, match="first reported it as expired, then as active"):
             caller("expire_request", code, keep=keep)
     assert (deletes(server), still_there(job, code)) == (1, codes)
 

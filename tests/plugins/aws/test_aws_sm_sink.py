@@ -183,12 +183,12 @@ class TestAtTheSameMoment:
 
     def test_of_two_that_create_one_is_told(self, vendor: Any, environ: dict[str, str], front: Front) -> None:
         front.once("CreateSecret", meanwhile(partial(made, vendor, "db", "theirs")))
-        refused(environ, "aws-sm:db", {"": SECRET}, WriteConflictError, "other content is stored there")
+        refused(environ, "aws-sm:db", {"": SECRET}, WriteConflictError, "already has other content")
         vendor.create_secret(Name="void")
         front.once(
             "PutSecretValue", meanwhile(partial(vendor.put_secret_value, SecretId="void", SecretString="theirs"))
         )
-        refused(environ, "aws-sm:void", {"": SECRET}, WriteConflictError, "other content is stored there")
+        refused(environ, "aws-sm:void", {"": SECRET}, WriteConflictError, "already has other content")
         assert held(vendor, "void") == "theirs"
 
 

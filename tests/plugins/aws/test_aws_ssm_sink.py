@@ -71,9 +71,7 @@ class TestWhatIsStored:
         self, vendor: Any, environ: dict[str, str]
     ) -> None:
         made(vendor, "/app/b", "theirs")
-        refused(
-            environ, "aws-ssm:/app/", {"a": SECRET, "b": SECRET}, WriteConflictError, "other content is stored there"
-        )
+        refused(environ, "aws-ssm:/app/", {"a": SECRET, "b": SECRET}, WriteConflictError, "already has other content")
         assert names(vendor, "/app/") == ["/app/b"]
         put(environ, "aws-ssm:/app/", {"a": "x", "b": "theirs"})
         assert names(vendor, "/app/") == ["/app/a", "/app/b"]
@@ -99,7 +97,7 @@ class TestWhatIsStored:
 class TestAtTheSameMomentAndKilled:
     def test_of_two_that_create_one_is_told(self, vendor: Any, environ: dict[str, str], front: Front) -> None:
         front.once("PutParameter", meanwhile(partial(made, vendor, "/one", "theirs")))
-        refused(environ, "aws-ssm:/one", {"": SECRET}, WriteConflictError, "other content is stored there")
+        refused(environ, "aws-ssm:/one", {"": SECRET}, WriteConflictError, "already has other content")
         assert held(vendor, "/one") == ("theirs", 1)
 
     def test_the_same_submission_from_four_machines_is_one_version(self, vendor: Any, environ: dict[str, str]) -> None:

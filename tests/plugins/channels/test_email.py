@@ -360,7 +360,7 @@ class TestSettings:
     """What is missing or wrong is named."""
 
     def test_a_missing_host_is_named(self) -> None:
-        with pytest.raises(SettingError, match="the store email lacks its setting host") as caught:
+        with pytest.raises(SettingError, match="the store email lacks the setting host") as caught:
             Using("email", {"SEALPIPE_PLUGIN_EMAIL__SENDER": "ci@acme.example"}).send(TO)
         assert caught.value.remedy == "set SEALPIPE_PLUGIN_EMAIL__HOST"
 

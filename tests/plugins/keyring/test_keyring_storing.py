@@ -60,7 +60,7 @@ say(keyring.get_password("db", "app"), len(there()))
     assert seen.told == [
         ["stored"],
         ["already"],
-        ["WriteConflictError", "other content is stored there already", "keyring:db/app", True],
+        ["WriteConflictError", "the target already has other content", "keyring:db/app", True],
         ["stored"],
         ["stored"],
         ["stored"],

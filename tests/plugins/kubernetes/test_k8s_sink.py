@@ -109,7 +109,7 @@ class TestAtTheSameMomentAndKilled:
 
     def test_of_two_that_create_one_is_told(self, cluster: Cluster, environ: dict[str, str]) -> None:
         cluster.refused = self.once("POST", lambda: cluster.secret("prod", "db", {"a": b"theirs"}))
-        refused(environ, "k8s:prod/db", {"a": SECRET}, WriteConflictError, "other content is stored there")
+        refused(environ, "k8s:prod/db", {"a": SECRET}, WriteConflictError, "already has other content")
         assert held(cluster, "db") == {"a": b"theirs"}
 
     @pytest.mark.parametrize("mode", ["replace", "merge"])

@@ -58,7 +58,7 @@ BAD = [
     (f"env:A?type={PASTED}", "parameter type has an invalid value"),
     ("env:A?type=source_code&lang=", "parameter lang has an invalid value"),
     (f"env:A?lang={PASTED}", "lang= is a hint for source code only"),
-    (f"env:A?filename={PASTED}", "filename= goes with source code and Markdown only"),
+    (f"env:A?filename={PASTED}", "filename= is only for source code and Markdown"),
     (f"env:A?type=markdown&filename=../{PASTED}", "parameter filename has an invalid value"),
     ("env:A?type=markdown&filename=..", "parameter filename has an invalid value"),
     (f"env:{PASTED}#", "item 1 of the selector is empty"),
@@ -81,7 +81,7 @@ BAD = [
     (f"env:A#{PASTED}\x00", "control character (U+0000) in the selector"),
     (f"L=env:A#{PASTED},b", "one label is given for several fields"),
     (f"{PASTED}=env:A#*", "one label is given for several fields"),
-    (f"L=env:A#M={PASTED}", "a label in front and another in the selector"),
+    (f"L=env:A#M={PASTED}", "one before the reference and one in the selector"),
 ]
 
 

@@ -119,7 +119,7 @@ def test_many_keys_are_not_all_named() -> None:
         ("[1,2]", "env:A?format=json#key", "is a list of 2, not a map"),
         ('{"a":{"b":1}}', "env:A?format=json#a", "#a is a map, not a value"),
         ('{"a":[]}', "env:A?format=json#*", "#a is a list, not a value"),
-        ({"a": "1"}, "vault:A?format=json#a", "is a map already"),
+        ({"a": "1"}, "vault:A?format=json#a", "is already a map"),
     ],
 )
 def test_a_selector_that_does_not_fit_is_the_references_fault(content: Any, text: str, reason: str) -> None:

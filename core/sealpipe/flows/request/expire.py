@@ -254,7 +254,7 @@ class RequestExpiry:
         deadline = "" if pending is None else f" before {format_time(pending.at + GRACE)}"
         reason = "it is not known whether a DELETE that was sent before has arrived" if error is None else error.message
         if self._record.is_expired:
-            reason = "the service said earlier that it has expired, and now says otherwise"
+            reason = "the service first reported it as expired, then as active"
         outcome_error = OutcomeUnknownError(
             f"request {self._code}: {reason}; at the last look, {detail}",
             remedy=f"run `sealpipe requests expire -- {encoded(self._code)}` again, at any time: it checks the state, "

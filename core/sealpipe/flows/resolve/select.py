@@ -46,7 +46,7 @@ def select(document: Document, ref: Reference, *, label: str | None = None, form
     form = ref.param("format", form) or ""
     if form:
         if isinstance(content, Mapping):
-            _refuse(f"{ref} is a map already", "leave format= out", ref)
+            _refuse(f"{ref} is already a map", "leave format= out", ref)
         content = _parse(decode_text(content, encoding, str(ref)) if encoding else content, form, str(ref))
         encoding = None
     elif document.format and not isinstance(content, Mapping):

@@ -175,7 +175,7 @@ def warn_of_custody(custody: str | None, short_code: str) -> tuple[str, ...]:
 
     warning = (
         "custody failed: the service could not keep the owner's copy of the key, so the owner cannot read this share "
-        "later, and its link is all there is. If that is not enough: "
+        "later, and only its link opens it. If that is not enough: "
         f"`sealpipe shares expire -- {encoded(short_code)}`, and share again with --custody require"
     )
     return (warning,)
@@ -197,7 +197,9 @@ def _create(posting: Posting, budget: Budget, *, unclear: bool) -> Flow[CreatedS
             raise
         if posting.meta["custody"] != "auto":
             raise
-    posting.warnings.append("the key has no custody level: the share was made without a wrap, its link is all there is")
+    posting.warnings.append(
+        "the key has no custody level: the share was made without a wrap, only its link can open it"
+    )
     posting.key = str(uuid.uuid4())
     posting.body = shares.without_wrap(posting.body, wrap_at)
     if posting.entry is not None:

@@ -68,7 +68,7 @@ def unseal(text: str, *credentials: Credential, bind: str | None = None) -> Secr
     if kind == _BOUND and bind is None:
         raise UsageError(
             "this sealed link is bound to a text: --bind is missing",
-            remedy="give --bind the text that `share --seal-link --bind` had; without one of your own, the actions and "
+            remedy="give --bind the same text as `share --seal-link --bind`; without one of your own, the actions and "
             "templates bind it to the run that shared: github:OWNER/REPO:RUN_ID, gitlab:PROJECT_PATH:PIPELINE_ID",
         )
     if kind != _choose_kind(bind):
@@ -113,13 +113,14 @@ def _split(text: str) -> tuple[bytes, bytes]:
         if data[:1] in (_UNBOUND, _BOUND) and len(data) >= _HEAD + tokens.TAG_SIZE:
             return code, data
     raise UsageError(
-        "this is not a sealed link", remedy="give what `share --seal-link` printed, whole: it begins sealpipe-link."
+        "this is not a sealed link",
+        remedy="give what `share --seal-link` printed, complete: it begins with sealpipe-link.",
     )
 
 
 def _choose_kind(bind: str | None) -> bytes:
     if bind == "":
-        raise UsageError("the text for --bind is empty", remedy="name a text, or leave it out")
+        raise UsageError("the text for --bind is empty", remedy="give a text, or omit the option")
     return _UNBOUND if bind is None else _BOUND
 
 

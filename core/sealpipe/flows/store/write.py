@@ -129,7 +129,7 @@ def _write_once(session: Session, write: SinkWrite, ledger: WriteLog | None) -> 
         raise UnknownOutcomeError(
             f"an earlier run was interrupted while it stored {escape_name(target, 300)}: it may be stored already",
             locator=str(write.ref),
-            remedy="if you may overwrite what is there, run it again with ?mode=replace in the target",
+            remedy="if you may overwrite the target, run it again with ?mode=replace in the target",
         )
     ledger.note_write(write.marker, target, "storing")
     try:
