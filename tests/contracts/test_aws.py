@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from plugins.aws.reading import DEFAULT
 from sealpipe.testing import SinkContract, SourceContract
 from sealpipe.testing.source import Content
-from support.aws import ENVIRON, Call, Front, Moto, Refusal, aws, front, one_moto
+from support.aws import DEFAULT, ENVIRON, Call, Front, Moto, Refusal, aws, front, one_moto
 
 __all__ = ["aws", "front", "one_moto"]
 

@@ -24,6 +24,8 @@ from botocore.loaders import JSONFileLoader
 from support.fake_web import Asked, FakeWeb, Fault, FrontDoor, Reply, first
 from support.parts import ROOT, missing
 
+STORE = "SEALPIPE_STORE__OTHER__"
+DEFAULT = "SEALPIPE_PLUGIN_AWS__"
 REGION = "eu-west-1"
 KEYS = {"aws_access_key_id": "AKIAMADEUP", "aws_secret_access_key": "made-up"}
 ENVIRON = {"AWS_ACCESS_KEY_ID": "AKIAMADEUP", "AWS_SECRET_ACCESS_KEY": "made-up", "AWS_REGION": REGION}

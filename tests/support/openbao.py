@@ -22,13 +22,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Self
 
-from sealpipe.errors import PluginError
-from sealpipe.flows.resolve import Cache, resolve
-from sealpipe.reference import parse, parse_field
-from sealpipe.registry import Registry
-from sealpipe.wire.fields import Field
 from support.parts import missing
-from support.resolving import run
 
 ROOT_TOKEN = "root-token-of-the-tests"
 
@@ -215,22 +209,3 @@ def answer(request: BaseHTTPRequestHandler, status: int, content: bytes = b"", *
     request.end_headers()
     request.wfile.write(content)
     return True
-
-
-def read(registry: Registry, *texts: str, cache: Cache | None = None) -> list[Field]:
-    """The fields of some references."""
-    fields: list[Field] = run(resolve([parse_field(text) for text in texts], lambda: registry, cache))
-    return fields
-
-
-def values(registry: Registry, *texts: str) -> list[str]:
-    """Their values, opened."""
-    return [field.value if isinstance(field.value, str) else field.value.reveal() for field in read(registry, *texts)]
-
-
-def error(registry: Registry, text: str) -> PluginError:
-    """What a reference's document ends with; asked once, even where it could be tried again."""
-    locator = registry.locate(parse(text))
-    found = registry.fetch({locator.name: [locator]})[locator]
-    assert isinstance(found, PluginError), found
-    return found

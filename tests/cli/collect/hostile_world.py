@@ -19,7 +19,6 @@ from typing import Any
 from cli.collect.hostile_expected import PROMPTS, WAYS, Batch, Take, anybodys, folder_of, taken
 from cli.collect.hostile_files import Watch, dotenv_says, files_in
 from cli.collect.hostile_output import as_json, fields_in, harmless, keeps_to_itself, shows, stream, umask
-from cli.collect.world import drive
 from sealpipe import Client
 from sealpipe.api import Operation, Response
 from sealpipe.cli import collect_report, render
@@ -29,6 +28,7 @@ from sealpipe.flows.collect import CollectResult, choose_worst_error, poll
 from sealpipe.flows.collect.options import CollectEachOptions, CollectOptions
 from sealpipe.state.receipt import Receipt
 from sealpipe.wire import encoding, keys
+from support.flows import drive
 from support.hostile import CANARY, LABEL, Hostile, Row, sealed
 
 _MARKER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}\.[0-9a-f]{12}|x\.[0-9a-f]{32}")

@@ -8,7 +8,6 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cli.collect.world import drive
 from sealpipe import Client
 from sealpipe.api import Operation, Response
 from sealpipe.flows import Flow
@@ -21,6 +20,7 @@ from sealpipe.wire import fields, sealed_box
 from sealpipe.wire.encoding import decode_base64url
 from sealpipe.wire.fields import Field
 from support.faulty import Exchange, Fault, passes, rewrites
+from support.flows import drive
 from support.job import Job, client_of
 
 PROMPTS = "Staging password", "user=User name:text"

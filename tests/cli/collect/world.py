@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from sealpipe.api import Failure, Operation, Response
 from sealpipe.config import Config
-from sealpipe.flows import Do, Flow, Notify, Send, Wait
+from sealpipe.flows import Flow
 from sealpipe.flows.session import Session, open_session
 from sealpipe.plugin import (
     AccessDeniedError,
@@ -31,6 +31,7 @@ from sealpipe.plugin import (
 from sealpipe.registry import Registry
 from sealpipe.wire import keys, sealed_box
 from sealpipe.wire.encoding import encode_base64url
+from support.flows import drive
 
 CUSTODY = "A" * 43
 API_KEY = f"svc_sk_live_{'A' * 16}.{'A' * 43}.{CUSTODY}"
@@ -158,32 +159,6 @@ class World:
 
     def _wait(self, seconds: float) -> None:
         self.now += seconds
-
-
-def drive(
-    flow: Flow[Any], send: Callable[[Operation[Any], float], Response | Failure], wait: Callable[[float], None]
-) -> Any:
-    """Run a flow as a client does, but with these ways to send and to wait."""
-    result: Any = None
-    error: Exception | None = None
-    while True:
-        try:
-            step = flow.send(result) if error is None else flow.throw(error)
-        except StopIteration as end:
-            return end.value
-        result, error = None, None
-        try:
-            match step:
-                case Send(operation, timeout):
-                    result = send(operation, timeout)
-                case Wait(seconds):
-                    wait(seconds)
-                case Do(work, _):
-                    result = work()
-                case Notify(callback):
-                    callback()
-        except Exception as raised:  # noqa: BLE001 - the flow decides what it means
-            error = raised
 
 
 class Cabinet(Sink):

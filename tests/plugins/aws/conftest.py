@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plugins.aws.reading import DEFAULT
-from support.aws import ENVIRON, Front, aws, front, one_moto
+from support.aws import DEFAULT, ENVIRON, Front, aws, front, one_moto
 
 __all__ = ["aws", "front", "one_moto"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from plugins.aws.reading import answers, refused, registry, values
 from sealpipe.errors import (
     AccessDeniedError,
     BackendAuthError,
@@ -15,6 +14,7 @@ from sealpipe.errors import (
 )
 from sealpipe.plugin import Document
 from support.aws import REGION, Call, Front, Moto, Refusal
+from support.flows import answers, refused, registry, values
 
 ODD = "app/db_/+=.@-1"
 

@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 
 from plugins.aws.killing import killed_everywhere
-from plugins.aws.reading import registry, values
-from plugins.storing import SECRET, at_once, put, put_by, refused
 from sealpipe.errors import (
     AccessDeniedError,
     PluginError,
@@ -25,6 +23,7 @@ from sealpipe_plugins.aws.content import TAG
 from sealpipe_plugins.aws.secrets_manager_sink import STAGE
 from support.aws import Call, Front, Moto
 from support.fake_web import Fault, drop, drop_after, meanwhile
+from support.flows import SECRET, at_once, put, put_by, put_refused, registry, values
 
 
 @pytest.fixture
@@ -73,7 +72,7 @@ class TestWhatIsStored:
         put(environ, "aws-sm:raw", {"": b"\xff\x00"})
         assert vendor.get_secret_value(SecretId="raw")["SecretBinary"] == b"\xff\x00"
         assert put(environ, "aws-sm:raw", {"": b"\xff\x00"}, marker="m2").already
-        refused(environ, "aws-sm:keys", {"a": b"\xff"}, UnsupportedError, "holds text only")
+        put_refused(environ, "aws-sm:keys", {"a": b"\xff"}, UnsupportedError, "holds text only")
 
     def test_a_merge_keeps_every_other_member_as_it_is_written(self, vendor: Any, environ: dict[str, str]) -> None:
         text = (
@@ -102,7 +101,7 @@ class TestWhatIsStored:
         put(environ, f"aws-sm:{arn}", {"b": "2"}, "merge")
         assert members(far, "far") == {"a": "1", "b": "2"}
         gone = arn.replace("far", "none")
-        refused(environ, f"aws-sm:{gone}", {"b": SECRET}, ReferenceValueError, "does not exist")
+        put_refused(environ, f"aws-sm:{gone}", {"b": SECRET}, ReferenceValueError, "does not exist")
 
     def test_all_else_that_the_secret_has_stays(self, vendor: Any, environ: dict[str, str]) -> None:
         tags = [{"Key": "team", "Value": "a"}]
@@ -183,12 +182,12 @@ class TestAtTheSameMoment:
 
     def test_of_two_that_create_one_is_told(self, vendor: Any, environ: dict[str, str], front: Front) -> None:
         front.once("CreateSecret", meanwhile(partial(made, vendor, "db", "theirs")))
-        refused(environ, "aws-sm:db", {"": SECRET}, WriteConflictError, "already has other content")
+        put_refused(environ, "aws-sm:db", {"": SECRET}, WriteConflictError, "already has other content")
         vendor.create_secret(Name="void")
         front.once(
             "PutSecretValue", meanwhile(partial(vendor.put_secret_value, SecretId="void", SecretString="theirs"))
         )
-        refused(environ, "aws-sm:void", {"": SECRET}, WriteConflictError, "already has other content")
+        put_refused(environ, "aws-sm:void", {"": SECRET}, WriteConflictError, "already has other content")
         assert held(vendor, "void") == "theirs"
 
 
@@ -240,13 +239,13 @@ class TestKilled:
             return drop if "CreateSecret" in front.operations else None
 
         front.rule = answer
-        refused(environ, "aws-sm:db", {"a": SECRET}, UnknownOutcomeError, "failed while it was written")
+        put_refused(environ, "aws-sm:db", {"a": SECRET}, UnknownOutcomeError, "failed while it was written")
 
     def test_where_it_was_not_written_it_is_to_be_tried_again(self, environ: dict[str, str], front: Front) -> None:
         front.deny("CreateSecret", "InternalServiceError", 500)
-        refused(environ, "aws-sm:db", {"a": SECRET}, UnavailableError, "was not written: the store failed")
+        put_refused(environ, "aws-sm:db", {"a": SECRET}, UnavailableError, "was not written: the store failed")
         front.deny("CreateSecret", "ThrottlingException")
-        refused(environ, "aws-sm:db", {"a": SECRET}, UnavailableError, "asks to try again later")
+        put_refused(environ, "aws-sm:db", {"a": SECRET}, UnavailableError, "asks to try again later")
 
 
 class TestRefusals:
@@ -267,7 +266,7 @@ class TestRefusals:
             made(vendor, "db", "old")
         front.deny(operation)
         words = f"AWS does not allow {action} for this identity"
-        error = refused(environ, "aws-sm:db", {"a": SECRET}, AccessDeniedError, words, "replace")
+        error = put_refused(environ, "aws-sm:db", {"a": SECRET}, AccessDeniedError, words, "replace")
         assert f"allow {action} on it" in error.remedy
 
     def test_a_tag_that_may_not_be_set_leaves_the_value_there(
@@ -275,7 +274,7 @@ class TestRefusals:
     ) -> None:
         made(vendor, "db", "old")
         front.deny("TagResource")
-        refused(
+        put_refused(
             environ,
             "aws-sm:db",
             {"": SECRET},
@@ -289,14 +288,16 @@ class TestRefusals:
 
     def test_a_key_of_kms_that_may_not_be_used_is_named_as_that(self, environ: dict[str, str], front: Front) -> None:
         front.deny("CreateSecret", "EncryptionFailure")
-        error = refused(environ, "aws-sm:db", {"a": SECRET}, AccessDeniedError, "cannot be encrypted: its KMS key")
+        error = put_refused(environ, "aws-sm:db", {"a": SECRET}, AccessDeniedError, "cannot be encrypted: its KMS key")
         assert "kms:GenerateDataKey" in error.remedy
 
     def test_a_secret_that_is_to_be_deleted_is_not_written_to(self, vendor: Any, environ: dict[str, str]) -> None:
         made(vendor, "gone", "old")
         vendor.delete_secret(SecretId="gone")
         for mode in ("create", "replace", "merge"):
-            error = refused(environ, "aws-sm:gone", {"a": SECRET}, WriteConflictError, "is marked for deletion", mode)
+            error = put_refused(
+                environ, "aws-sm:gone", {"a": SECRET}, WriteConflictError, "is marked for deletion", mode
+            )
             assert "restore-secret" in error.remedy
 
     def test_a_key_is_not_merged_into_what_has_none(self, vendor: Any, environ: dict[str, str]) -> None:
@@ -304,10 +305,10 @@ class TestRefusals:
         vendor.create_secret(Name="binary", SecretBinary=b"\x00")
         made(vendor, "twice", '{"a": 1, "a": 2}')
         made(vendor, "keys", '{"a": 1}')
-        refused(environ, "aws-sm:plain", {"a": SECRET}, WriteConflictError, "without keys", "merge")
-        refused(environ, "aws-sm:binary", {"a": SECRET}, WriteConflictError, "without keys", "merge")
-        refused(environ, "aws-sm:twice", {"a": SECRET}, UnsupportedError, "two members of the same name", "merge")
-        refused(environ, "aws-sm:keys", {"": SECRET}, WriteConflictError, "has keys", "merge")
+        put_refused(environ, "aws-sm:plain", {"a": SECRET}, WriteConflictError, "without keys", "merge")
+        put_refused(environ, "aws-sm:binary", {"a": SECRET}, WriteConflictError, "without keys", "merge")
+        put_refused(environ, "aws-sm:twice", {"a": SECRET}, UnsupportedError, "two members of the same name", "merge")
+        put_refused(environ, "aws-sm:keys", {"": SECRET}, WriteConflictError, "has keys", "merge")
         put(environ, "aws-sm:plain", {"a": "x"}, "replace")
         put(environ, "aws-sm:keys", {"": "x"}, "replace")
         assert (held(vendor, "plain"), held(vendor, "keys")) == ('{"a": "x"}', "x")
@@ -328,7 +329,7 @@ class TestRefusals:
     def test_what_cannot_be_is_told_before_anything_is_asked(
         self, environ: dict[str, str], front: Front, target: str, given: Any, kind: type[PluginError], words: str
     ) -> None:
-        refused(environ, target, given, kind, words)
+        put_refused(environ, target, given, kind, words)
         assert front.asked == []
 
     def test_what_reads_back_otherwise_is_told(self, environ: dict[str, str], vendor: Any, front: Front) -> None:
@@ -341,4 +342,4 @@ class TestRefusals:
             vendor.create_secret(Name="db", SecretString="other", ClientRequestToken=token)
 
         front.once("CreateSecret", meanwhile(swap, after=True))
-        refused(environ, "aws-sm:db", {"a": SECRET}, PluginError, "did not read back as it was written")
+        put_refused(environ, "aws-sm:db", {"a": SECRET}, PluginError, "did not read back as it was written")

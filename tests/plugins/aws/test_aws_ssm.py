@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from plugins.aws.reading import answers, refused, registry, values
 from sealpipe.errors import AccessDeniedError, ReferenceValueError, SecretNotFoundError, UnavailableError
 from sealpipe.plugin import Document
 from support.aws import Front, Moto, Refusal
+from support.flows import answers, refused, registry, values
 
 
 def put(aws: Moto, name: str, value: str, kind: str = "SecureString") -> None:

@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 
 from plugins.aws.killing import killed_everywhere
-from plugins.aws.reading import registry, values
-from plugins.storing import SECRET, at_once, put, put_by, refused
 from sealpipe.errors import (
     AccessDeniedError,
     PluginError,
@@ -22,6 +20,7 @@ from sealpipe.plugin import Mode, WriteResult
 from sealpipe_plugins.aws.content import TAG
 from support.aws import Front, Moto
 from support.fake_web import drop_after, meanwhile
+from support.flows import SECRET, at_once, put, put_by, put_refused, registry, values
 
 
 @pytest.fixture
@@ -71,7 +70,9 @@ class TestWhatIsStored:
         self, vendor: Any, environ: dict[str, str]
     ) -> None:
         made(vendor, "/app/b", "theirs")
-        refused(environ, "aws-ssm:/app/", {"a": SECRET, "b": SECRET}, WriteConflictError, "already has other content")
+        put_refused(
+            environ, "aws-ssm:/app/", {"a": SECRET, "b": SECRET}, WriteConflictError, "already has other content"
+        )
         assert names(vendor, "/app/") == ["/app/b"]
         put(environ, "aws-ssm:/app/", {"a": "x", "b": "theirs"})
         assert names(vendor, "/app/") == ["/app/a", "/app/b"]
@@ -97,7 +98,7 @@ class TestWhatIsStored:
 class TestAtTheSameMomentAndKilled:
     def test_of_two_that_create_one_is_told(self, vendor: Any, environ: dict[str, str], front: Front) -> None:
         front.once("PutParameter", meanwhile(partial(made, vendor, "/one", "theirs")))
-        refused(environ, "aws-ssm:/one", {"": SECRET}, WriteConflictError, "already has other content")
+        put_refused(environ, "aws-ssm:/one", {"": SECRET}, WriteConflictError, "already has other content")
         assert held(vendor, "/one") == ("theirs", 1)
 
     def test_the_same_submission_from_four_machines_is_one_version(self, vendor: Any, environ: dict[str, str]) -> None:
@@ -154,11 +155,12 @@ class TestRefusals:
     ) -> None:
         made(vendor, "/one", "old")
         front.deny(operation)
-        refused(environ, "aws-ssm:/one", {"": SECRET}, AccessDeniedError, f"AWS does not allow {action} for", "replace")
+        words = f"AWS does not allow {action} for"
+        put_refused(environ, "aws-ssm:/one", {"": SECRET}, AccessDeniedError, words, "replace")
 
     def test_to_make_one_takes_two_permissions(self, environ: dict[str, str], front: Front) -> None:
         front.deny("PutParameter")
-        refused(
+        put_refused(
             environ,
             "aws-ssm:/one",
             {"": SECRET},
@@ -182,7 +184,7 @@ class TestRefusals:
         self, environ: dict[str, str], front: Front, code: str, kind: type[PluginError], words: str
     ) -> None:
         front.deny("PutParameter", code)
-        refused(environ, "aws-ssm:/one", {"": SECRET}, kind, words)
+        put_refused(environ, "aws-ssm:/one", {"": SECRET}, kind, words)
 
     @pytest.mark.parametrize("kind", ["String", "StringList"])
     def test_a_parameter_that_is_not_encrypted_is_not_written_to(
@@ -190,16 +192,18 @@ class TestRefusals:
     ) -> None:
         made(vendor, "/plain", SECRET, kind)
         for mode in ("create", "replace", "merge"):
-            refused(environ, "aws-ssm:/plain", {"": SECRET}, WriteConflictError, f"is not encrypted ({kind})", mode)
+            put_refused(environ, "aws-ssm:/plain", {"": SECRET}, WriteConflictError, f"is not encrypted ({kind})", mode)
 
     def test_more_than_the_tier_holds_is_refused(self, vendor: Any, environ: dict[str, str], front: Front) -> None:
         put(environ, "aws-ssm:/full", {"": "x" * 4096}, marker="m0")
-        refused(environ, "aws-ssm:/new", {"": SECRET * 1000}, UnsupportedError, "AWS stores at most 4096 bytes")
-        refused(
+        put_refused(environ, "aws-ssm:/new", {"": SECRET * 1000}, UnsupportedError, "AWS stores at most 4096 bytes")
+        put_refused(
             environ, "aws-ssm:/full", {"": "x" * 4097}, UnsupportedError, "AWS stores at most 4096 bytes", "replace"
         )
         made(vendor, "/big", "old", Tier="Advanced")
-        refused(environ, "aws-ssm:/big", {"": "x" * 8193}, UnsupportedError, "AWS stores at most 8192 bytes", "replace")
+        put_refused(
+            environ, "aws-ssm:/big", {"": "x" * 8193}, UnsupportedError, "AWS stores at most 8192 bytes", "replace"
+        )
         assert b"Overwrite" not in b"".join(asked.body for asked in front.asked)
 
     def test_of_several_none_is_stored_where_one_is_more_than_its_tier_holds(
@@ -208,7 +212,7 @@ class TestRefusals:
         made(vendor, "/app/there", "old")
         for long in ("new", "there"):
             values = {"user": "deploy", long: "x" * 4097}
-            refused(environ, "aws-ssm:/app/", values, UnsupportedError, "AWS stores at most 4096 bytes", "replace")
+            put_refused(environ, "aws-ssm:/app/", values, UnsupportedError, "AWS stores at most 4096 bytes", "replace")
         assert [asked.operation for asked in front.asked if asked.operation.startswith("Put")] == []
 
     @pytest.mark.parametrize(
@@ -239,5 +243,5 @@ class TestRefusals:
     def test_what_cannot_be_is_told_before_anything_is_asked(
         self, environ: dict[str, str], front: Front, target: str, given: Any, kind: type[PluginError], words: str
     ) -> None:
-        refused(environ, target, given, kind, words)
+        put_refused(environ, target, given, kind, words)
         assert front.asked == []

@@ -17,12 +17,12 @@ from pathlib import Path
 import pytest
 import trustme
 
-from plugins.aws.reading import DEFAULT, STORE, answers, failure, refused, registry, values
 from sealpipe.errors import BackendAuthError, NotConfiguredError, PluginError, SettingError, UnavailableError
 from sealpipe.plugin import Document, Locator
 from sealpipe.testing.contract import CANARY
 from sealpipe_plugins.aws.batches import fetch_in_batches, split
-from support.aws import ENVIRON, Front, Moto, Refusal
+from support.aws import DEFAULT, ENVIRON, STORE, Front, Moto, Refusal
+from support.flows import answers, failed, refused, registry, values
 
 ROLE = "arn:aws:iam::123456789012:role/sealpipe"
 WORD = CANARY[:11]
@@ -96,7 +96,7 @@ class TestANamedStore:
     ) -> None:
         monkeypatch.setenv("AWS_ENDPOINT_URL", front.base_url)
         monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")  # nobody is there: nothing leaves this machine
-        failure({**NAMED, **KEYS}, "other:db")
+        failed(registry({**NAMED, **KEYS}), "other:db")
         assert front.asked == []
 
     def test_needs_a_region(self, named: dict[str, str]) -> None:
@@ -172,7 +172,7 @@ class TestARole:
     def test_by_a_token_for_somebody_else_is_not_even_asked_for(self, named: dict[str, str], front: Front) -> None:
         role = {f"{STORE}ROLE_ARN": ROLE, f"{STORE}AUDIENCE": "sts.amazonaws.com"}
         environ = {**named, **role, "GITLAB_CI": "true", "VAULT_ID_TOKEN": job_token("vault")}
-        error = failure(environ, "other:db")
+        error = failed(registry(environ), "other:db")
         assert isinstance(error, NotConfiguredError)
         assert "is not a token for the audience sts.amazonaws.com" in error.message
         assert front.asked == []
@@ -182,7 +182,7 @@ class TestARole:
         role = {f"{STORE}ROLE_ARN": ROLE, f"{STORE}AUDIENCE": "sts.amazonaws.com"}
         environ = {**named, **role, "GITLAB_CI": "true", "VAULT_ID_TOKEN": job_token("sts.amazonaws.com")}
         front.rule = lambda _: Refusal(403, code)
-        error = failure(environ, "other:db")
+        error = failed(registry(environ), "other:db")
         assert isinstance(error, BackendAuthError)
         assert error.message == f"AWS does not let the CI's token assume the role {ROLE} ({code})"
         assert "trust policy" in error.remedy
@@ -203,7 +203,7 @@ class TestTheWay:
     def test_a_ca_that_was_given_once_is_trusted(self, secure: Front, authority: trustme.CA, tmp_path: Path) -> None:
         authority.cert_pem.write_to_path(tmp_path / "ca.pem")
         environ = {**NAMED, **KEYS, f"{STORE}ENDPOINT_URL": secure.base_url, f"{STORE}ROLE_ARN": ROLE}
-        (answer,) = answers(registry(environ, tmp_path / "ca.pem"), "other:db")
+        (answer,) = answers(registry(environ, ca_file=tmp_path / "ca.pem"), "other:db")
         assert isinstance(answer, Document), answer
         assert secure.operations == ["AssumeRole", "GetSecretValue"]
 
@@ -214,7 +214,7 @@ class TestTheWay:
         assert secure.asked == []
 
     def test_a_ca_file_that_is_none_is_named_as_that(self, tmp_path: Path) -> None:
-        error = failure({**NAMED, **KEYS}, "other:db", tmp_path / "none.pem")
+        error = failed(registry({**NAMED, **KEYS}, ca_file=tmp_path / "none.pem"), "other:db")
         assert isinstance(error, NotConfiguredError)
         assert error.message == "the certificates to trust cannot be read"
 

@@ -25,7 +25,7 @@ from sealpipe.flows.resolve import resolve
 from sealpipe.reference import parse_field
 from sealpipe.registry import Registry
 from sealpipe.wire.fields import Field
-from support.resolving import opened, run
+from support.flows import drive, opened
 
 CANARY = "Canary-7d31"
 
@@ -38,7 +38,7 @@ def named(**commands: Mapping[str, Any]) -> dict[str, Any]:
 def fetched(*texts: str, config: Mapping[str, Any], environ: Mapping[str, str] | None = None) -> list[Field]:
     """What references give by a config file."""
     registry = Registry(environ=os.environ if environ is None else environ, config=lambda: config)
-    fields: list[Field] = run(resolve([parse_field(text) for text in texts], lambda: registry))
+    fields: list[Field] = drive(resolve([parse_field(text) for text in texts], lambda: registry))
     return fields
 
 

@@ -16,8 +16,8 @@ from sealpipe.errors import NotConfiguredError, ReferenceValueError, Unsupported
 from sealpipe.flows.resolve import resolve
 from sealpipe.reference import parse_field
 from sealpipe.registry import Registry
+from support.flows import drive, opened
 from support.parts import missing, program
-from support.resolving import opened, run
 
 CANARY = "Canary-c611"
 
@@ -25,7 +25,7 @@ CANARY = "Canary-c611"
 INSIDE = f"""
 import contextlib, json, sys
 import keyring, secretstorage
-from support.resolving import opened, run
+from support.flows import opened, drive
 from sealpipe.errors import PluginError
 from sealpipe.flows.resolve import resolve
 from sealpipe.reference import parse_field
@@ -39,7 +39,7 @@ def say(*words):
 
 def tell(text):
     try:
-        (field,) = run(resolve([parse_field(text)], lambda: registry))
+        (field,) = drive(resolve([parse_field(text)], lambda: registry))
         say(field.key, opened(field).decode())
     except PluginError as error:
         say(type(error).__name__, error.message, error.locator, bool(error.remedy))
@@ -185,7 +185,7 @@ def test_each_way_to_have_no_keyring_reads_differently(variable: str, backend: s
     pytest.importorskip("keyring")
     registry = Registry(environ={variable: backend})
     with pytest.raises(NotConfiguredError) as caught:
-        run(resolve([parse_field("keyring:db/app")], lambda: registry))
+        drive(resolve([parse_field("keyring:db/app")], lambda: registry))
     kind, message = BACKENDS[backend]
     assert type(caught.value) is kind
     assert message in caught.value.message
@@ -210,7 +210,7 @@ def test_somebody_elses_backend_is_used_as_it_is(tmp_path: Path, monkeypatch: py
     (tmp_path / "attic_keyring.py").write_text(OWN.format(name="Attic", body="return f'{service}|{username}'"))
     monkeypatch.syspath_prepend(str(tmp_path))
     registry = Registry(environ={"PYTHON_KEYRING_BACKEND": "attic_keyring.Attic"})
-    (field,) = run(resolve([parse_field("keyring:a/b/c")], lambda: registry))
+    (field,) = drive(resolve([parse_field("keyring:a/b/c")], lambda: registry))
     assert opened(field) == b"a/b|c"
 
 
@@ -224,7 +224,7 @@ def test_a_backend_that_can_only_ask_is_refused_before_it_asks(tmp_path: Path, m
     monkeypatch.syspath_prepend(str(tmp_path))
     registry = Registry(environ={"PYTHON_KEYRING_BACKEND": "keyrings.cryptfile.cryptfile.CryptFileKeyring"})
     with pytest.raises(UnsupportedError, match="prompts for a password, which sealpipe never does"):
-        run(resolve([parse_field("keyring:a/b")], lambda: registry))
+        drive(resolve([parse_field("keyring:a/b")], lambda: registry))
 
 
 def test_a_backend_that_breaks_shows_nothing_of_its_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,7 +233,7 @@ def test_a_backend_that_breaks_shows_nothing_of_its_error(tmp_path: Path, monkey
     monkeypatch.syspath_prepend(str(tmp_path))
     registry = Registry(environ={"PYTHON_KEYRING_BACKEND": "broken_keyring.Broken"})
     with pytest.raises(Exception, match=r"the source keyring raised an unexpected OSError") as caught:
-        run(resolve([parse_field("keyring:a/b")], lambda: registry))
+        drive(resolve([parse_field("keyring:a/b")], lambda: registry))
     assert CANARY not in repr(vars(caught.value))
     assert (caught.value.__cause__, caught.value.__context__) == (None, None)
 
@@ -244,7 +244,7 @@ def test_without_the_package_the_error_says_what_to_install(monkeypatch: pytest.
     monkeypatch.setitem(sys.modules, "keyring", None)
     registry = Registry(environ={})
     with pytest.raises(NotConfiguredError, match="the source keyring cannot be used here") as caught:
-        run(resolve([parse_field("keyring:a/b")], lambda: registry))
+        drive(resolve([parse_field("keyring:a/b")], lambda: registry))
     assert caught.value.remedy == "pip install 'sealpipe[keyring]'"
 
 
@@ -253,4 +253,4 @@ def test_a_service_and_a_user_name_are_needed(body: str) -> None:
     pytest.importorskip("keyring")
     registry = Registry(environ={})
     with pytest.raises(ReferenceValueError, match="needs a service and a user name"):
-        run(resolve([parse_field(f"keyring:{body}")], lambda: registry))
+        drive(resolve([parse_field(f"keyring:{body}")], lambda: registry))

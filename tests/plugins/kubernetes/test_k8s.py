@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 import trustme
 
-from plugins.aws.reading import answers, refused, registry, values
 from sealpipe.errors import (
     AccessDeniedError,
     BackendAuthError,
@@ -23,6 +22,7 @@ from sealpipe.errors import (
     UnsupportedError,
 )
 from sealpipe.plugin import Document
+from support.flows import answers, refused, registry, values
 from support.kubernetes import TOKEN, Cluster
 
 DEFAULT, STORE = "SEALPIPE_PLUGIN_K8S__", "SEALPIPE_STORE__OTHER__"

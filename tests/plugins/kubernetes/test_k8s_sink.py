@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-from plugins.aws.reading import registry, values
-from plugins.storing import SECRET, at_once, put, put_by, refused
 from sealpipe.errors import (
     AccessDeniedError,
     BackendAuthError,
@@ -25,6 +23,7 @@ from sealpipe.errors import (
 )
 from sealpipe.plugin import Mode, WriteResult
 from sealpipe_plugins.kubernetes.sink import ANNOTATION, ANNOTATION_LIMIT
+from support.flows import SECRET, at_once, put, put_by, put_refused, registry, values
 from support.kubernetes import TOKEN, Cluster
 
 DEFAULT = "SEALPIPE_PLUGIN_K8S__"
@@ -109,7 +108,7 @@ class TestAtTheSameMomentAndKilled:
 
     def test_of_two_that_create_one_is_told(self, cluster: Cluster, environ: dict[str, str]) -> None:
         cluster.refused = self.once("POST", lambda: cluster.secret("prod", "db", {"a": b"theirs"}))
-        refused(environ, "k8s:prod/db", {"a": SECRET}, WriteConflictError, "already has other content")
+        put_refused(environ, "k8s:prod/db", {"a": SECRET}, WriteConflictError, "already has other content")
         assert held(cluster, "db") == {"a": b"theirs"}
 
     @pytest.mark.parametrize("mode", ["replace", "merge"])
@@ -134,7 +133,7 @@ class TestAtTheSameMomentAndKilled:
                 cluster.change("prod", "db", {"data": {"n": coded(str(next(numbers)))}})
 
         cluster.refused = refuse
-        refused(environ, "k8s:prod/db", {"a": SECRET}, UnavailableError, "other writers keep changing it", "merge")
+        put_refused(environ, "k8s:prod/db", {"a": SECRET}, UnavailableError, "other writers keep changing it", "merge")
         assert next(numbers) < 20
 
     def test_a_secret_that_goes_in_between_is_made_anew(self, cluster: Cluster, environ: dict[str, str]) -> None:
@@ -183,7 +182,7 @@ class TestAtTheSameMomentAndKilled:
     ) -> None:
         cluster.namespaces.add("prod")
         cluster.lost = lambda method, _: method == "POST" or bool(cluster.asked)
-        refused(environ, "k8s:prod/db", {"a": SECRET}, UnknownOutcomeError, "did not respond")
+        put_refused(environ, "k8s:prod/db", {"a": SECRET}, UnknownOutcomeError, "did not respond")
 
     @staticmethod
     def once(method: str, do: Any) -> Any:
@@ -217,7 +216,7 @@ class TestRefusals:
         if method == "PATCH":
             cluster.secret("prod", "db", {"old": b"1"})
         cluster.refused = lambda asked, _: 403 if asked == method else None
-        error = refused(environ, "k8s:prod/db", {"a": SECRET}, AccessDeniedError, f"denies `{verb}`", "replace")
+        error = put_refused(environ, "k8s:prod/db", {"a": SECRET}, AccessDeniedError, f"denies `{verb}`", "replace")
         assert f"kubectl auth can-i {verb} secrets" in error.remedy
 
     @pytest.mark.parametrize(
@@ -235,23 +234,23 @@ class TestRefusals:
         self, cluster: Cluster, environ: dict[str, str], status: int, kind: type[PluginError], words: str
     ) -> None:
         cluster.refused = lambda asked, _: status if asked == "POST" else None
-        refused(environ, "k8s:prod/db", {"a": SECRET}, kind, words)
+        put_refused(environ, "k8s:prod/db", {"a": SECRET}, kind, words)
 
     def test_a_namespace_that_is_not_there_is_named(self, environ: dict[str, str]) -> None:
-        refused(environ, "k8s:dev/db", {"a": SECRET}, SecretNotFoundError, "has no namespace dev")
+        put_refused(environ, "k8s:dev/db", {"a": SECRET}, SecretNotFoundError, "has no namespace dev")
 
     def test_an_immutable_secret_is_told_as_that_and_may_be_marked(
         self, cluster: Cluster, environ: dict[str, str]
     ) -> None:
         cluster.secret("prod", "fixed", {"a": b"x"}, immutable=True)
         for mode in ("replace", "merge"):
-            refused(environ, "k8s:prod/fixed", {"a": SECRET}, WriteConflictError, "is immutable", mode)
+            put_refused(environ, "k8s:prod/fixed", {"a": SECRET}, WriteConflictError, "is immutable", mode)
         assert put(environ, "k8s:prod/fixed", {"a": "x"}).already
         assert markers(cluster, "fixed") == ["m1"]
 
     def test_a_typed_secret_keeps_the_keys_that_it_must_have(self, cluster: Cluster, environ: dict[str, str]) -> None:
         cluster.secret("prod", "tls", {"tls.crt": b"c", "tls.key": b"k"}, type="kubernetes.io/tls")
-        error = refused(
+        error = put_refused(
             environ, "k8s:prod/tls", {"a": SECRET}, WriteConflictError, "its type kubernetes.io/tls", "replace"
         )
         assert "--mode merge" in error.remedy
@@ -260,14 +259,14 @@ class TestRefusals:
     def test_one_that_is_being_deleted_is_left_alone(self, cluster: Cluster, environ: dict[str, str]) -> None:
         cluster.secret("prod", "db", {"a": b"x"})
         cluster.change("prod", "db", {"metadata": {"deletionTimestamp": "2026-11-21T00:00:00Z", "finalizers": ["x"]}})
-        refused(environ, "k8s:prod/db", {"a": SECRET}, WriteConflictError, "is being deleted", "replace")
+        put_refused(environ, "k8s:prod/db", {"a": SECRET}, WriteConflictError, "is being deleted", "replace")
 
     def test_more_than_a_mebibyte_is_refused_and_as_much_is_taken(
         self, cluster: Cluster, environ: dict[str, str]
     ) -> None:
         half = "x" * (512 * 1024)
         cluster.secret("prod", "db", {"a": half.encode()})
-        refused(environ, "k8s:prod/db", {"b": half + "x"}, UnsupportedError, "1048576 bytes", "merge")
+        put_refused(environ, "k8s:prod/db", {"b": half + "x"}, UnsupportedError, "1048576 bytes", "merge")
         assert writes(cluster) == []
         put(environ, "k8s:prod/db", {"b": half}, "merge")
         assert sum(map(len, held(cluster, "db").values())) == 1024 * 1024
@@ -290,7 +289,7 @@ class TestRefusals:
     def test_what_cannot_be_is_told_before_anything_is_asked(
         self, cluster: Cluster, environ: dict[str, str], target: str, key: str
     ) -> None:
-        refused(environ, target, {key: SECRET}, ReferenceValueError, "")
+        put_refused(environ, target, {key: SECRET}, ReferenceValueError, "")
         assert cluster.paths == []
 
     def test_the_check_tells_what_may_not_be_done_and_changes_nothing(

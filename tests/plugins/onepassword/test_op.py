@@ -32,7 +32,7 @@ from sealpipe.plugin import Document
 from sealpipe.reference import parse, parse_field
 from sealpipe.registry import Registry
 from sealpipe_plugins.onepassword.sdk import map_exception, map_responses
-from support.resolving import opened, run
+from support.flows import drive, opened
 
 TOKEN = "Canary-token-1f7a"  # of Connect
 CANARY = "Canary-2b9e"
@@ -99,7 +99,7 @@ def connected(fake: FakeConnect, **more: str) -> Registry:
 
 
 def values(registry: Registry, *texts: str) -> list[tuple[str, bytes]]:
-    fields = run(resolve([parse_field(text) for text in texts], lambda: registry))
+    fields = drive(resolve([parse_field(text) for text in texts], lambda: registry))
     return [(field.key, opened(field)) for field in fields]
 
 

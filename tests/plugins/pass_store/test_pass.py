@@ -15,8 +15,8 @@ from sealpipe.errors import AccessDeniedError, NotConfiguredError, PluginError, 
 from sealpipe.flows.resolve import resolve
 from sealpipe.reference import parse_field
 from sealpipe.registry import Registry
+from support.flows import drive, opened
 from support.parts import program
-from support.resolving import opened, run
 
 CANARY = "Canary-e9d0"
 LOCKED = "locked@example.org"
@@ -54,7 +54,7 @@ def environ(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]
 
 def value(text: str, environ: Mapping[str, str]) -> tuple[str, bytes]:
     registry = Registry(environ=environ)
-    (field,) = run(resolve([parse_field(text)], lambda: registry))
+    (field,) = drive(resolve([parse_field(text)], lambda: registry))
     return field.key, opened(field)
 
 

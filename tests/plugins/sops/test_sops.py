@@ -19,14 +19,13 @@ from sealpipe.errors import (
     SecretNotFoundError,
     UnavailableError,
 )
-from sealpipe.flows import Wait
 from sealpipe.flows.resolve import MAX_TRIES, resolve
 from sealpipe.reference import parse_field
 from sealpipe.registry import Registry
 from sealpipe.wire.fields import Field
 from support.fake_web import FakeWeb, Reply, drop
+from support.flows import as_nobody, drive, opened
 from support.parts import missing, program
-from support.resolving import as_nobody, opened, run
 
 CANARY = "Canary-40ce"
 
@@ -82,7 +81,7 @@ def encrypt(tmp_path: Path, keys: Keys) -> Encrypt:
 
 def fetched(*texts: str, environ: Mapping[str, str], config: Mapping[str, object] | None = None) -> list[Field]:
     registry = Registry(environ=environ, config=lambda: config or {})
-    fields: list[Field] = run(resolve([parse_field(text) for text in texts], lambda: registry))
+    fields: list[Field] = drive(resolve([parse_field(text) for text in texts], lambda: registry))
     return fields
 
 
@@ -281,19 +280,11 @@ def test_a_sops_that_hangs_is_unavailable_and_tried_again(
     tool = recorder(tmp_path, f'echo x >> "{tmp_path}/times"; exec sleep 60')
     config = {"plugins": {"sops": {"program": str(tool), "timeout": 0.3}}}
     registry = Registry(environ=environ, config=lambda: config)
-    waits = 0
-
-    def drive() -> None:
-        nonlocal waits
-        flow, answer = resolve([parse_field(f"sops:{path}#a")], lambda: registry), None
-        while True:
-            step = flow.send(answer)
-            waits += isinstance(step, Wait)  # nobody waits here
-            answer = None if isinstance(step, Wait) else step.work()  # type: ignore[union-attr]
-
+    waits: list[float] = []
+    flow = resolve([parse_field(f"sops:{path}#a")], lambda: registry)
     with pytest.raises(UnavailableError, match=r"sops did not finish within 0.3 s"):
-        drive()
-    assert (tmp_path / "times").read_text().count("x") == MAX_TRIES == waits + 1
+        drive(flow, wait=waits.append)
+    assert (tmp_path / "times").read_text().count("x") == MAX_TRIES == len(waits) + 1
 
 
 def test_doctor_names_the_version(environ: Mapping[str, str]) -> None:

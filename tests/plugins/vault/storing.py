@@ -12,6 +12,7 @@ from sealpipe.plugin import Mode, Secret, SinkField, WriteResult
 from sealpipe.reference import parse
 from sealpipe.registry import Registry
 from sealpipe.registry.calls import write_fields
+from support.flows import opened, resolved
 from support.openbao import Bao
 
 
@@ -39,6 +40,11 @@ def refusal(
     except PluginError as error:
         return error
     raise AssertionError(receipt)
+
+
+def values(registry: Registry, *texts: str) -> list[str]:
+    """The values of some references."""
+    return [opened(field).decode() for field in resolved(registry, *texts)]
 
 
 def newest(bao: Bao, body: str, **how: str) -> Any:

@@ -14,8 +14,9 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 import sealpipe
 from plugins.vault.conftest import Registries
 from sealpipe_rehearsal.running_service import RunningService
+from support.flows import failed
 from support.leaks import Detector, exposed
-from support.openbao import Bao, Front, answer, error
+from support.openbao import Bao, Front, answer
 from support.strace import watch
 from support.terminal import SEALPIPE, Terminal, opened
 
@@ -143,6 +144,6 @@ def test_an_error_tells_no_login_and_nothing_of_an_answer_in_text_frames_or_log(
         and (answer(request, status, echo))
     )
     caplog.set_level(0)
-    found = error(registry_of({"VAULT_ADDR": front.addr, **approle}), "vault:secret/app/e2e")
+    found = failed(registry_of({"VAULT_ADDR": front.addr, **approle}), "vault:secret/app/e2e")
     detector = Detector({"value": PASSWORD.encode(), "secret_id": approle["VAULT_SECRET_ID"].encode()})
     assert detector.find(exposed(found).encode() + caplog.text.encode()) == set()

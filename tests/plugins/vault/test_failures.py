@@ -6,13 +6,14 @@ import ssl
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 import trustme
 
 from plugins.vault.conftest import Registries
+from plugins.vault.storing import values
 from sealpipe.errors import (
     AccessDeniedError,
     BackendAuthError,
@@ -21,12 +22,12 @@ from sealpipe.errors import (
     SecretNotFoundError,
     UnavailableError,
 )
-from sealpipe.flows import Do, Flow, Step, Wait
 from sealpipe.flows.resolve import Cache, resolve
 from sealpipe.reference import parse, parse_field
 from support import faulty
 from support.faulty import Exchange, Faulty, says
-from support.openbao import Bao, error, free_port, server, values
+from support.flows import drive, failed
+from support.openbao import Bao, free_port, server
 from support.terminal import Terminal
 
 HOST = "vault.example"
@@ -83,12 +84,12 @@ def test_a_ca_is_trusted_that_vaults_or_sealpipes_setting_names(
 
 def test_a_ca_that_nobody_trusts(tls_bao: Bao, registry_of: Registries, tmp_path: Path) -> None:
     at = {"VAULT_ADDR": tls_bao.addr, "VAULT_TOKEN": tls_bao.root}
-    found = error(registry_of(at), REF)
+    found = failed(registry_of(at), REF)
     tell(found, NotConfiguredError, "has a certificate from an authority that is not trusted here")
     assert "VAULT_CACERT" in found.remedy
     trustme.CA().cert_pem.write_to_path(tmp_path / "other.pem")
     tell(
-        error(registry_of({**at, "VAULT_CACERT": str(tmp_path / "other.pem")}), REF),
+        failed(registry_of({**at, "VAULT_CACERT": str(tmp_path / "other.pem")}), REF),
         NotConfiguredError,
         "is not trusted here",
     )
@@ -96,7 +97,7 @@ def test_a_ca_that_nobody_trusts(tls_bao: Bao, registry_of: Registries, tmp_path
 
 def test_a_ca_file_that_is_none(tls_bao: Bao, registry_of: Registries, tmp_path: Path) -> None:
     at = {"VAULT_ADDR": tls_bao.addr, "VAULT_TOKEN": tls_bao.root, "VAULT_CACERT": str(tmp_path / "none.pem")}
-    tell(error(registry_of(at), REF), NotConfiguredError, "certificates to trust cannot be read")
+    tell(failed(registry_of(at), REF), NotConfiguredError, "certificates to trust cannot be read")
 
 
 def test_a_certificate_of_another_host(
@@ -106,13 +107,13 @@ def test_a_certificate_of_another_host(
     authority.issue_cert("other.example").configure_cert(context)
     at = proxied(tls=context)
     environ = {"VAULT_ADDR": f"https://127.0.0.1:{at.port}", "VAULT_TOKEN": "x", "VAULT_CACERT": str(ca_file)}
-    tell(error(registry_of(environ), REF), NotConfiguredError, "a certificate for another host")
+    tell(failed(registry_of(environ), REF), NotConfiguredError, "a certificate for another host")
 
 
 def test_http_where_vault_speaks_tls_and_the_other_way(tls_bao: Bao, bao: Bao, registry_of: Registries) -> None:
-    found = error(registry_of({"VAULT_ADDR": f"http://127.0.0.1:{tls_bao.port}", "VAULT_TOKEN": "x"}), REF)
+    found = failed(registry_of({"VAULT_ADDR": f"http://127.0.0.1:{tls_bao.port}", "VAULT_TOKEN": "x"}), REF)
     tell(found, NotConfiguredError, "Vault speaks TLS there")
-    found = error(registry_of({"VAULT_ADDR": f"https://127.0.0.1:{bao.port}", "VAULT_TOKEN": "x"}), REF)
+    found = failed(registry_of({"VAULT_ADDR": f"https://127.0.0.1:{bao.port}", "VAULT_TOKEN": "x"}), REF)
     tell(found, NotConfiguredError, "does not speak TLS")
 
 
@@ -147,7 +148,7 @@ def test_a_proxy_that_does_not_let_us_through(
 ) -> None:
     proxy = proxied(then=says(status))
     monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.port}")
-    found = error(registry_of({"VAULT_ADDR": f"https://{HOST}", "VAULT_TOKEN": "x"}), REF)
+    found = failed(registry_of({"VAULT_ADDR": f"https://{HOST}", "VAULT_TOKEN": "x"}), REF)
     tell(found, kind, "the proxy to Vault", words)
     assert "HTTPS_PROXY" in found.remedy
 
@@ -155,8 +156,8 @@ def test_a_proxy_that_does_not_let_us_through(
 def test_a_sealed_vault(tmp_path: Path, registry_of: Registries) -> None:
     with server(tmp_path, unsealed=False) as sealed:
         registry = registry_of({"VAULT_ADDR": sealed.addr, "VAULT_TOKEN": sealed.root})
-        tell(error(registry, REF), UnavailableError, "Vault is sealed")
-        assert "unseal" in error(registry, REF).remedy
+        tell(failed(registry, REF), UnavailableError, "Vault is sealed")
+        assert "unseal" in failed(registry, REF).remedy
         with pytest.raises(UnavailableError, match="Vault is sealed"):
             registry.check("source", "vault")
 
@@ -195,7 +196,7 @@ def test_an_answer_that_is_none(registry_of: Registries, proxied: Callable[..., 
     fault, kind, words = ANSWERS[name]
     at = proxied(then=fault)
     environ = {"VAULT_ADDR": f"http://127.0.0.1:{at.port}", "VAULT_TOKEN": "x", "VAULT_CLIENT_TIMEOUT": "1s"}
-    found = error(registry_of(environ), REF)
+    found = failed(registry_of(environ), REF)
     tell(found, kind, words)
     assert "hunter2" not in repr(vars(found))
     assert "x" in at.received()[0].head.decode()
@@ -205,9 +206,9 @@ def test_an_answer_that_is_none(registry_of: Registries, proxied: Callable[..., 
 
 def test_nobody_listens_and_nobody_has_that_name(registry_of: Registries) -> None:
     at = {"VAULT_TOKEN": "x"}
-    tell(error(registry_of({**at, "VAULT_ADDR": f"http://127.0.0.1:{free_port()}"}), REF), UnavailableError, "refused")
+    tell(failed(registry_of({**at, "VAULT_ADDR": f"http://127.0.0.1:{free_port()}"}), REF), UnavailableError, "refused")
     tell(
-        error(registry_of({**at, "VAULT_ADDR": "https://vault.invalid"}), REF),
+        failed(registry_of({**at, "VAULT_ADDR": "https://vault.invalid"}), REF),
         UnavailableError,
         "the host does not exist",
     )
@@ -223,7 +224,7 @@ ADDRESSES = {
 
 @pytest.mark.parametrize("addr", ADDRESSES)
 def test_an_address_that_cannot_be_used(registry_of: Registries, addr: str) -> None:
-    tell(error(registry_of({"VAULT_ADDR": addr, "VAULT_TOKEN": "x"}), REF), NotConfiguredError, ADDRESSES[addr])
+    tell(failed(registry_of({"VAULT_ADDR": addr, "VAULT_TOKEN": "x"}), REF), NotConfiguredError, ADDRESSES[addr])
 
 
 def test_a_vault_that_is_not_there_is_given_up_once_for_all_references(
@@ -240,24 +241,15 @@ def test_a_vault_that_is_not_there_is_given_up_once_for_all_references(
     assert {answer.locator for answer in answers.values()} == {str(locator) for locator in locators}
 
 
-def stepped(flow: Flow[object]) -> Iterator[Step]:
-    """Drive a flow without letting any time pass."""
-    answer: object = None
-    with suppress(StopIteration):
-        while True:
-            step = flow.send(answer)
-            yield step
-            answer = step.work() if isinstance(step, Do) else None
-
-
 def test_an_outage_that_ends_is_not_told_at_all(bao: Bao, registry_of: Registries) -> None:
     with Faulty(("127.0.0.1", bao.port), says(503), says(429)) as at:
         registry = registry_of({"VAULT_ADDR": f"http://127.0.0.1:{at.port}", "VAULT_TOKEN": bao.root})
         cache: Cache = {}
-        steps = list(stepped(resolve([parse_field("vault:secret/app/db#user")], lambda: registry, cache)))
+        waits: list[float] = []
+        drive(resolve([parse_field("vault:secret/app/db#user")], lambda: registry, cache), wait=waits.append)
         registry.close()
     assert [answer.content["user"] for answer in cache.values()] == ["app"]  # type: ignore[union-attr,index,call-overload]
-    assert sum(isinstance(step, Wait) for step in steps) == 2
+    assert len(waits) == 2
 
 
 def test_without_hvac_the_error_names_what_installs_it(bao: Bao, bare: Terminal) -> None:
@@ -275,9 +267,9 @@ def test_without_hvac_the_error_names_what_installs_it(bao: Bao, bare: Terminal)
 def test_a_token_that_expires_is_told_apart_from_one_that_may_not(bao: Bao, registry_of: Registries) -> None:
     counted = registry_of({"VAULT_TOKEN": bao.token("app", num_uses=1)})
     assert values(counted, "vault:secret/app/db#user") == ["app"]
-    tell(error(counted, REF), BackendAuthError, "has expired, was revoked")
+    tell(failed(counted, REF), BackendAuthError, "has expired, was revoked")
     tell(
-        error(registry_of({"VAULT_TOKEN": bao.token("app")}), "vault:secret/other"),
+        failed(registry_of({"VAULT_TOKEN": bao.token("app")}), "vault:secret/other"),
         AccessDeniedError,
         "no permission to read",
     )

@@ -9,10 +9,12 @@ import pytest
 
 from plugins.vault.conftest import Registries
 from plugins.vault.redis import PASSWORD, logs_in, redis
+from plugins.vault.storing import values
 from sealpipe.flows.resolve import Cache, find_earliest_expiry
 from sealpipe.wire.fields import Field
 from sealpipe_rehearsal.running_service import RunningService
-from support.openbao import Bao, read, values
+from support.flows import resolved
+from support.openbao import Bao
 from support.terminal import Terminal, opened
 
 REF = "vault:database/creds/readonly#username,password"
@@ -57,7 +59,7 @@ def test_both_halves_are_of_one_lease_and_the_database_knows_them(
 ) -> None:
     cache: Cache = {}
     registry = registry_of({"VAULT_TOKEN": bao.root})
-    fields: list[Field] = read(registry, REF, "vault:database/creds/readonly#password", cache=cache)
+    fields: list[Field] = resolved(registry, REF, "vault:database/creds/readonly#password", cache=cache)
     user, password, again = (field.value if isinstance(field.value, str) else field.value.reveal() for field in fields)
     assert password == again
     assert logs_in(database, user, password)
@@ -67,16 +69,16 @@ def test_both_halves_are_of_one_lease_and_the_database_knows_them(
 
 def test_a_lease_ends_with_the_token_where_that_is_sooner(bao: Bao, registry_of: Registries) -> None:
     cache: Cache = {}
-    read(registry_of({"VAULT_TOKEN": bao.token("lent", ttl="20m")}), REF, cache=cache)
+    resolved(registry_of({"VAULT_TOKEN": bao.token("lent", ttl="20m")}), REF, cache=cache)
     assert about(lent_for(cache), timedelta(minutes=20))
     cache = {}
-    read(registry_of(login_by_approle(bao, "short", token_ttl="10m")), REF, cache=cache)
+    resolved(registry_of(login_by_approle(bao, "short", token_ttl="10m")), REF, cache=cache)
     assert about(lent_for(cache), timedelta(minutes=10))
 
 
 def test_what_is_not_lent_has_no_end(bao: Bao, registry_of: Registries) -> None:
     cache: Cache = {}
-    read(registry_of(login_by_approle(bao, "plain", token_ttl="10m")), "vault:secret/app/db#user", cache=cache)
+    resolved(registry_of(login_by_approle(bao, "plain", token_ttl="10m")), "vault:secret/app/db#user", cache=cache)
     assert find_earliest_expiry(cache) is None
 
 
@@ -89,12 +91,12 @@ def test_a_token_with_a_lease_is_not_revoked(database: int, bao: Bao, registry_o
 
 def test_a_token_whose_end_or_uses_we_cannot_vouch_for_is_remarked_on(bao: Bao, registry_of: Registries) -> None:
     cache: Cache = {}
-    read(registry_of({"VAULT_TOKEN": bao.token("lent", no_default_policy=True)}), REF, cache=cache)
+    resolved(registry_of({"VAULT_TOKEN": bao.token("lent", no_default_policy=True)}), REF, cache=cache)
     assert [answer.remark for answer in cache.values()] == [  # type: ignore[union-attr]
         "the expiry of our token is unknown; the lease ends with it"
     ]
     cache = {}
-    read(registry_of(login_by_approle(bao, "counted", token_num_uses=50)), REF, cache=cache)
+    resolved(registry_of(login_by_approle(bao, "counted", token_num_uses=50)), REF, cache=cache)
     assert ["may be used 50 times" in answer.remark for answer in cache.values()] == [True]  # type: ignore[union-attr]
 
 

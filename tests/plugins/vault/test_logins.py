@@ -14,9 +14,11 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from plugins.vault.conftest import Registries
+from plugins.vault.storing import values
 from sealpipe.errors import AccessDeniedError, BackendAuthError, NotConfiguredError, SettingError
 from sealpipe.registry import Registry
-from support.openbao import Bao, Front, error, values
+from support.flows import failed
+from support.openbao import Bao, Front
 
 REF = "vault:secret/app/db#password"
 P = "SEALPIPE_PLUGIN_VAULT__"
@@ -79,7 +81,7 @@ def test_a_named_store_gets_nothing_that_is_the_default_vaults(
 ) -> None:
     (tmp_path / ".vault-token").write_text(bao.root)
     other = {"SEALPIPE_STORE__OTHER__PLUGIN": "vault", "SEALPIPE_STORE__OTHER__ADDR": front.addr}
-    found = error(registry_of({"HOME": str(tmp_path), "VAULT_TOKEN": bao.root, **other}), "other:secret/app/db")
+    found = failed(registry_of({"HOME": str(tmp_path), "VAULT_TOKEN": bao.root, **other}), "other:secret/app/db")
     assert isinstance(found, NotConfiguredError)
     assert "no login for other" in found.message
     assert front.asked == []
@@ -107,7 +109,7 @@ def test_a_ci_token_logs_in_by_jwt_from_the_environment_or_a_file(
 
 
 def test_a_role_alone_means_the_ci_that_is_around_us(registry_of: Registries) -> None:
-    found = error(registry_of({"VAULT_AUTH_ROLE": "deploy"}), "vault:secret/app/db")
+    found = failed(registry_of({"VAULT_AUTH_ROLE": "deploy"}), "vault:secret/app/db")
     assert isinstance(found, NotConfiguredError)
     assert "CI" in found.message
 
@@ -119,7 +121,7 @@ def test_kubernetes_hands_in_the_token_of_the_service_account(
     file = tmp_path / "service-account"
     file.write_text("a.b.c")
     environ = {f"{P}AUTH": "kubernetes", "VAULT_AUTH_ROLE": "app", f"{P}JWT_FILE": str(file)}
-    found = error(registry_of({"VAULT_ADDR": front.addr, **environ}), "vault:secret/app/db")
+    found = failed(registry_of({"VAULT_ADDR": front.addr, **environ}), "vault:secret/app/db")
     assert isinstance(found, BackendAuthError)
     assert "auth/kubernetes" in found.remedy
     assert front.asked == [("POST", "/v1/auth/kubernetes/login")]
@@ -136,14 +138,14 @@ REFUSED: dict[str, Callable[[Signed], str]] = {
 @pytest.mark.parametrize("reason", REFUSED)
 def test_a_jwt_that_is_refused_says_why(registry_of: Registries, signed: Signed, reason: str) -> None:
     token = REFUSED[reason](signed)
-    found = error(registry_of({"VAULT_AUTH_ROLE": "deploy", f"{P}JWT": token}), "vault:secret/app/db")
+    found = failed(registry_of({"VAULT_AUTH_ROLE": "deploy", f"{P}JWT": token}), "vault:secret/app/db")
     assert isinstance(found, BackendAuthError)
     assert reason in found.message
     assert found.remedy
 
 
 def test_a_role_that_is_none_is_told(registry_of: Registries, signed: Signed) -> None:
-    found = error(registry_of({"VAULT_AUTH_ROLE": "nobody", f"{P}JWT": signed()}), "vault:secret/app/db")
+    found = failed(registry_of({"VAULT_AUTH_ROLE": "nobody", f"{P}JWT": signed()}), "vault:secret/app/db")
     assert "the role does not exist" in found.message
 
 
@@ -171,7 +173,7 @@ MISSING = {
 
 @pytest.mark.parametrize("reason", MISSING)
 def test_what_a_login_lacks_is_named(registry_of: Registries, reason: str) -> None:
-    found = error(registry_of({"HOME": "/nonexistent", **MISSING[reason]}), "vault:secret/app/db")
+    found = failed(registry_of({"HOME": "/nonexistent", **MISSING[reason]}), "vault:secret/app/db")
     assert isinstance(found, NotConfiguredError)
     assert reason in found.message
 
@@ -181,7 +183,7 @@ def test_a_token_file_that_is_too_large_is_not_read_whole(registry_of: Registrie
     file = tmp_path / "token"
     file.write_text("x")
     os.truncate(file, size)
-    found = error(registry_of({"HOME": "/nonexistent", f"{P}TOKEN_FILE": str(file)}), "vault:secret/app/db")
+    found = failed(registry_of({"HOME": "/nonexistent", f"{P}TOKEN_FILE": str(file)}), "vault:secret/app/db")
     assert isinstance(found, NotConfiguredError)
     assert found.message == "the token_file of vault cannot be read: it is larger than 65536 bytes"
 
@@ -223,10 +225,10 @@ def test_a_batch_token_ends_by_itself(bao: Bao, registry_of: Registries, front: 
 
 
 def test_a_policy_that_forbids_and_a_token_that_is_none_read_differently(bao: Bao, registry_of: Registries) -> None:
-    denied = error(registry_of({"VAULT_TOKEN": bao.token("app")}), "vault:secret/other")
+    denied = failed(registry_of({"VAULT_TOKEN": bao.token("app")}), "vault:secret/other")
     assert isinstance(denied, AccessDeniedError)
     assert 'path "secret/data/other" { capabilities = ["read"] }' in denied.remedy
-    unknown = error(registry_of({"VAULT_TOKEN": "s.nobody"}), "vault:secret/other")
+    unknown = failed(registry_of({"VAULT_TOKEN": "s.nobody"}), "vault:secret/other")
     assert isinstance(unknown, BackendAuthError)
     assert "has expired, was revoked" in unknown.message
 
@@ -235,11 +237,11 @@ def test_a_token_that_was_revoked_meanwhile_is_told(bao: Bao, registry_of: Regis
     token = bao.token("app")
     registry = registry_of({"VAULT_TOKEN": token})
     bao.call("POST", "auth/token/revoke", {"token": token})
-    assert isinstance(error(registry, "vault:secret/app/db"), BackendAuthError)
+    assert isinstance(failed(registry, "vault:secret/app/db"), BackendAuthError)
 
 
 def test_a_mount_that_is_none_is_not_found(bao: Bao, registry_of: Registries) -> None:
-    found = error(registry_of({"VAULT_TOKEN": bao.token("app")}), "vault:nowhere/app/db")
+    found = failed(registry_of({"VAULT_TOKEN": bao.token("app")}), "vault:nowhere/app/db")
     assert "has no secrets engine there" in found.message
 
 

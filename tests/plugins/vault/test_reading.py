@@ -7,9 +7,11 @@ import secrets
 import pytest
 
 from plugins.vault.conftest import Registries
+from plugins.vault.storing import values
 from sealpipe.errors import ReferenceValueError, SecretNotFoundError, UnsupportedError
 from sealpipe.registry import Registry
-from support.openbao import Bao, Front, error, values
+from support.flows import failed
+from support.openbao import Bao, Front
 
 
 def test_a_versioned_key_gives_its_newest_values(root: Registry) -> None:
@@ -18,7 +20,7 @@ def test_a_versioned_key_gives_its_newest_values(root: Registry) -> None:
 
 def test_a_key_of_an_engine_without_versions_is_read_the_same_way(root: Registry) -> None:
     assert values(root, "vault:kv1/a#x") == ["one"]
-    assert isinstance(error(root, "vault:kv1/a?version=1"), UnsupportedError)
+    assert isinstance(failed(root, "vault:kv1/a?version=1"), UnsupportedError)
 
 
 def test_slashes_around_a_path_mean_nothing(root: Registry) -> None:
@@ -37,16 +39,16 @@ def test_a_version_is_read_whatever_came_after_it(root: Registry, bao: Bao) -> N
     bao.call("PUT", path.replace("data", "destroy", 1), {"versions": [3]})
     ref = "vault:" + path.replace("data/", "", 1)
     assert values(root, f"{ref}?version=1#x", f"{ref}#x") == ["first", "fourth"]
-    assert "version 2 is deleted" in error(root, f"{ref}?version=2").message
-    assert "version 3 is destroyed" in error(root, f"{ref}?version=3").message
-    assert "not in this version" in error(root, f"{ref}?version=9").message
-    assert {type(error(root, f"{ref}?version={n}")) for n in (2, 3, 9)} == {SecretNotFoundError}
+    assert "version 2 is deleted" in failed(root, f"{ref}?version=2").message
+    assert "version 3 is destroyed" in failed(root, f"{ref}?version=3").message
+    assert "not in this version" in failed(root, f"{ref}?version=9").message
+    assert {type(failed(root, f"{ref}?version={n}")) for n in (2, 3, 9)} == {SecretNotFoundError}
 
 
 def test_a_key_whose_newest_version_is_deleted_says_so(root: Registry, bao: Bao) -> None:
     bao.call("POST", "secret/data/gone", {"data": {"x": "1"}})
     bao.call("DELETE", "secret/data/gone")
-    found = error(root, "vault:secret/gone")
+    found = failed(root, "vault:secret/gone")
     assert isinstance(found, SecretNotFoundError)
     assert "version 1 is deleted" in found.message
     assert "undelete" in found.remedy
@@ -62,7 +64,7 @@ def test_a_namespace_is_that_of_the_reference_else_of_the_settings(bao: Bao, reg
     assert values(at_root, "vault:kv/a#x", "vault:kv/a?namespace=team#x") == ["the root's", "the team's"]
     in_team = registry_of({"VAULT_TOKEN": bao.root, "VAULT_NAMESPACE": "team/"})
     assert values(in_team, "vault:kv/a#x", "vault:kv/a?namespace=root#x") == ["the team's", "the root's"]
-    found = error(at_root, "vault:kv/a?namespace=nobody")
+    found = failed(at_root, "vault:kv/a?namespace=nobody")
     assert isinstance(found, SecretNotFoundError)
     assert "no namespace nobody" in found.message
 
@@ -86,12 +88,12 @@ def test_odd_paths_are_read_as_they_are_written(root: Registry, bao: Bao, path: 
 )
 def test_what_can_be_no_path_is_never_asked_for(registry_of: Registries, bao: Bao, front: Front, body: str) -> None:
     registry = registry_of({"VAULT_ADDR": front.addr, "VAULT_TOKEN": bao.root})
-    assert isinstance(error(registry, f"vault:{body}"), ReferenceValueError)
+    assert isinstance(failed(registry, f"vault:{body}"), ReferenceValueError)
     assert front.asked == []
 
 
 def test_the_apis_own_data_in_a_path_is_told_to_be_too_much(root: Registry) -> None:
-    found = error(root, "vault:secret/data/app/db")
+    found = failed(root, "vault:secret/data/app/db")
     assert isinstance(found, SecretNotFoundError)
     assert "leave data/ out" in found.remedy
 
@@ -110,7 +112,7 @@ def test_two_hundred_references_look_up_their_mount_once(registry_of: Registries
 
 def test_a_path_that_can_only_be_written_says_so(root: Registry, bao: Bao) -> None:
     bao.call("POST", "sys/mounts/transit", {"type": "transit"})
-    assert isinstance(error(root, "vault:transit/encrypt/key"), UnsupportedError | SecretNotFoundError)
+    assert isinstance(failed(root, "vault:transit/encrypt/key"), UnsupportedError | SecretNotFoundError)
 
 
 def test_doctor_tells_who_answers_and_what_the_token_may(bao: Bao, registry_of: Registries) -> None:

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler
 import pytest
 
 from plugins.vault.conftest import Registries
-from plugins.vault.storing import marks, metadata, newest, place, put, refusal, rights, versions
+from plugins.vault.storing import marks, metadata, newest, place, put, refusal, rights, values, versions
 from sealpipe.errors import (
     ReferenceValueError,
     SecretNotFoundError,
@@ -21,7 +21,7 @@ from sealpipe.plugin import Mode
 from sealpipe.reference import parse
 from sealpipe.registry import Registry
 from sealpipe.registry.calls import describe_write
-from support.openbao import Bao, Front, values
+from support.openbao import Bao, Front
 
 
 def raw(bao: Bao, method: str, path: str, body: str | None = None) -> str:

@@ -9,7 +9,8 @@ import pytest
 
 from sealpipe import ConnectError, OutcomeUnknownError, RateLimitError, RetriesExhaustedError, ServiceError
 from sealpipe.api import Failure, Operation, Resend, Response
-from sealpipe.flows import MAX_TRIES, Budget, Send, Wait, call
+from sealpipe.flows import MAX_TRIES, Budget, call
+from support import flows
 
 NOT_SENT, SENT = Failure(sent=False, detail="no connection"), Failure(sent=True, detail="it broke")
 Reaction = Callable[[int], Response | Failure]
@@ -38,20 +39,18 @@ def drive(
     flow: Any = call(operation(resend), Budget(deadline, clock, lambda: 1.0))
     given: list[float] = []
     waits: list[float] = []
-    reply: Any = None
+
+    def send(_operation: Operation[str], timeout: float) -> Response | Failure:
+        given.append(timeout)
+        clock.now += clock.sending
+        return reaction(len(given))
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        clock.now += seconds * clock.oversleep
+
     try:
-        while True:
-            step = flow.send(reply)
-            reply = None
-            if isinstance(step, Send):
-                given.append(step.timeout)
-                reply = reaction(len(given))
-                clock.now += clock.sending
-            elif isinstance(step, Wait):
-                waits.append(step.seconds)
-                clock.now += step.seconds * clock.oversleep
-    except StopIteration as stop:
-        return stop.value, given, waits
+        return flows.drive(flow, send, wait), given, waits
     except ServiceError as error:
         return error, given, waits
 

@@ -20,11 +20,7 @@ ACROSS = {
     ("contracts/test_op_connect.py", "plugins.onepassword"),
     ("contracts/test_programs.py", "plugins.pass_store"),
     ("contracts/test_programs.py", "plugins.sops"),
-    ("plugins/kubernetes/test_k8s.py", "plugins.aws"),
-    ("plugins/kubernetes/test_k8s_sink.py", "plugins.aws"),
     ("plugins/programs/test_programs_leak_nothing.py", "plugins.sops"),
-    ("plugins/storing.py", "plugins.aws"),
-    ("unit/registry/test_stores_in_trouble.py", "plugins"),
 }
 """Which file imports from which other folder: contracts start the fakes of the products. It only shrinks."""
 

@@ -22,7 +22,7 @@ from sealpipe.plugin import Document, Locator
 from sealpipe.reference import parse, parse_field
 from sealpipe.registry import Registry
 from sealpipe.wire.fields import Field
-from support.resolving import as_nobody, fetched, opened, registry, run, value_of
+from support.flows import as_nobody, drive, fetched, opened, registry, value_of
 
 ENV = {"A": "a", "B": "b", "JSON": '{"x": "1", "y": "2"}', "EMPTY": ""}
 
@@ -49,15 +49,15 @@ def test_fields_come_in_the_order_of_their_references() -> None:
 def test_a_document_is_fetched_once_source_by_source() -> None:
     found = Counting()
     texts = ["env:A", "text:t", "env:JSON?format=json#x", "X=env:A?trim=1", "env:JSON?format=json#y", "env:B"]
-    run(resolve([parse_field(text) for text in texts], lambda: found))
+    drive(resolve([parse_field(text) for text in texts], lambda: found))
     assert found.asked == [["env:A", "env:JSON", "env:B"], ["text:t"]]
 
 
 def test_a_cache_serves_several_flows_misses_too() -> None:
     found, cache = Counting(), Cache()
-    run(resolve([parse_field("stdin:"), parse_field("env:NONE?optional=1")], lambda: found, cache))
-    assert run(resolve_value(parse("stdin:"), lambda: found, cache)).reveal() == "piped"
-    assert run(resolve_value(parse("env:NONE?optional=1"), lambda: found, cache)) is None
+    drive(resolve([parse_field("stdin:"), parse_field("env:NONE?optional=1")], lambda: found, cache))
+    assert drive(resolve_value(parse("stdin:"), lambda: found, cache)).reveal() == "piped"
+    assert drive(resolve_value(parse("env:NONE?optional=1"), lambda: found, cache)) is None
     assert found.asked == [["stdin:"], ["env:NONE"]]
 
 
@@ -66,7 +66,7 @@ def test_a_field_stands_as_it_is_and_needs_no_registry() -> None:
         raise AssertionError("asked for")
 
     field = Field("k", "v")
-    assert run(resolve([field], none)) == [field]
+    assert drive(resolve([field], none)) == [field]
 
 
 def test_everything_that_blocks_is_handed_to_the_driver() -> None:
@@ -84,7 +84,7 @@ def test_labels_may_come_twice() -> None:
 def test_nothing_is_fetched_where_one_reference_is_wrong(bad: str) -> None:
     found = Counting()
     with pytest.raises(ReferenceSyntaxError):
-        run(resolve([parse_field("env:A"), parse_field(bad)], lambda: found))
+        drive(resolve([parse_field("env:A"), parse_field(bad)], lambda: found))
     assert found.asked == []
 
 

@@ -23,19 +23,19 @@ from sealpipe.errors import (
 from sealpipe.plugin import PLAINTEXT_LIMIT, Context, Locator
 from sealpipe.registry import Registry
 from sealpipe_plugins.local.sources import StdinSource
-from support.resolving import as_nobody, fetched, opened, value_of
+from support.flows import as_nobody, fetched, opened, value_of
 
 CANARY = "Canary-5e1d"
 
 # Prints the value of each reference given, as bytes, to standard output.
 PROGRAM = """
 import sys
-from support.resolving import opened, run
+from support.flows import opened, drive
 from sealpipe.flows.resolve import resolve
 from sealpipe.reference import parse_field
 from sealpipe.registry import Registry
 registry = Registry()
-for field in run(resolve([parse_field(text) for text in sys.argv[1:]], lambda: registry)):
+for field in drive(resolve([parse_field(text) for text in sys.argv[1:]], lambda: registry)):
     sys.stdout.buffer.write(opened(field))
 """
 

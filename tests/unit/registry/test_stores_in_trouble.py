@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from plugins.storing import SECRET, refused
 from sealpipe.errors import UnavailableError
 from sealpipe.testing.contract import PATIENCE, FaultyServer
 from support.aws import ENVIRON, aws, one_moto
+from support.flows import SECRET, put_refused
 
 __all__ = ["aws", "one_moto"]
 
@@ -25,7 +25,7 @@ def test_a_store_that_does_not_answer_is_unavailable(monkeypatch: pytest.MonkeyP
     try:
         settings = {f"{AWS}ENDPOINT_URL": trouble.url, f"{AWS}TIMEOUT": "0.3"}
         settings |= {f"{K8S}SERVER": trouble.url, f"{K8S}TOKEN": "t", f"{K8S}TIMEOUT": "0.3"}
-        error = refused({**ENVIRON, **settings}, target, {"a": SECRET}, UnavailableError, "")
+        error = put_refused({**ENVIRON, **settings}, target, {"a": SECRET}, UnavailableError, "")
     finally:
         trouble.stop()
     assert isinstance(error, UnavailableError)

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from sealpipe.errors import PluginError, SecretNotFoundError, UnavailableError
-from sealpipe.flows import FIRST_BACKOFF, MAX_BACKOFF, Do, Wait
+from sealpipe.flows import FIRST_BACKOFF, MAX_BACKOFF
 from sealpipe.flows.resolve import MAX_TRIES, Cache, resolve
 from sealpipe.reference import parse_field
 from sealpipe.registry import Registry
 from support.distributions import Site, of
+from support.flows import drive
 
 ATTIC = """
 asked = []
@@ -47,15 +48,7 @@ class Attic:
         """The keys of the fields, and the pauses. Raises what the flow raises."""
         flow = resolve([parse_field(text) for text in references], lambda: self.registry, cache)
         self.pauses: list[float] = []
-        answer = None
-        while True:
-            try:
-                step = flow.send(answer)
-            except StopIteration as end:
-                return [field.key for field in end.value], self.pauses
-            assert isinstance(step, Do | Wait)
-            answer = step.work() if isinstance(step, Do) else None
-            self.pauses += [step.seconds] if isinstance(step, Wait) else []
+        return [field.key for field in drive(flow, wait=self.pauses.append)], self.pauses
 
     @property
     def asked(self) -> list[str]:
