@@ -59,7 +59,7 @@ FIRST: Final = (
     "tests/unit/http/test_drips.py",
     "tests/benchmarks/",
     "tests/e2e/gitlab/test_image.py",
-    "tests/contracts/test_programs.py",
+    "tests/plugins/pass_store/test_contract.py",
 )
 """What takes minutes whatever runs beside it: begun last, it would keep one worker busy and all others waiting."""
 

@@ -8,10 +8,9 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from plugins.kubernetes.conftest import cluster, kmock_url
 from sealpipe.testing import SinkContract, SourceContract
 from sealpipe.testing.source import Content
-from support.kubernetes import TOKEN, Cluster
+from support.kubernetes import TOKEN, Cluster, cluster, kmock_url, status
 
 __all__ = ["cluster", "kmock_url"]
 
@@ -20,11 +19,11 @@ class _Kmock:
     @pytest.fixture(autouse=True)
     def at_kmock(self, cluster: Cluster) -> None:
         self.cluster, self.numbers = cluster, itertools.count()
-        cluster.refusals["/forbidden"] = 403, {}
+        cluster.rule = lambda asked: status(403) if asked.path.endswith("/forbidden") else None
 
     @pytest.fixture
     def environ(self) -> Mapping[str, str]:
-        return self.at(self.cluster.url)
+        return self.at(self.cluster.base_url)
 
     def at(self, url: str) -> Mapping[str, str]:
         settings = {"SERVER": url, "TOKEN": TOKEN, "TIMEOUT": "2"}

@@ -40,10 +40,8 @@ from support.secret_service import secret_service
 
 @contextmanager
 def _cluster() -> Iterator[places.Place]:
-    with emulator() as url:
-        cluster = Cluster(url)
+    with emulator() as url, Cluster(url) as cluster:
         yield places.InKubernetes(cluster)
-        cluster.close()
 
 
 @contextmanager

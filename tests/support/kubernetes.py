@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import json
 import re
 import ssl
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
-import httpx
+import pytest
 
+from support.fake_web import Asked, FrontDoor, Reply
 from support.parts import missing
 
 REQUIRED = {"kubernetes.io/tls": {"tls.crt", "tls.key"}, "kubernetes.io/ssh-auth": {"ssh-privatekey"}}
@@ -74,107 +74,55 @@ def _invalid(secret: Any) -> int:
 TOKEN = "made-up-token-6b1f"
 
 
-class Cluster:
-    """A front that lets a token pass; `refusals` are answered in kmock's place, by the end of the path."""
+def status(code: int, **headers: str) -> Reply:
+    """A refusal in the API's own form."""
+    return Reply(code, {"kind": "Status", "code": code}, headers)
+
+
+class Cluster(FrontDoor):
+    """A front that lets a token pass. `writes` are method and body of what wanted to write."""
 
     def __init__(self, url: str, tls: ssl.SSLContext | None = None) -> None:
-        self._kmock = httpx.Client(base_url=url, trust_env=False, verify=False)  # noqa: S501 - it is plain
-        self.paths: list[str] = []
+        super().__init__(url, tls=tls)
         self.namespaces = {"prod"}
         self.token: str | None = TOKEN
-        self.refusals: dict[str, tuple[int, Mapping[str, str]]] = {}
-        self.refused: Callable[[str, str], int | None] = lambda _method, _path: None
-        """A status in place of the server's, by method and path; 0 ends the connection without an answer."""
-        self.lost: Callable[[str, str], bool] = lambda _method, _path: False
-        """Whether an answer gets lost on its way."""
-        self.asked: list[tuple[str, Any]] = []
-        """Method and body of what wanted to write."""
+        self.writes: list[tuple[str, Any]] = []
         self._writing = threading.Lock()
         self.allowed = True
-        cluster = self
 
-        class Handler(BaseHTTPRequestHandler):
-            disable_nagle_algorithm = True
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self) -> None:
-                self.reply(*cluster.answer(self.path, self.headers.get("authorization")))
-
-            def do_POST(self) -> None:
-                length = int(self.headers["content-length"])
-                body = self.rfile.read(length)
-                if len(body) < length:  # who sent it is gone
-                    self.close_connection = True
-                    return
-                asked = json.loads(body)
-                if self.command == "PATCH":
-                    assert self.headers["content-type"] == "application/merge-patch+json"
-                login = self.headers.get("authorization")
-                self.reply(*cluster.answer(self.path, login, asked, self.command))
-
-            do_PATCH = do_POST  # noqa: N815 - its name
-
-            def reply(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
-                if status == 0 or cluster.lost(self.command, self.path):
-                    self.close_connection = True
-                    return
-                self.send_response(status)
-                for name, value in headers.items():
-                    self.send_header(name, value)
-                self.send_header("content-length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_: object) -> None:
-                """Nothing."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        if tls is not None:
-            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
-        self.url = f"{'http' if tls is None else 'https'}://127.0.0.1:{self._server.server_port}"
-        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
-
-    def answer(
-        self, path: str, login: str | None, asked: Any = None, method: str = "GET"
-    ) -> tuple[int, Mapping[str, str], bytes]:
+    def answer(self, asked: Asked) -> Reply:
         """As the API server would."""
-        self.paths.append(path)
-        if self.token is not None and login != f"Bearer {self.token}":
-            return 401, {}, b'{"kind": "Status", "code": 401}'
-        for end, (status, headers) in self.refusals.items():
-            if path.endswith(end):
-                return status, headers, json.dumps({"kind": "Status", "code": status}).encode()
-        told = self.refused(method, path)
-        if told is not None:
-            return told, {}, json.dumps({"kind": "Status", "code": told}).encode()
-        if asked is not None and "/secrets" in path:
+        if self.token is not None and asked.headers.get("authorization") != f"Bearer {self.token}":
+            return status(401)
+        if asked.method == "PATCH":
+            assert asked.headers["content-type"] == "application/merge-patch+json"
+        if asked.body and "/secrets" in asked.path:
             with self._writing:
-                return self._write(method, path, asked)
-        if asked is not None:  # a review of our own rights
-            return 201, {}, json.dumps({**asked, "status": {"allowed": self.allowed}}).encode()
-        start, _, space = path.rpartition("/")
+                return self._write(asked.method, asked.path, asked.json)
+        if asked.body:  # a review of our own rights
+            return Reply(201, {**asked.json, "status": {"allowed": self.allowed}})
+        start, _, space = asked.path.rpartition("/")
         if start == "/api/v1/namespaces":  # kmock knows none
-            return 200 if space in self.namespaces else 404, {}, b'{"kind": "Namespace"}'
-        found = self._kmock.get(path)
-        return found.status_code, {"content-type": "application/json"}, found.content
+            return Reply(200 if space in self.namespaces else 404, {"kind": "Namespace"})
+        return super().answer(asked)
 
-    def _write(self, method: str, path: str, asked: Any) -> tuple[int, Mapping[str, str], bytes]:
-        self.asked.append((method, asked))
+    def _write(self, method: str, path: str, asked: Any) -> Reply:
+        self.writes.append((method, asked))
         whole = path if method == "PATCH" else f"{path}/{asked['metadata']['name']}"
-        found = self._kmock.get(whole)
+        found = self.behind.get(whole)
         there = found.json() if found.is_success else None
         space = path.split("/")[4]
         problem = refusal(method, there, asked) if space in self.namespaces else 404
         if problem:
-            return problem, {}, json.dumps({"kind": "Status", "code": problem}).encode()
-        send = self._kmock.post if method == "POST" else self._kmock.patch
+            return status(problem)
+        send = self.behind.post if method == "POST" else self.behind.patch
         done = send(path, json=stamped(asked, there))
         assert done.is_success
-        return (201 if method == "POST" else 200), {"content-type": "application/json"}, self._kmock.get(whole).content
+        return Reply(201 if method == "POST" else 200, self.behind.get(whole).json())
 
     def read(self, space: str, name: str) -> Any:
         """One, as it is stored."""
-        found = self._kmock.get(f"/api/v1/namespaces/{space}/secrets/{name}")
+        found = self.behind.get(f"/api/v1/namespaces/{space}/secrets/{name}")
         if found.status_code == 404:
             raise LookupError(name)
         return found.json()
@@ -183,11 +131,11 @@ class Cluster:
         """As somebody else changes it."""
         there = self.read(space, name)
         path = f"/api/v1/namespaces/{space}/secrets/{name}"
-        assert self._kmock.patch(path, json=stamped({"metadata": {}, **patch}, there)).is_success
+        assert self.behind.patch(path, json=stamped({"metadata": {}, **patch}, there)).is_success
 
     def delete(self, space: str, name: str) -> None:
         """As somebody else deletes it."""
-        assert self._kmock.delete(f"/api/v1/namespaces/{space}/secrets/{name}").is_success
+        assert self.behind.delete(f"/api/v1/namespaces/{space}/secrets/{name}").is_success
 
     def secret(self, space: str, name: str, values: Mapping[str, bytes] | None, **more: Any) -> None:
         """Make one."""
@@ -198,13 +146,7 @@ class Cluster:
             body["data"] = data
         self.namespaces.add(space)
         path = f"/api/v1/namespaces/{space}/secrets"
-        assert self._kmock.post(path, json={**body, **more}).is_success
-
-    def close(self) -> None:
-        """End it."""
-        self._server.shutdown()
-        self._server.server_close()
-        self._kmock.close()
+        assert self.behind.post(path, json={**body, **more}).is_success
 
 
 @contextmanager
@@ -236,3 +178,19 @@ def emulator() -> Iterator[str]:
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()
+
+
+@pytest.fixture
+def kmock_url(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
+    """An emulator for each test, and no kubeconfig of anybody's."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    with emulator() as url:
+        yield url
+
+
+@pytest.fixture
+def cluster(kmock_url: str) -> Iterator[Cluster]:
+    """On plain HTTP, as `kubectl proxy` is."""
+    with Cluster(kmock_url) as made:
+        yield made

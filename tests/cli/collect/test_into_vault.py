@@ -6,8 +6,9 @@ import secrets
 
 import pytest
 
+from support.fake_web import FrontDoor, drop
 from support.job import Job
-from support.openbao import Bao, Front, cut
+from support.openbao import Bao
 from support.places import InVault
 from support.storing import Asked, Given, Into, asked, asked_at_once
 
@@ -101,9 +102,9 @@ def test_a_key_pair_whose_seed_is_in_vault_opens_what_came(job: Job, into: Into,
 
 
 @pytest.fixture
-def front(bao: Bao) -> Front:
+def front(bao: Bao) -> FrontDoor:
     """What stands between the command and OpenBao."""
-    return Front(bao.port)
+    return FrontDoor(bao.addr)
 
 
 def hard(request: Asked) -> Given:
@@ -119,26 +120,26 @@ def test_what_was_typed_is_stored_exactly(request_: Asked, vault: InVault, group
     assert vault.there(group) == given.values()
 
 
-def test_a_dry_run_asks_vault_nothing(request_: Asked, vault: InVault, front: Front, group: str) -> None:
+def test_a_dry_run_asks_vault_nothing(request_: Asked, vault: InVault, front: FrontDoor, group: str) -> None:
     request_.answer()
     with front:
-        done = request_.stores(*vault.single(group), more=("--dry-run",), VAULT_ADDR=front.addr)
+        done = request_.stores(*vault.single(group), more=("--dry-run",), VAULT_ADDR=front.base_url)
     assert front.asked == []
     assert f"would store secret/{group} in Vault at" in done.out
     assert "(password, user)" in done.out
 
 
 def test_while_vault_is_away_nothing_is_lost_or_ended_and_the_next_run_stores_it(
-    request_: Asked, vault: InVault, front: Front, group: str
+    request_: Asked, vault: InVault, front: FrontDoor, group: str
 ) -> None:
     given = request_.answer()
-    front.instead = cut
+    front.rule = lambda _: drop
     with front:
-        done = request_.stores(*vault.single(group), more=("--after", "expire"), code=14, VAULT_ADDR=front.addr)
+        done = request_.stores(*vault.single(group), more=("--after", "expire"), code=14, VAULT_ADDR=front.base_url)
         assert "kept the ciphertext in" in done.err
         assert (request_.is_over(), request_.deletes()) == (False, 0)
-        front.instead = lambda _: False
-        request_.stores(*vault.single(group), more=("--after", "expire"), VAULT_ADDR=front.addr)
+        front.rule = lambda _: None
+        request_.stores(*vault.single(group), more=("--after", "expire"), VAULT_ADDR=front.base_url)
     assert vault.there(group) == given.values()
     assert (request_.is_over(), request_.deletes()) == (True, 1)
 

@@ -1,31 +1,16 @@
-"""A cluster for each test, and no kubeconfig of anybody's."""
+"""A cluster for each test."""
 
 from __future__ import annotations
 
 import ssl
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import trustme
 
-from support.kubernetes import Cluster, emulator
+from support.kubernetes import Cluster, cluster, kmock_url
 
-
-@pytest.fixture
-def kmock_url(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.delenv("KUBECONFIG", raising=False)
-    with emulator() as url:
-        yield url
-
-
-@pytest.fixture
-def cluster(kmock_url: str) -> Iterator[Cluster]:
-    """On plain HTTP, as `kubectl proxy` is."""
-    made = Cluster(kmock_url)
-    yield made
-    made.close()
+__all__ = ["cluster", "kmock_url"]
 
 
 @pytest.fixture
@@ -39,7 +24,6 @@ def secure(kmock_url: str, authority: trustme.CA) -> Iterator[Cluster]:
     """On TLS; a client certificate of the same authority is asked for, and does for a token."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(context)
-    made = Cluster(kmock_url, context)
-    made.secret("prod", "db", {"pw": b"x"})
-    yield made
-    made.close()
+    with Cluster(kmock_url, context) as made:
+        made.secret("prod", "db", {"pw": b"x"})
+        yield made

@@ -23,7 +23,7 @@ from sealpipe.errors import (
 )
 from sealpipe.plugin import Document
 from support.flows import answers, refused, registry, values
-from support.kubernetes import TOKEN, Cluster
+from support.kubernetes import TOKEN, Cluster, status
 
 DEFAULT, STORE = "SEALPIPE_PLUGIN_K8S__", "SEALPIPE_STORE__OTHER__"
 NAMED = {f"{STORE}PLUGIN": "k8s"}
@@ -31,7 +31,7 @@ NAMED = {f"{STORE}PLUGIN": "k8s"}
 
 @pytest.fixture
 def environ(cluster: Cluster) -> dict[str, str]:
-    return {f"{DEFAULT}SERVER": cluster.url, f"{DEFAULT}TOKEN": TOKEN}
+    return {f"{DEFAULT}SERVER": cluster.base_url, f"{DEFAULT}TOKEN": TOKEN}
 
 
 class TestASecret:
@@ -61,13 +61,13 @@ class TestASecret:
     def test_is_read_once_for_all_its_keys(self, cluster: Cluster, environ: dict[str, str]) -> None:
         cluster.secret("prod", "db", {"user": b"u", "pw": b"p"})
         assert values(environ, "k8s:prod/db#user", "k8s:prod/db#pw") == [b"u", b"p"]
-        assert cluster.paths == ["/api/v1/namespaces/prod/secrets/db"]
+        assert cluster.targets == ["/api/v1/namespaces/prod/secrets/db"]
 
     def test_of_a_server_with_a_path_is_below_it(self, cluster: Cluster, environ: dict[str, str]) -> None:
         cluster.secret("prod", "db", {"pw": b"p"})
         environ[f"{DEFAULT}SERVER"] += "/k8s/clusters/c-1/"
         answers(registry(environ), "k8s:prod/db")
-        assert cluster.paths[0] == "/k8s/clusters/c-1/api/v1/namespaces/prod/secrets/db"
+        assert cluster.targets[0] == "/k8s/clusters/c-1/api/v1/namespaces/prod/secrets/db"
 
     @pytest.mark.parametrize(
         "body",
@@ -87,7 +87,7 @@ class TestASecret:
     )
     def test_that_cannot_be_is_asked_of_nobody(self, body: str, cluster: Cluster, environ: dict[str, str]) -> None:
         assert isinstance(answers(registry(environ), f"k8s:{body}")[0], ReferenceValueError)
-        assert cluster.paths == []
+        assert cluster.targets == []
 
     def test_with_a_value_that_is_no_base64_is_refused(self, cluster: Cluster, environ: dict[str, str]) -> None:
         cluster.secret("prod", "odd", {}, data={"pw": "c3Vw*cmV0"})
@@ -96,7 +96,7 @@ class TestASecret:
 
 class TestFailures:
     @pytest.mark.parametrize(
-        ("status", "kind", "words"),
+        ("code", "kind", "words"),
         [
             (401, BackendAuthError, "does not accept the login"),
             (403, AccessDeniedError, "denies `get` to this login"),
@@ -108,9 +108,9 @@ class TestFailures:
         ],
     )
     def test_each_status_reads_differently(
-        self, status: int, kind: type[PluginError], words: str, cluster: Cluster, environ: dict[str, str]
+        self, code: int, kind: type[PluginError], words: str, cluster: Cluster, environ: dict[str, str]
     ) -> None:
-        cluster.refusals["/db"] = status, {"retry-after": "2", "location": "http://127.0.0.1:9/"}
+        cluster.instead = [status(code, **{"retry-after": "2", "location": "http://127.0.0.1:9/"})]
         (answer,) = answers(registry(environ), "k8s:prod/db")
         assert type(answer) is kind
         assert words in answer.message
@@ -122,7 +122,7 @@ class TestFailures:
     ) -> None:
         refused(environ, "k8s:prod/db", SecretNotFoundError, "the namespace prod has no Secret db")
         refused(environ, "k8s:dev/db", SecretNotFoundError, "has no namespace dev")
-        cluster.refusals["/dev"] = 403, {}
+        cluster.rule = lambda asked: status(403) if asked.path.endswith("/dev") else None
         refused(environ, "k8s:dev/db", SecretNotFoundError, "has no Secret db, or no such namespace")
 
     def test_a_wrong_token_is_not_shown(self, environ: dict[str, str]) -> None:
@@ -131,7 +131,7 @@ class TestFailures:
         assert "another-token-77" not in f"{error.message} {error.remedy}"
 
     def test_something_that_is_no_kubernetes_is_told_as_that(self, cluster: Cluster, environ: dict[str, str]) -> None:
-        cluster.refusals["/db"] = 200, {}
+        cluster.instead = [status(200)]
         refused(environ, "k8s:prod/db", PluginError, "the response is not a Secret of Kubernetes")
 
     def test_a_server_that_is_silent_ends_in_time(self) -> None:
@@ -153,7 +153,7 @@ class TestFailures:
         cluster.allowed = False
         health = registry(environ).check("source", "k8s")
         assert (health.ok, "may not read all Secrets" in health.detail) == (False, True)
-        assert {path.rpartition("/")[2] for path in cluster.paths} == {"selfsubjectaccessreviews"}
+        assert {path.rpartition("/")[2] for path in cluster.targets} == {"selfsubjectaccessreviews"}
 
 
 class TestWhichCluster:
@@ -165,7 +165,7 @@ class TestWhichCluster:
         (account / "token").write_text(TOKEN + "\n")
         (account / "namespace").write_text("prod")
         authority.cert_pem.write_to_path(account / "ca.crt")
-        host, _, port = secure.url.removeprefix("https://").partition(":")
+        host, _, port = secure.base_url.removeprefix("https://").partition(":")
         inside = {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port, "HOME": str(tmp_path)}
         assert values({**inside, f"{DEFAULT}SERVICE_ACCOUNT": str(account)}, "k8s:db#pw") == [b"x"]
         found = registry({**inside, f"{DEFAULT}SERVICE_ACCOUNT": str(account)})
@@ -242,22 +242,22 @@ class TestWhichCluster:
     ) -> None:
         path = kubeconfig(tmp_path, secure, authority, {"token": TOKEN}, **{"insecure-skip-tls-verify": True})
         refused({"KUBECONFIG": str(path)}, "k8s:prod/db", UnsupportedError, "insecure-skip-tls-verify")
-        assert secure.paths == []
+        assert secure.targets == []
 
     def test_another_authority_is_not_trusted(self, secure: Cluster, tmp_path: Path) -> None:
         trustme.CA().cert_pem.write_to_path(tmp_path / "other.pem")
-        environ = {f"{DEFAULT}SERVER": secure.url, f"{DEFAULT}TOKEN": TOKEN}
+        environ = {f"{DEFAULT}SERVER": secure.base_url, f"{DEFAULT}TOKEN": TOKEN}
         words = "a certificate from an authority that is not trusted here"
         refused(environ, "k8s:prod/db", NotConfiguredError, words)
         refused({**environ, f"{DEFAULT}CA_FILE": str(tmp_path / "other.pem")}, "k8s:prod/db", NotConfiguredError, words)
-        assert secure.paths == []
+        assert secure.targets == []
 
     def test_the_ca_of_everything_serves_it_too(self, secure: Cluster, authority: trustme.CA, tmp_path: Path) -> None:
         authority.cert_pem.write_to_path(tmp_path / "ca.pem")
-        environ = {f"{DEFAULT}SERVER": secure.url, f"{DEFAULT}TOKEN": TOKEN}
-        assert isinstance(answers(registry(environ, tmp_path / "ca.pem"), "k8s:prod/db")[0], Document)
+        environ = {f"{DEFAULT}SERVER": secure.base_url, f"{DEFAULT}TOKEN": TOKEN}
+        assert isinstance(answers(registry(environ, ca_file=tmp_path / "ca.pem"), "k8s:prod/db")[0], Document)
         trustme.CA().cert_pem.write_to_path(tmp_path / "other.pem")
-        both = registry({**environ, f"{DEFAULT}CA_FILE": str(tmp_path / "other.pem")}, tmp_path / "ca.pem")
+        both = registry({**environ, f"{DEFAULT}CA_FILE": str(tmp_path / "other.pem")}, ca_file=tmp_path / "ca.pem")
         assert isinstance(answers(both, "k8s:prod/db")[0], Document)
 
     @pytest.mark.parametrize(
@@ -300,7 +300,7 @@ def kubeconfig(folder: Path, cluster: Cluster, authority: trustme.CA, user: dict
     config = {
         "current-context": "here",
         "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u", "namespace": "prod"}}],
-        "clusters": [{"name": "c", "cluster": {"server": cluster.url, **trust, **more}}],
+        "clusters": [{"name": "c", "cluster": {"server": cluster.base_url, **trust, **more}}],
         "users": [{"name": "u", "user": user}],
     }
     path = folder / "kubeconfig"

@@ -23,15 +23,16 @@ from sealpipe.errors import (
 )
 from sealpipe.plugin import Mode, WriteResult
 from sealpipe_plugins.kubernetes.sink import ANNOTATION, ANNOTATION_LIMIT
+from support.fake_web import Asked, dead_from, drop, drop_after, first, meanwhile
 from support.flows import SECRET, at_once, put, put_by, put_refused, registry, values
-from support.kubernetes import TOKEN, Cluster
+from support.kubernetes import TOKEN, Cluster, status
 
 DEFAULT = "SEALPIPE_PLUGIN_K8S__"
 
 
 @pytest.fixture
 def environ(cluster: Cluster) -> dict[str, str]:
-    return {f"{DEFAULT}SERVER": cluster.url, f"{DEFAULT}TOKEN": TOKEN, f"{DEFAULT}TIMEOUT": "5"}
+    return {f"{DEFAULT}SERVER": cluster.base_url, f"{DEFAULT}TOKEN": TOKEN, f"{DEFAULT}TIMEOUT": "5"}
 
 
 def held(cluster: Cluster, name: str) -> dict[str, bytes]:
@@ -49,7 +50,7 @@ def coded(text: str) -> str:
 
 
 def writes(cluster: Cluster) -> list[str]:
-    return [method for method, _ in cluster.asked]
+    return [method for method, _ in cluster.writes]
 
 
 class TestWhatIsStored:
@@ -72,7 +73,7 @@ class TestWhatIsStored:
         assert found["metadata"]["annotations"] == {"note": "theirs", ANNOTATION: "m1"}
         new = {"tls.crt": b"new", "tls.key": b"new"}
         assert held(cluster, "tls") == (new if mode == "replace" else {**old, **new})
-        assert sorted(cluster.asked[-1][1]["data"]) == ["ca.crt", *sorted(new)][mode == "merge" :], (
+        assert sorted(cluster.writes[-1][1]["data"]) == ["ca.crt", *sorted(new)][mode == "merge" :], (
             "others are not sent"
         )
 
@@ -107,7 +108,7 @@ class TestAtTheSameMomentAndKilled:
         assert sorted(markers(cluster, "db")) == [f"m{n}" for n in range(6)]
 
     def test_of_two_that_create_one_is_told(self, cluster: Cluster, environ: dict[str, str]) -> None:
-        cluster.refused = self.once("POST", lambda: cluster.secret("prod", "db", {"a": b"theirs"}))
+        cluster.rule = self.once("POST", lambda: cluster.secret("prod", "db", {"a": b"theirs"}))
         put_refused(environ, "k8s:prod/db", {"a": SECRET}, WriteConflictError, "already has other content")
         assert held(cluster, "db") == {"a": b"theirs"}
 
@@ -117,7 +118,7 @@ class TestAtTheSameMomentAndKilled:
     ) -> None:
         cluster.secret("prod", "db", {"a": b"1"})
         theirs = {"data": {"theirs": coded("x")}, "metadata": {"annotations": {ANNOTATION: "m0"}}}
-        cluster.refused = self.once("PATCH", lambda: cluster.change("prod", "db", theirs))
+        cluster.rule = self.once("PATCH", lambda: cluster.change("prod", "db", theirs))
         put(environ, "k8s:prod/db", {"ours": "y"}, mode)
         both = {"a": b"1", "theirs": b"x", "ours": b"y"}
         assert held(cluster, "db") == (both if mode == "merge" else {"ours": b"y"})
@@ -128,17 +129,17 @@ class TestAtTheSameMomentAndKilled:
         cluster.secret("prod", "db", {"a": b"1"})
         numbers = itertools.count()
 
-        def refuse(method: str, _: str) -> None:
-            if method == "PATCH":
+        def changes(asked: Asked) -> None:
+            if asked.method == "PATCH":
                 cluster.change("prod", "db", {"data": {"n": coded(str(next(numbers)))}})
 
-        cluster.refused = refuse
+        cluster.rule = changes
         put_refused(environ, "k8s:prod/db", {"a": SECRET}, UnavailableError, "other writers keep changing it", "merge")
         assert next(numbers) < 20
 
     def test_a_secret_that_goes_in_between_is_made_anew(self, cluster: Cluster, environ: dict[str, str]) -> None:
         cluster.secret("prod", "db", {"a": b"1"})
-        cluster.refused = self.once("PATCH", lambda: cluster.delete("prod", "db"))
+        cluster.rule = self.once("PATCH", lambda: cluster.delete("prod", "db"))
         put(environ, "k8s:prod/db", {"b": "2"}, "merge")
         assert held(cluster, "db") == {"b": b"2"}
 
@@ -148,17 +149,17 @@ class TestAtTheSameMomentAndKilled:
     ) -> None:
         cluster.namespaces.add("prod")
         found, kills = registry(environ), 0
-        for number, late in itertools.product(range(9), (False, True)):
-            name = f"db-{number}-{late}".lower()
+        for number, last in itertools.product(range(9), (drop, drop_after)):
+            name = f"db-{number}-{'late' if last is drop_after else 'early'}"
             if there:
                 cluster.secret("prod", name, {"old": b"1"})
-            cluster.asked.clear()
-            self.kill(cluster, number, late=late)
+            cluster.writes.clear()
+            cluster.rule = dead_from(number, last)
             try:
                 put_by(found, f"k8s:prod/{name}", {"a": "x"}, mode)
             except PluginError:
                 kills += 1
-            self.kill(cluster, None)
+            cluster.rule = lambda _: None
             put_by(found, f"k8s:prod/{name}", {"a": "x"}, mode)
             assert held(cluster, name) == {"a": b"x", **({"old": b"1"} if there and mode == "merge" else {})}
             assert markers(cluster, name) == ["m1"]
@@ -172,8 +173,7 @@ class TestAtTheSameMomentAndKilled:
         cluster.namespaces.add("prod")
         if method == "PATCH":
             cluster.secret("prod", "db", {"old": b"1"})
-        todo = [method]
-        cluster.lost = lambda asked, _: asked == method and bool(todo) and bool(todo.pop())
+        cluster.rule = first(lambda asked: asked.method == method, drop_after)
         assert not put(environ, "k8s:prod/db", {"a": "x"}, "replace").already
         assert (held(cluster, "db"), markers(cluster, "db"), writes(cluster)) == ({"a": b"x"}, ["m1"], [method])
 
@@ -181,31 +181,12 @@ class TestAtTheSameMomentAndKilled:
         self, cluster: Cluster, environ: dict[str, str]
     ) -> None:
         cluster.namespaces.add("prod")
-        cluster.lost = lambda method, _: method == "POST" or bool(cluster.asked)
+        cluster.rule = lambda asked: drop_after if asked.method == "POST" or cluster.writes else None
         put_refused(environ, "k8s:prod/db", {"a": SECRET}, UnknownOutcomeError, "did not respond")
 
     @staticmethod
     def once(method: str, do: Any) -> Any:
-        todo = [do]
-
-        def refuse(asked: str, _: str) -> None:
-            if asked == method and todo:
-                todo.pop()()
-
-        return refuse
-
-    @staticmethod
-    def kill(cluster: Cluster, number: int | None, *, late: bool = False) -> None:
-        """From the call of this number on nothing gets through; `late`: it does, and its answer is lost."""
-        seen = itertools.count()
-        dead = [False]
-
-        def refuse(_method: str, _path: str) -> int | None:
-            at = next(seen)
-            dead[0] = number is not None and at >= number
-            return 0 if number is not None and at >= number + late else None
-
-        cluster.refused, cluster.lost = refuse, lambda _method, _path: dead[0]
+        return first(lambda asked: asked.method == method, meanwhile(do))
 
 
 class TestRefusals:
@@ -215,12 +196,12 @@ class TestRefusals:
     ) -> None:
         if method == "PATCH":
             cluster.secret("prod", "db", {"old": b"1"})
-        cluster.refused = lambda asked, _: 403 if asked == method else None
+        cluster.rule = lambda asked: status(403) if asked.method == method else None
         error = put_refused(environ, "k8s:prod/db", {"a": SECRET}, AccessDeniedError, f"denies `{verb}`", "replace")
         assert f"kubectl auth can-i {verb} secrets" in error.remedy
 
     @pytest.mark.parametrize(
-        ("status", "kind", "words"),
+        ("code", "kind", "words"),
         [
             (401, BackendAuthError, "does not accept the login"),
             (413, UnsupportedError, "too large for Kubernetes"),
@@ -231,9 +212,9 @@ class TestRefusals:
         ],
     )
     def test_each_status_reads_differently(
-        self, cluster: Cluster, environ: dict[str, str], status: int, kind: type[PluginError], words: str
+        self, cluster: Cluster, environ: dict[str, str], code: int, kind: type[PluginError], words: str
     ) -> None:
-        cluster.refused = lambda asked, _: status if asked == "POST" else None
+        cluster.rule = lambda asked: status(code) if asked.method == "POST" else None
         put_refused(environ, "k8s:prod/db", {"a": SECRET}, kind, words)
 
     def test_a_namespace_that_is_not_there_is_named(self, environ: dict[str, str]) -> None:
@@ -290,7 +271,7 @@ class TestRefusals:
         self, cluster: Cluster, environ: dict[str, str], target: str, key: str
     ) -> None:
         put_refused(environ, target, {key: SECRET}, ReferenceValueError, "")
-        assert cluster.paths == []
+        assert cluster.targets == []
 
     def test_the_check_tells_what_may_not_be_done_and_changes_nothing(
         self, cluster: Cluster, environ: dict[str, str]
@@ -301,4 +282,4 @@ class TestRefusals:
         cluster.allowed = False
         health = registry(environ).check("sink", "k8s")
         assert (health.ok, "(get, create, patch)" in health.detail) == (False, True)
-        assert {path.rpartition("/")[2] for path in cluster.paths} == {"selfsubjectaccessreviews"}
+        assert {path.rpartition("/")[2] for path in cluster.targets} == {"selfsubjectaccessreviews"}

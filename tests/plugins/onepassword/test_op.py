@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import trustme
 
-from plugins.onepassword.fake_op_connect import Answer, FakeConnect, fake_connect, made_id
+from plugins.onepassword.fake_op_connect import FakeConnect, made_id
 from sealpipe.errors import (
     AccessDeniedError,
     BackendAuthError,
@@ -32,6 +32,7 @@ from sealpipe.plugin import Document
 from sealpipe.reference import parse, parse_field
 from sealpipe.registry import Registry
 from sealpipe_plugins.onepassword.sdk import map_exception, map_responses
+from support.fake_web import Reply
 from support.flows import drive, opened
 
 TOKEN = "Canary-token-1f7a"  # of Connect
@@ -72,7 +73,7 @@ def filled(fake: FakeConnect) -> FakeConnect:
 
 @pytest.fixture
 def fake() -> Iterator[FakeConnect]:
-    with fake_connect() as server:
+    with FakeConnect() as server:
         yield filled(server)
 
 
@@ -94,7 +95,7 @@ def network(ca_file: Path | None = None) -> Callable[[], PluginNetwork]:
 
 
 def connected(fake: FakeConnect, **more: str) -> Registry:
-    environ = {"OP_CONNECT_HOST": fake.url, "OP_CONNECT_TOKEN": TOKEN, **more}
+    environ = {"OP_CONNECT_HOST": fake.base_url, "OP_CONNECT_TOKEN": TOKEN, **more}
     return Registry(environ=environ, network=network())
 
 
@@ -151,11 +152,15 @@ class TestConnect:
         registry = connected(fake)
         texts = [f"op://Prod env/db/{name}" for name in ("username", "password", "host", "Admin/password")]
         assert len(values(registry, *texts, *texts)) == 8
-        assert sorted(path.partition("?")[0].count("/") for path in fake.asked) == [2, 4, 5]  # vaults, items, the item
+        assert sorted(path.partition("?")[0].count("/") for path in fake.targets) == [
+            2,
+            4,
+            5,
+        ]  # vaults, items, the item
 
     def test_the_vendors_own_client_reads_the_same(self, fake: FakeConnect) -> None:
         sdk = pytest.importorskip("onepasswordconnectsdk.client")
-        client = sdk.Client(fake.url, TOKEN)
+        client = sdk.Client(fake.base_url, TOKEN)
         item = client.get_item("db", "Prod env")
         theirs = {field.label: field.value for field in item.fields if field.section is None and field.label != "twin"}
         ours = dict(values(connected(fake), "op://Prod env/db#username,password"))
@@ -166,7 +171,7 @@ class TestConnect:
         with pytest.raises(Exception, match="Found 0 vaults"):
             client.get_item("db", "Hidden")
         with pytest.raises(Exception, match="Received 401"):
-            sdk.Client(fake.url, "wrong").get_vaults()
+            sdk.Client(fake.base_url, "wrong").get_vaults()
         with pytest.raises(Exception, match="Received 403"):
             client.get_item_by_id(made_id(0, "i"), list(fake.vaults)[1])
 
@@ -228,22 +233,27 @@ class TestConnect:
         with pytest.raises(PayloadTooLargeError, match="more than 16 MiB"):
             values(connected(fake), "op://Prod env/db/large.bin")
 
-    FAULTS: Mapping[str, tuple[Answer, type[PluginError], str, float | None]] = {
-        "429": ((429, b"", {"retry-after": "7"}), UnavailableError, "asks to try again later (429)", 7.0),
-        "503": ((503, b"", {"retry-after": "2"}), UnavailableError, "asks to try again later (503)", 2.0),
-        "500": ((500, CANARY.encode(), {}), UnavailableError, "failed (500)", None),
-        "a redirect": ((302, b"", {"location": "http://127.0.0.1:9/"}), NotConfiguredError, "redirect (302)", None),
-        "a page": ((200, f"<html>{CANARY}".encode(), {}), PluginError, "a response that is not JSON", None),
-        "other JSON": ((200, b'{"a": 1}', {}), PluginError, "an unexpected response", None),
-        "no id": ((200, b'[{"name": "Prod env", "id": "../../x"}]', {}), PluginError, "without a valid id", None),
-        "deep": ((200, b"[" * 100_000, {}), PluginError, "a response that is not JSON", None),
-        "400": ((400, CANARY.encode(), {}), PluginError, "(400)", None),
+    FAULTS: Mapping[str, tuple[Reply, type[PluginError], str, float | None]] = {
+        "429": (Reply(429, b"", {"retry-after": "7"}), UnavailableError, "asks to try again later (429)", 7.0),
+        "503": (Reply(503, b"", {"retry-after": "2"}), UnavailableError, "asks to try again later (503)", 2.0),
+        "500": (Reply(500, CANARY.encode()), UnavailableError, "failed (500)", None),
+        "a redirect": (
+            Reply(302, b"", {"location": "http://127.0.0.1:9/"}),
+            NotConfiguredError,
+            "redirect (302)",
+            None,
+        ),
+        "a page": (Reply(200, f"<html>{CANARY}".encode()), PluginError, "a response that is not JSON", None),
+        "other JSON": (Reply(200, b'{"a": 1}'), PluginError, "an unexpected response", None),
+        "no id": (Reply(200, b'[{"name": "Prod env", "id": "../../x"}]'), PluginError, "without a valid id", None),
+        "deep": (Reply(200, b"[" * 100_000), PluginError, "a response that is not JSON", None),
+        "400": (Reply(400, CANARY.encode()), PluginError, "(400)", None),
     }
 
     @pytest.mark.parametrize("name", FAULTS)
     def test_what_a_server_answers_in_trouble(self, name: str, fake: FakeConnect) -> None:
         answer, kind, message, retry_after = self.FAULTS[name]
-        fake.instead = lambda _: answer
+        fake.rule = lambda _: answer
         error = answer_of(connected(fake), "op://Prod env/db/password")
         assert type(error) is kind
         assert message in error.message
@@ -252,9 +262,9 @@ class TestConnect:
 
     def test_trouble_is_not_kept(self, fake: FakeConnect) -> None:
         registry = connected(fake)
-        fake.instead = lambda path: (503, b"", {}) if "/items/" in path else None
+        fake.rule = lambda asked: Reply(503) if "/items/" in asked.target else None
         assert isinstance(answer_of(registry, "op://Prod env/db/password"), UnavailableError)
-        fake.instead = lambda _: None
+        fake.rule = lambda _: None
         assert isinstance(answer_of(registry, "op://Prod env/db/password"), Document)
 
     def test_a_server_that_is_not_there_is_unavailable(self) -> None:
@@ -268,10 +278,9 @@ class TestConnect:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         ca.issue_cert("localhost").configure_cert(context)
         ca.cert_pem.write_to_path(tmp_path / "ca.pem")
-        wrap: Callable[[Any], Any] = lambda plain: context.wrap_socket(plain, server_side=True)  # noqa: E731
-        with fake_connect(wrap, "https") as server:
+        with FakeConnect(tls=context) as server:
             filled(server)
-            environ = {"OP_CONNECT_HOST": server.url, "OP_CONNECT_TOKEN": TOKEN}
+            environ = {"OP_CONNECT_HOST": server.base_url, "OP_CONNECT_TOKEN": TOKEN}
             with_ca = Registry(environ=environ, network=network(tmp_path / "ca.pem"))
             assert values(with_ca, "op://Prod env/db/username") == [("username", b"app")]
             error = answer_of(connected(server), "op://Prod env/db/username")
@@ -303,7 +312,7 @@ class TestConnect:
     def test_doctor_asks_for_no_item(self, fake: FakeConnect) -> None:
         health = connected(fake).check("source", "op")
         assert (health.ok, health.detail) == (True, "1Password Connect 1.7.1, 1 vaults")
-        assert fake.asked == ["/health", "/v1/vaults"]
+        assert fake.targets == ["/health", "/v1/vaults"]
         with pytest.raises(BackendAuthError):
             connected(fake, OP_CONNECT_TOKEN="wrong").check("source", "op")
 
@@ -316,7 +325,7 @@ class TestWhichLogin:
         assert values(registry, "op://Prod env/db/username") == [("username", b"app")]
 
     def test_a_named_store_takes_nothing_of_the_environments_names(self, fake: FakeConnect) -> None:
-        store = {"SEALPIPE_STORE__TEAM__PLUGIN": "op", "SEALPIPE_STORE__TEAM__CONNECT_HOST": fake.url}
+        store = {"SEALPIPE_STORE__TEAM__PLUGIN": "op", "SEALPIPE_STORE__TEAM__CONNECT_HOST": fake.base_url}
         registry = connected(fake, **store)
         with pytest.raises(NotConfiguredError, match="OP_CONNECT_HOST is set but OP_CONNECT_TOKEN is not"):
             values(registry, "team:Prod env/db/username")

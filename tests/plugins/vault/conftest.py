@@ -10,7 +10,8 @@ import pytest
 
 from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.registry import Registry
-from support.openbao import Bao, Front, dev_server
+from support.fake_web import FrontDoor
+from support.openbao import Bao, dev_server
 from support.services import bare, one_service, service, user
 
 __all__ = ["bare", "one_service", "service", "user"]
@@ -64,7 +65,7 @@ def root(registry_of: Registries, bao: Bao) -> Registry:
 
 
 @pytest.fixture
-def front(bao: Bao) -> Iterator[Front]:
+def front(bao: Bao) -> Iterator[FrontDoor]:
     """What stands between sealpipe and OpenBao, and notes what is asked."""
-    with Front(bao.port) as front:
+    with FrontDoor(bao.addr) as front:
         yield front

@@ -14,9 +14,10 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 import sealpipe
 from plugins.vault.conftest import Registries
 from sealpipe_rehearsal.running_service import RunningService
+from support.fake_web import FrontDoor, Reply
 from support.flows import failed
 from support.leaks import Detector, exposed
-from support.openbao import Bao, Front, answer
+from support.openbao import Bao
 from support.strace import watch
 from support.terminal import SEALPIPE, Terminal, opened
 
@@ -108,17 +109,17 @@ def test_a_library_call_reads_and_lets_go(bao: Bao, approle: dict[str, str], mon
 @pytest.mark.parametrize("method", ["token", "approle", "jwt", "userpass"])
 @pytest.mark.parametrize("path", ["secret/app/e2e", "secret/other", "nowhere/at/all"])
 def test_no_login_and_no_value_shows_in_any_place(
-    method: str, path: str, request: pytest.FixtureRequest, user: Terminal, front: Front
+    method: str, path: str, request: pytest.FixtureRequest, user: Terminal, front: FrontDoor
 ) -> None:
     login: dict[str, str] = request.getfixturevalue(method)
     needles = {"value": PASSWORD.encode(), **secrets_of(login)}
     seen = watch(
         user,
         [*SEALPIPE, "share", "-f", f"Password=vault:{path}#password", "--output", "json"],
-        environ={"VAULT_ADDR": front.addr, **login},
+        environ={"VAULT_ADDR": front.base_url, **login},
     )
     assert seen.done.code == (0 if path.endswith("e2e") else 14), seen.done
-    tokens = {headers["X-Vault-Token"] for headers in front.headers if "X-Vault-Token" in headers}
+    tokens = {asked.headers["x-vault-token"] for asked in front.asked if "x-vault-token" in asked.headers}
     assert len(tokens) == 1
     needles |= {"token": token.encode() for token in tokens}  # noqa: B035 - there is one
     detector = Detector(needles)
@@ -136,14 +137,11 @@ def secrets_of(login: dict[str, str]) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("status", [200, 307, 400, 403, 404, 500, 503])
 def test_an_error_tells_no_login_and_nothing_of_an_answer_in_text_frames_or_log(
-    status: int, approle: dict[str, str], registry_of: Registries, front: Front, caplog: pytest.LogCaptureFixture
+    status: int, approle: dict[str, str], registry_of: Registries, front: FrontDoor, caplog: pytest.LogCaptureFixture
 ) -> None:
     echo = f'{{"errors": ["{approle["VAULT_SECRET_ID"]} {PASSWORD}"], "data": {{"keys": "{PASSWORD}"}}}}'.encode()
-    front.instead = lambda request: (
-        request.rfile.read(int(request.headers.get("Content-Length", 0))) is not None
-        and (answer(request, status, echo))
-    )
+    front.rule = lambda _: Reply(status, echo)
     caplog.set_level(0)
-    found = failed(registry_of({"VAULT_ADDR": front.addr, **approle}), "vault:secret/app/e2e")
+    found = failed(registry_of({"VAULT_ADDR": front.base_url, **approle}), "vault:secret/app/e2e")
     detector = Detector({"value": PASSWORD.encode(), "secret_id": approle["VAULT_SECRET_ID"].encode()})
     assert detector.find(exposed(found).encode() + caplog.text.encode()) == set()

@@ -17,8 +17,9 @@ from plugins.vault.conftest import Registries
 from plugins.vault.storing import values
 from sealpipe.errors import AccessDeniedError, BackendAuthError, NotConfiguredError, SettingError
 from sealpipe.registry import Registry
+from support.fake_web import FrontDoor
 from support.flows import failed
-from support.openbao import Bao, Front
+from support.openbao import Bao
 
 REF = "vault:secret/app/db#password"
 P = "SEALPIPE_PLUGIN_VAULT__"
@@ -77,10 +78,10 @@ def test_a_token_is_taken_from_where_vaults_users_put_it(bao: Bao, registry_of: 
 
 
 def test_a_named_store_gets_nothing_that_is_the_default_vaults(
-    bao: Bao, registry_of: Registries, tmp_path: Path, front: Front
+    bao: Bao, registry_of: Registries, tmp_path: Path, front: FrontDoor
 ) -> None:
     (tmp_path / ".vault-token").write_text(bao.root)
-    other = {"SEALPIPE_STORE__OTHER__PLUGIN": "vault", "SEALPIPE_STORE__OTHER__ADDR": front.addr}
+    other = {"SEALPIPE_STORE__OTHER__PLUGIN": "vault", "SEALPIPE_STORE__OTHER__ADDR": front.base_url}
     found = failed(registry_of({"HOME": str(tmp_path), "VAULT_TOKEN": bao.root, **other}), "other:secret/app/db")
     assert isinstance(found, NotConfiguredError)
     assert "no login for other" in found.message
@@ -89,13 +90,13 @@ def test_a_named_store_gets_nothing_that_is_the_default_vaults(
 
 @pytest.mark.parametrize("method", ["approle", "userpass"])
 def test_a_login_is_made_once_for_all_references(
-    method: str, request: pytest.FixtureRequest, registry_of: Registries, front: Front
+    method: str, request: pytest.FixtureRequest, registry_of: Registries, front: FrontDoor
 ) -> None:
     login = request.getfixturevalue(method)
-    registry = registry_of({"VAULT_ADDR": front.addr, **login})
+    registry = registry_of({"VAULT_ADDR": front.base_url, **login})
     refs = ["vault:secret/app/db#password", "vault:secret/app/db#user"]
     assert values(registry, *refs) == ["s3cret", "app"]
-    assert [target.startswith("/v1/auth/") for _, target in front.asked] == [True, False, False]
+    assert [target.startswith("/v1/auth/") for target in front.targets] == [True, False, False]
 
 
 def test_a_ci_token_logs_in_by_jwt_from_the_environment_or_a_file(
@@ -115,16 +116,16 @@ def test_a_role_alone_means_the_ci_that_is_around_us(registry_of: Registries) ->
 
 
 def test_kubernetes_hands_in_the_token_of_the_service_account(
-    registry_of: Registries, front: Front, tmp_path: Path
+    registry_of: Registries, front: FrontDoor, tmp_path: Path
 ) -> None:
     # The method itself needs a cluster to ask: what is sent to it is what counts here.
     file = tmp_path / "service-account"
     file.write_text("a.b.c")
     environ = {f"{P}AUTH": "kubernetes", "VAULT_AUTH_ROLE": "app", f"{P}JWT_FILE": str(file)}
-    found = failed(registry_of({"VAULT_ADDR": front.addr, **environ}), "vault:secret/app/db")
+    found = failed(registry_of({"VAULT_ADDR": front.base_url, **environ}), "vault:secret/app/db")
     assert isinstance(found, BackendAuthError)
     assert "auth/kubernetes" in found.remedy
-    assert front.asked == [("POST", "/v1/auth/kubernetes/login")]
+    assert front.targets == ["/v1/auth/kubernetes/login"]
 
 
 REFUSED: dict[str, Callable[[Signed], str]] = {
@@ -150,9 +151,9 @@ def test_a_role_that_is_none_is_told(registry_of: Registries, signed: Signed) ->
 
 
 def test_a_login_that_is_refused_is_tried_once_for_all_references(
-    registry_of: Registries, approle: Login, front: Front
+    registry_of: Registries, approle: Login, front: FrontDoor
 ) -> None:
-    registry = registry_of({"VAULT_ADDR": front.addr, **approle, "VAULT_SECRET_ID": "wrong"})
+    registry = registry_of({"VAULT_ADDR": front.base_url, **approle, "VAULT_SECRET_ID": "wrong"})
     with pytest.raises(BackendAuthError, match="do not match") as caught:
         values(registry, *[f"vault:secret/app/{number}#x" for number in range(20)])
     assert len(front.asked) == 1
@@ -213,15 +214,15 @@ def test_a_token_that_was_given_to_us_is_not(bao: Bao, registry_of: Registries) 
     assert values(registry_of({"VAULT_TOKEN": token}), REF) == ["s3cret"]
 
 
-def test_a_batch_token_ends_by_itself(bao: Bao, registry_of: Registries, front: Front) -> None:
+def test_a_batch_token_ends_by_itself(bao: Bao, registry_of: Registries, front: FrontDoor) -> None:
     bao.call("POST", "auth/approle/role/batch", {"token_policies": ["app"], "token_type": "batch", "token_ttl": "5m"})
     role_id = bao.call("GET", "auth/approle/role/batch/role-id")["role_id"]
     secret_id = bao.call("POST", "auth/approle/role/batch/secret-id")["secret_id"]
-    environ = {"VAULT_ADDR": front.addr, "VAULT_ROLE_ID": role_id, "VAULT_SECRET_ID": secret_id}
+    environ = {"VAULT_ADDR": front.base_url, "VAULT_ROLE_ID": role_id, "VAULT_SECRET_ID": secret_id}
     registry = registry_of(environ)
     assert values(registry, REF) == ["s3cret"]
     registry.close()
-    assert not [target for _, target in front.asked if "revoke" in target]
+    assert not [target for target in front.targets if "revoke" in target]
 
 
 def test_a_policy_that_forbids_and_a_token_that_is_none_read_differently(bao: Bao, registry_of: Registries) -> None:

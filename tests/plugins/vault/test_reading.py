@@ -10,8 +10,9 @@ from plugins.vault.conftest import Registries
 from plugins.vault.storing import values
 from sealpipe.errors import ReferenceValueError, SecretNotFoundError, UnsupportedError
 from sealpipe.registry import Registry
+from support.fake_web import FrontDoor
 from support.flows import failed
-from support.openbao import Bao, Front
+from support.openbao import Bao
 
 
 def test_a_versioned_key_gives_its_newest_values(root: Registry) -> None:
@@ -86,8 +87,8 @@ def test_odd_paths_are_read_as_they_are_written(root: Registry, bao: Bao, path: 
 @pytest.mark.parametrize(
     "body", ["", "secret", "secret//a", "secret/../sys/a", "secret/a?version=0", "secret/a?version=x"]
 )
-def test_what_can_be_no_path_is_never_asked_for(registry_of: Registries, bao: Bao, front: Front, body: str) -> None:
-    registry = registry_of({"VAULT_ADDR": front.addr, "VAULT_TOKEN": bao.root})
+def test_what_can_be_no_path_is_never_asked_for(registry_of: Registries, bao: Bao, front: FrontDoor, body: str) -> None:
+    registry = registry_of({"VAULT_ADDR": front.base_url, "VAULT_TOKEN": bao.root})
     assert isinstance(failed(registry, f"vault:{body}"), ReferenceValueError)
     assert front.asked == []
 
@@ -98,16 +99,16 @@ def test_the_apis_own_data_in_a_path_is_told_to_be_too_much(root: Registry) -> N
     assert "leave data/ out" in found.remedy
 
 
-def test_two_hundred_references_look_up_their_mount_once(registry_of: Registries, bao: Bao, front: Front) -> None:
+def test_two_hundred_references_look_up_their_mount_once(registry_of: Registries, bao: Bao, front: FrontDoor) -> None:
     for number in range(200):
         bao.call("POST", f"kv1/many/{number}", {"a": f"a{number}", "b": "b"})
-    registry = registry_of({"VAULT_ADDR": front.addr, "VAULT_TOKEN": bao.root})
+    registry = registry_of({"VAULT_ADDR": front.base_url, "VAULT_TOKEN": bao.root})
     refs = [f"vault:kv1/many/{number}#a" for number in range(200)]
     assert values(registry, *refs, *refs, *[ref.replace("#a", "#b") for ref in refs])[:200] == [
         f"a{number}" for number in range(200)
     ]
     assert len(front.asked) == 201
-    assert [target for _, target in front.asked if "internal" in target] == [front.asked[0][1]]
+    assert [target for target in front.targets if "internal" in target] == front.targets[:1]
 
 
 def test_a_path_that_can_only_be_written_says_so(root: Registry, bao: Bao) -> None:

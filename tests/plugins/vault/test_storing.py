@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import http.client
 from concurrent.futures import ThreadPoolExecutor
-from http.server import BaseHTTPRequestHandler
+from functools import partial
 
 import pytest
 
@@ -21,7 +21,8 @@ from sealpipe.plugin import Mode
 from sealpipe.reference import parse
 from sealpipe.registry import Registry
 from sealpipe.registry.calls import describe_write
-from support.openbao import Bao, Front
+from support.fake_web import Asked, FrontDoor, first, meanwhile
+from support.openbao import Bao
 
 
 def raw(bao: Bao, method: str, path: str, body: str | None = None) -> str:
@@ -62,14 +63,16 @@ def test_a_submission_is_one_version_with_its_mark_in_the_custom_metadata(root: 
     assert (again.version, again.already, versions(bao, body)) == ("1", True, 1)
 
 
-def test_a_new_key_is_stored_in_six_calls_and_looked_up_in_two(registry_of: Registries, bao: Bao, front: Front) -> None:
+def test_a_new_key_is_stored_in_six_calls_and_looked_up_in_two(
+    registry_of: Registries, bao: Bao, front: FrontDoor
+) -> None:
     body = place()
-    registry = registry_of({"VAULT_ADDR": front.addr, "VAULT_TOKEN": bao.root})
+    registry = registry_of({"VAULT_ADDR": front.base_url, "VAULT_TOKEN": bao.root})
     put(registry, body, {"x": "1"})
-    assert [method for method, _ in front.asked] == ["GET", "GET", "POST", "GET", "GET", "PATCH"]
+    assert [asked.method for asked in front.asked] == ["GET", "GET", "POST", "GET", "GET", "PATCH"]
     front.asked.clear()
     put(registry, body, {"x": "1"})
-    assert [method for method, _ in front.asked] == ["GET"], "the mount is known by now"
+    assert [asked.method for asked in front.asked] == ["GET"], "the mount is known by now"
 
 
 def test_equal_content_without_the_mark_is_marked_and_makes_no_version(root: Registry, bao: Bao) -> None:
@@ -110,20 +113,19 @@ def test_other_custom_metadata_and_settings_stay(registry_of: Registries, bao: B
 
 
 def test_metadata_that_somebody_changes_meanwhile_is_looked_at_again(
-    registry_of: Registries, bao: Bao, front: Front
+    registry_of: Registries, bao: Bao, front: FrontDoor
 ) -> None:
     for words, method in (("read patch", "PATCH"), ("read create update", "POST")):
         body, met = place(), []
 
-        def meanwhile(request: BaseHTTPRequestHandler, body: str = body, met: list[str] = met, m: str = method) -> bool:
-            if request.command == m and "/metadata/" in request.path and not met:
-                met.append("once")
-                custom(bao, body, sealpipe="theirs", owner="team")
-            return False
+        def theirs(body: str = body, met: list[str] = met) -> None:
+            met.append("once")
+            custom(bao, body, sealpipe="theirs", owner="team")
 
-        front.instead = meanwhile
+        fits = partial(lambda m, asked: asked.method == m and "/metadata/" in asked.target, method)
+        front.rule = first(fits, meanwhile(theirs))
         token = rights(bao, data="create read update", metadata=words)
-        put(registry_of({"VAULT_ADDR": front.addr, "VAULT_TOKEN": token}), body, {"x": "1"})
+        put(registry_of({"VAULT_ADDR": front.base_url, "VAULT_TOKEN": token}), body, {"x": "1"})
         assert metadata(bao, body)["custom_metadata"] == {"owner": "team", "sealpipe": "theirs m1"}
         assert met
 
@@ -226,43 +228,42 @@ def test_one_submission_on_several_machines_at_once_is_one_version(
     assert (versions(bao, body), marks(bao, body)) == (1, ["m1"])
 
 
-def another_first(front: Front, bao: Bao, body: str, times: int = 1) -> None:
+def another_first(front: FrontDoor, bao: Bao, body: str, times: int = 1) -> None:
     """Somebody writes just before each of our first writes."""
     left = list(range(times))
 
-    def meanwhile(request: BaseHTTPRequestHandler) -> bool:
-        if request.command == "POST" and "/data/" in request.path and left:
+    def writes(asked: Asked) -> None:
+        if asked.method == "POST" and "/data/" in asked.target and left:
             left.pop()
             there = {} if len(left) == times - 1 else newest(bao, body)
             bao.call("POST", body.replace("/", "/data/", 1), {"data": {**there, f"theirs{len(left)}": "v"}})
-        return False
 
-    front.instead = meanwhile
+    front.rule = writes
 
 
-def test_who_is_second_merges_into_what_the_first_stored(registry_of: Registries, bao: Bao, front: Front) -> None:
+def test_who_is_second_merges_into_what_the_first_stored(registry_of: Registries, bao: Bao, front: FrontDoor) -> None:
     body = place()
     another_first(front, bao, body, 3)
-    receipt = put(registry_of({"VAULT_ADDR": front.addr, "VAULT_TOKEN": bao.root}), body, {"ours": "1"}, "merge")
+    receipt = put(registry_of({"VAULT_ADDR": front.base_url, "VAULT_TOKEN": bao.root}), body, {"ours": "1"}, "merge")
     assert newest(bao, body) == {"ours": "1", "theirs0": "v", "theirs1": "v", "theirs2": "v"}
     assert receipt.version == "4"
 
 
-def test_who_is_second_creates_nothing(registry_of: Registries, bao: Bao, front: Front) -> None:
+def test_who_is_second_creates_nothing(registry_of: Registries, bao: Bao, front: FrontDoor) -> None:
     body = place()
     another_first(front, bao, body)
-    found = refusal(registry_of({"VAULT_ADDR": front.addr, "VAULT_TOKEN": bao.root}), body, {"ours": "1"})
+    found = refusal(registry_of({"VAULT_ADDR": front.base_url, "VAULT_TOKEN": bao.root}), body, {"ours": "1"})
     assert isinstance(found, WriteConflictError)
     assert newest(bao, body) == {"theirs0": "v"}
 
 
 def test_writing_against_somebody_who_never_stops_ends(
-    registry_of: Registries, bao: Bao, front: Front, monkeypatch: pytest.MonkeyPatch
+    registry_of: Registries, bao: Bao, front: FrontDoor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sealpipe_plugins.confirm.MAX_BACKOFF", 0.0)
     body = place()
     another_first(front, bao, body, 1000)
-    registry = registry_of({"VAULT_ADDR": front.addr, "VAULT_TOKEN": bao.root})
+    registry = registry_of({"VAULT_ADDR": front.base_url, "VAULT_TOKEN": bao.root})
     found = refusal(registry, body, {"ours": "1"}, "merge")
     assert isinstance(found, UnavailableError)
     assert "other writers keep changing it" in found.message

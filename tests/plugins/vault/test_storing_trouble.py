@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,26 +23,14 @@ from sealpipe.plugin import Mode
 from sealpipe.registry import Registry
 from sealpipe.testing.contract import FaultyServer
 from sealpipe_plugins.vault import writing
-from support.openbao import Bao, Front, answer, cut, passed, server
-
-Fault = Callable[[BaseHTTPRequestHandler, int], bool]
-
-
-def unsent(request: BaseHTTPRequestHandler, _port: int) -> bool:
-    """The line ends before the request arrives."""
-    return cut(request)
-
-
-def unheard(request: BaseHTTPRequestHandler, port: int) -> bool:
-    """The request is carried out, and its answer lost."""
-    passed(request, port)
-    return cut(request)
+from support.fake_web import Asked, FakeWeb, Fault, FrontDoor, Reply, dead_from, drop, drop_after, first
+from support.openbao import Bao, server
 
 
 @pytest.fixture
-def through(registry_of: Registries, bao: Bao, front: Front) -> Registry:
+def through(registry_of: Registries, bao: Bao, front: FrontDoor) -> Registry:
     """A registry behind the front, whose token may do all."""
-    return registry_of({"VAULT_ADDR": front.addr, "VAULT_TOKEN": bao.root})
+    return registry_of({"VAULT_ADDR": front.base_url, "VAULT_TOKEN": bao.root})
 
 
 @pytest.fixture
@@ -52,36 +39,23 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writing, "READ_DELAYS", (0.0, 0.0))
 
 
-def refuse(request: BaseHTTPRequestHandler, status: int, said: bytes = b"") -> bool:
-    """Take the request, and answer it."""
-    request.rfile.read(int(request.headers.get("Content-Length", 0)))
-    return answer(request, status, said)
-
-
-def is_write(request: BaseHTTPRequestHandler) -> bool:
-    return request.command == "POST" and "/metadata/" not in request.path
+def is_write(asked: Asked) -> bool:
+    return asked.method == "POST" and "/metadata/" not in asked.target
 
 
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("mount", ["secret", "kv1"])
 @pytest.mark.parametrize("mode", ["create", "replace", "merge"])
-@pytest.mark.parametrize("last", [unsent, unheard])
+@pytest.mark.parametrize("last", [drop, drop_after])
 def test_killed_at_any_call_and_run_again_it_is_stored_once(
-    registry_of: Registries, root: Registry, bao: Bao, front: Front, last: Fault, mode: Mode, mount: str
+    registry_of: Registries, root: Registry, bao: Bao, front: FrontDoor, last: Fault, mode: Mode, mount: str
 ) -> None:
     for calls in range(20):
-        body, left = place(mount), [calls]
+        body = place(mount)
         if mode != "create":
             put(root, body, {"old": "0"}, "create", "m0")
-
-        def dies(request: BaseHTTPRequestHandler, left: list[int] = left) -> bool:
-            left[0] -= 1
-            if left[0] > 0:
-                return False
-            return last(request, bao.port) if left[0] == 0 else cut(request)
-
-        front.instead = dies
-        killed = registry_of({"VAULT_ADDR": front.addr, "VAULT_TOKEN": bao.root})
+        front.rule = dead_from(calls - 1, last)
+        killed = registry_of({"VAULT_ADDR": front.base_url, "VAULT_TOKEN": bao.root})
         whole = True
         try:
             put(killed, body, {"x": "1"}, mode)
@@ -103,88 +77,67 @@ def test_killed_at_any_call_and_run_again_it_is_stored_once(
 
 
 @pytest.mark.parametrize("mount", ["secret", "kv1"])
-def test_a_lost_answer_to_the_write_is_looked_for(through: Registry, bao: Bao, front: Front, mount: str) -> None:
-    body, lost = place(mount), []
-
-    def once(request: BaseHTTPRequestHandler) -> bool:
-        if is_write(request) and not lost:
-            lost.append(request.path)
-            return unheard(request, bao.port)
-        return False
-
-    front.instead = once
+def test_a_lost_answer_to_the_write_is_looked_for(through: Registry, bao: Bao, front: FrontDoor, mount: str) -> None:
+    body = place(mount)
+    front.rule = first(is_write, drop_after)
     receipt = put(through, body, {"x": "1"})
-    assert lost
+    assert any(map(is_write, front.asked))
     assert (receipt.already, receipt.version) == (False, "1" if mount == "secret" else "")
     if mount == "secret":
         assert (versions(bao, body), marks(bao, body)) == (1, ["m1"])
 
 
-def test_a_lost_answer_is_found_though_another_has_written_since(through: Registry, bao: Bao, front: Front) -> None:
-    body, lost = place(), []
+def test_a_lost_answer_is_found_though_another_has_written_since(through: Registry, bao: Bao, front: FrontDoor) -> None:
+    body = place()
 
-    def once(request: BaseHTTPRequestHandler) -> bool:
-        if is_write(request) and not lost:
-            lost.append(request.path)
-            passed(request, bao.port)
-            bao.call("POST", body.replace("/", "/data/", 1), {"data": {"x": "rotated"}})
-            return cut(request)
-        return False
+    def rotated(_: FakeWeb, asked: Asked) -> None:
+        front.answer(asked)
+        bao.call("POST", body.replace("/", "/data/", 1), {"data": {"x": "rotated"}})
 
-    front.instead = once
+    front.rule = first(is_write, rotated)
     receipt = put(through, body, {"x": "1"}, "replace")
     assert (receipt.version, newest(bao, body), marks(bao, body)) == ("1", {"x": "rotated"}, ["m1"])
 
 
 @pytest.mark.parametrize("mount", ["secret", "kv1"])
 def test_a_write_that_never_arrived_may_be_tried_again(
-    through: Registry, root: Registry, front: Front, mount: str
+    through: Registry, root: Registry, front: FrontDoor, mount: str
 ) -> None:
     body = place(mount)
-    front.instead = lambda request: is_write(request) and cut(request)
+    front.rule = lambda asked: drop if is_write(asked) else None
     assert isinstance(refusal(through, body, {"x": "1"}), UnavailableError)
     assert not put(root, body, {"x": "1"}).already
 
 
 @pytest.mark.usefixtures("impatient")
-def test_what_nobody_can_tell_is_unclear(through: Registry, bao: Bao, front: Front) -> None:
-    body, wrote = place(), []
+def test_what_nobody_can_tell_is_unclear(through: Registry, front: FrontDoor) -> None:
+    body = place()
 
-    def dies(request: BaseHTTPRequestHandler) -> bool:
-        if is_write(request):
-            wrote.append(request.path)
-            return unheard(request, bao.port)
-        return bool(wrote) and cut(request)
+    def dies(asked: Asked) -> Fault | None:
+        if is_write(asked):
+            return drop_after
+        return drop if any(map(is_write, front.asked)) else None
 
-    front.instead = dies
+    front.rule = dies
     found = refusal(through, body, {"x": "1"})
     assert isinstance(found, UnknownOutcomeError)
     assert "nothing is stored twice" in found.remedy
 
 
-def test_a_standby_that_is_behind_is_waited_for(through: Registry, bao: Bao, front: Front) -> None:
-    body, late = place(), []
-
-    def once(request: BaseHTTPRequestHandler) -> bool:
-        if "version=1" in request.path and not late:
-            late.append(request.path)
-            return answer(request, 404, b'{"errors":[]}')
-        return False
-
-    front.instead = once
+def test_a_standby_that_is_behind_is_waited_for(through: Registry, bao: Bao, front: FrontDoor) -> None:
+    body = place()
+    front.rule = first(lambda asked: "version=1" in asked.target, Reply(404, {"errors": []}))
     assert put(through, body, {"x": "1"}).version == "1"
-    assert late
+    assert sum("version=1" in target for target in front.targets) == 2
     assert marks(bao, body) == ["m1"]
 
 
-def test_what_does_not_read_back_is_told(through: Registry, bao: Bao, front: Front) -> None:
-    def changes(request: BaseHTTPRequestHandler) -> bool:
-        if "version=1" not in request.path:
-            return False
-        status, content = passed(request, bao.port)
-        return answer(request, status, content.replace(b"s3cret", b"s3cre?"))
+def test_what_does_not_read_back_is_told(through: Registry, bao: Bao, front: FrontDoor) -> None:
+    def changes(asked: Asked) -> Reply:
+        reply = front.answer(asked)
+        return Reply(reply.status, reply.body.replace(b"s3cret", b"s3cre?"))
 
-    front.instead = changes
+    front.rule = lambda asked: changes(asked) if "version=1" in asked.target else None
     body = place()
     found = refusal(through, body, {"x": "s3cret"})
     assert type(found) is PluginError
@@ -193,26 +146,26 @@ def test_what_does_not_read_back_is_told(through: Registry, bao: Bao, front: Fro
     assert marks(bao, body) == []
 
 
-def old(request: BaseHTTPRequestHandler, port: int) -> bool:
+def old(front: FrontDoor, asked: Asked) -> Reply:
     """A Vault from before there was custom metadata: it takes no PATCH, and drops what it does not know."""
-    if request.command == "PATCH":
-        return refuse(request, 405, b'{"errors":["1 error occurred:\\n\\t* unsupported operation\\n\\n"]}')
-    if request.command == "POST" and "/metadata/" in request.path:
-        return refuse(request, 204)
-    if "/sys/" in request.path:
-        return False
-    status, content = passed(request, port)
-    found = json.loads(content)
+    if asked.method == "PATCH":
+        return Reply(405, b'{"errors":["1 error occurred:\\n\\t* unsupported operation\\n\\n"]}')
+    if asked.method == "POST" and "/metadata/" in asked.target:
+        return Reply(204, b"")
+    reply = front.answer(asked)
+    if "/sys/" in asked.target:
+        return reply
+    found = json.loads(reply.body)
     for kept in (found.get("data") or {}, (found.get("data") or {}).get("metadata") or {}):
         for name in ("custom_metadata", "current_metadata_version"):
             kept.pop(name, None)
-    return answer(request, status, json.dumps(found).encode())
+    return Reply(reply.status, found)
 
 
 def test_a_vault_from_before_there_was_custom_metadata_stores_without_a_mark(
-    through: Registry, bao: Bao, front: Front
+    through: Registry, bao: Bao, front: FrontDoor
 ) -> None:
-    front.instead = lambda request: old(request, bao.port)
+    front.rule = lambda asked: old(front, asked)
     body = place()
     assert not put(through, body, {"x": "1"}).already
     assert put(through, body, {"x": "1"}).already
@@ -221,20 +174,20 @@ def test_a_vault_from_before_there_was_custom_metadata_stores_without_a_mark(
 
 
 def test_without_check_and_set_for_metadata_a_mark_that_another_wrote_over_is_set_again(
-    through: Registry, bao: Bao, front: Front
+    through: Registry, bao: Bao, front: FrontDoor
 ) -> None:
     body, met = place(), []
 
-    def as_vault_does(request: BaseHTTPRequestHandler) -> bool:
-        if "/metadata/" not in request.path:
-            return False
-        status, content = passed(request, bao.port)
-        if request.command == "PATCH" and not met:
+    def as_vault_does(asked: Asked) -> Reply | None:
+        if "/metadata/" not in asked.target:
+            return None
+        reply = front.answer(asked)
+        if asked.method == "PATCH" and not met:
             met.append("once")
             bao.call("POST", body.replace("/", "/metadata/", 1), {"custom_metadata": {"sealpipe": "theirs"}})
-        return answer(request, status, content.replace(b"current_metadata_version", b"nothing_that_vault_has"))
+        return Reply(reply.status, reply.body.replace(b"current_metadata_version", b"nothing_that_vault_has"))
 
-    front.instead = as_vault_does
+    front.rule = as_vault_does
     put(through, body, {"x": "1"})
     assert met
     assert marks(bao, body) == ["theirs", "m1"]
@@ -242,9 +195,9 @@ def test_without_check_and_set_for_metadata_a_mark_that_another_wrote_over_is_se
 
 @pytest.mark.parametrize("status", [403, 405, 501])
 def test_where_a_proxy_lets_no_patch_through_the_mark_is_written_another_way(
-    through: Registry, bao: Bao, front: Front, status: int
+    through: Registry, bao: Bao, front: FrontDoor, status: int
 ) -> None:
-    front.instead = lambda request: request.command == "PATCH" and refuse(request, status)
+    front.rule = lambda asked: Reply(status, b"") if asked.method == "PATCH" else None
     body = place()
     put(through, body, {"x": "1"})
     assert marks(bao, body) == ["m1"]
@@ -315,10 +268,10 @@ REFUSED = {
 
 @pytest.mark.parametrize("status", REFUSED)
 def test_each_refusal_of_a_write_reads_differently_and_quotes_nothing(
-    through: Registry, front: Front, status: int
+    through: Registry, front: FrontDoor, status: int
 ) -> None:
     said, kind, words = REFUSED[status]
-    front.instead = lambda request: is_write(request) and refuse(request, status, said)
+    front.rule = lambda asked: Reply(status, said) if is_write(asked) else None
     found = refusal(through, place(), {"x": "s3cret"})
     assert type(found) is kind
     assert words in found.message
@@ -326,24 +279,21 @@ def test_each_refusal_of_a_write_reads_differently_and_quotes_nothing(
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_fault_of_vaults_own_that_stored_all_the_same_is_seen(through: Registry, bao: Bao, front: Front) -> None:
-    body, lost = place(), []
+def test_a_fault_of_vaults_own_that_stored_all_the_same_is_seen(through: Registry, bao: Bao, front: FrontDoor) -> None:
+    body = place()
 
-    def once(request: BaseHTTPRequestHandler) -> bool:
-        if is_write(request) and not lost:
-            lost.append(request.path)
-            passed(request, bao.port)
-            return answer(request, 502)
-        return False
+    def stored(_: FakeWeb, asked: Asked) -> Reply:
+        front.answer(asked)
+        return Reply(502, b"")
 
-    front.instead = once
+    front.rule = first(is_write, stored)
     assert put(through, body, {"x": "1"}).version == "1"
     assert versions(bao, body) == 1
 
 
-def test_whether_it_can_be_used_is_told_without_reading_or_storing(through: Registry, front: Front) -> None:
+def test_whether_it_can_be_used_is_told_without_reading_or_storing(through: Registry, front: FrontDoor) -> None:
     health = through.check("sink", "vault")
     assert health.ok
     assert "policies root" in health.detail
-    assert {method for method, _ in front.asked} == {"GET"}
-    assert all("/secret/" not in path for _, path in front.asked)
+    assert {asked.method for asked in front.asked} == {"GET"}
+    assert all("/secret/" not in target for target in front.targets)

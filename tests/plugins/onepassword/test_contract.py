@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 
-from plugins.onepassword.fake_op_connect import fake_connect, made_id
+from plugins.onepassword.fake_op_connect import FakeConnect, made_id
 from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.registry import Registry
 from sealpipe.testing import SourceContract
@@ -22,7 +22,7 @@ class TestOp(SourceContract):
 
     @pytest.fixture(autouse=True)
     def server(self) -> Iterator[None]:
-        with fake_connect() as self.fake:
+        with FakeConnect() as self.fake:
             self.ours, self.theirs = self.fake.vault("Prod", TOKEN), self.fake.vault("Hidden", "another")
             self.numbers, self.networks = itertools.count(), list[PluginNetwork]()
             yield
@@ -31,7 +31,7 @@ class TestOp(SourceContract):
 
     @pytest.fixture
     def environ(self) -> Mapping[str, str]:
-        return self.at(self.fake.url)
+        return self.at(self.fake.base_url)
 
     def at(self, url: str) -> Mapping[str, str]:
         return {"OP_CONNECT_HOST": url, "OP_CONNECT_TOKEN": TOKEN}
