@@ -10,8 +10,7 @@ import pytest
 
 from sealpipe.testing import SinkContract, SourceContract
 from sealpipe.testing.source import Content
-from support.parts import missing
-from support.secret_service import BACKEND, secret_service
+from support.parts import BACKEND, missing, secret_service
 
 
 @pytest.fixture(scope="module")

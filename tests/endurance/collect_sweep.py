@@ -35,7 +35,7 @@ from support.fake_github import FakeGitHub
 from support.fake_gitlab import FakeGitLab
 from support.kubernetes import Cluster, emulator
 from support.openbao import dev_server
-from support.secret_service import secret_service
+from support.parts import secret_service
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """What a test needs beyond Python: skipped with its reason, or failed where a run must be whole.
 
-The small and read-only file systems are mounted where the user may mount.
+The small and read-only file systems are mounted where the user may mount. The keyring is the real gnome-keyring.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import importlib.util
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -86,3 +86,30 @@ def fill(place: Path) -> Path:
 
 def _mount(*words: str) -> int:
     return subprocess.run(["mount", *words], capture_output=True, check=False).returncode
+
+
+BACKEND = "keyring.backends.SecretService.Keyring"
+
+
+@contextmanager
+def secret_service(home: Path) -> Iterator[Mapping[str, str]]:
+    """A bus, and an unlocked keyring on it: the variables by which both are found."""
+    (home / "run").mkdir(mode=0o700)
+    environ = {"PATH": os.environ["PATH"], "HOME": str(home), "XDG_RUNTIME_DIR": str(home / "run")}
+    bus = subprocess.Popen(
+        [program("dbus-daemon"), "--session", "--nofork", "--print-address"],
+        env=environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert bus.stdout is not None
+    environ["DBUS_SESSION_BUS_ADDRESS"] = bus.stdout.readline().strip()
+    command = [program("gnome-keyring-daemon"), "--unlock", "--components=secrets"]
+    with bus:
+        try:
+            # It goes to the background once it is on the bus, and ends with the bus.
+            subprocess.run(command, env=environ, input=b"secret", stdout=subprocess.DEVNULL, check=True)
+            yield environ
+        finally:
+            bus.terminate()

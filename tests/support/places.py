@@ -23,7 +23,7 @@ from support.fake_github import FakeGitHub
 from support.fake_gitlab import FakeGitLab
 from support.kubernetes import TOKEN, Cluster
 from support.openbao import Bao
-from support.secret_service import BACKEND
+from support.parts import BACKEND
 
 Values = dict[str, bytes]
 BOTH = "password=staging_password,user"

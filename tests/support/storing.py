@@ -23,7 +23,7 @@ from support.fake_gitlab import FakeGitLab
 from support.job import Job, client_of
 from support.kubernetes import Cluster, emulator
 from support.openbao import Bao, dev_server
-from support.secret_service import secret_service
+from support.parts import secret_service
 from support.terminal import Done
 
 PROMPTS = ("Staging password", "user=User name:text")

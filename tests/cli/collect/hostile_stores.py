@@ -22,7 +22,7 @@ from support.fake_gitlab import FakeGitLab
 from support.hostile import PASSWORD, USER, Hostile, Row
 from support.kubernetes import Cluster, emulator
 from support.openbao import dev_server
-from support.secret_service import secret_service
+from support.parts import secret_service
 
 _ANYBODYS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
 Names = Callable[[], set[str]]
