@@ -31,9 +31,7 @@ def test_half_a_character_in_the_title_is_refused(user: Terminal, service: Runni
     assert "lone surrogate" in done.err
 
 
-def test_a_file_that_this_user_may_not_read_is_told_apart_from_a_missing_one(
-    user: Terminal, service: RunningService
-) -> None:
+def test_an_unreadable_file_differs_from_a_missing_one(user: Terminal, service: RunningService) -> None:
     user.file("secret", HIDDEN, mode=0o000)
     # Root reads everything, unless it is taken from him.
     drop = [program("setpriv"), "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
@@ -138,7 +136,7 @@ def test_nothing_is_sent_where_the_service_is_only_half_known(bare: Terminal, se
     ["http://u:pass-canary@h:xx", "http://u:pass-canary@h:99999", "http://[::1", "http://h\x1b]0;x:80", "ftp://h"],
 )
 @pytest.mark.parametrize("command", ["stats", "doctor"])
-def test_a_proxy_that_is_no_address_is_told_without_its_login(bare: Terminal, command: str, proxy: str) -> None:
+def test_an_invalid_proxy_is_reported_without_its_login(bare: Terminal, command: str, proxy: str) -> None:
     environ = {
         "SEALPIPE_API_KEY": mint().credential.reveal(),
         "SEALPIPE_BASE_URL": "https://api.example/v1",

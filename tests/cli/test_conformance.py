@@ -133,7 +133,7 @@ def test_a_kind_without_vectors_does_not_pass(monkeypatch: pytest.MonkeyPatch) -
     assert [each.check for each in conformance.check_conformance() if each.error] == ["vector box"]
 
 
-def test_each_vector_that_lies_is_told_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_failing_vector_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every one counts: with another result, or another verdict, it fails."""
     honest = conformance.load_vectors()
     lying = [

@@ -109,7 +109,7 @@ def test_a_service_that_is_not_there_ends_with_10_and_one_that_does_not_answer_w
         (faulty.unauthorized, 3),
     ],
 )
-def test_what_answers_wrongly_is_told_by_its_exit_code(
+def test_an_invalid_response_has_its_exit_code(
     user: Terminal, proxied: Callable[..., Faulty], fault: Fault, code: int
 ) -> None:
     done = user.sealpipe("doctor", "--roundtrip", SEALPIPE_BASE_URL=proxied(then=fault).base_url)
@@ -199,7 +199,9 @@ def secured(authority: trustme.CA, service: RunningService, tmp_path: Path) -> I
         yield make
 
 
-def test_the_certificates_issuer_and_end_are_told(user: Terminal, secured: Callable[..., dict[str, Any]]) -> None:
+def test_the_certificates_issuer_and_expiry_are_reported(
+    user: Terminal, secured: Callable[..., dict[str, Any]]
+) -> None:
     done = user.sealpipe("doctor", **secured())
     assert done.code == 0, done
     assert re.match(r"TLSv1\.3, issued by Acme Intercepting Works.*, until \d{4}-01-01", rows(done)["certificate"][1])
@@ -210,7 +212,7 @@ def test_a_certificate_that_ends_soon_is_doubtful(user: Terminal, secured: Calla
     assert (done.code, rows(done)["certificate"][0]) == (0, "warn")
 
 
-def test_the_proxy_is_told_without_its_login(user: Terminal, secured: Callable[..., dict[str, Any]]) -> None:
+def test_the_proxy_is_reported_without_its_login(user: Terminal, secured: Callable[..., dict[str, Any]]) -> None:
     environ = secured(proxy=True)
     port = environ.pop("PROXY_PORT")
     done = user.sealpipe("doctor", **environ)
@@ -247,9 +249,7 @@ def test_a_roundtrip_makes_a_share_and_ends_it_opened_by_nobody(user: Terminal, 
     assert user.outbox() == []
 
 
-def test_a_key_without_custody_is_told_and_all_calls_together_are_eight(
-    bare: Terminal, service: RunningService
-) -> None:
+def test_a_key_without_custody_is_reported_in_eight_calls(bare: Terminal, service: RunningService) -> None:
     done = bare.at(service, custody="none").sealpipe("doctor", "--roundtrip")
     assert done.code == 0, done
     assert len(service.seen()) == 8
@@ -281,7 +281,7 @@ def test_one_source_can_be_looked_at_alone(user: Terminal, service: RunningServi
     ("name", "near"),
     [("vualt", "vault"), ("slakc", "slack"), ("prod-valt", "prod-vault"), ("zzzzzz", "sealpipe plugins")],
 )
-def test_a_name_that_nothing_has_is_told_with_the_nearest(user: Terminal, name: str, near: str) -> None:
+def test_an_unknown_name_is_reported_with_the_nearest(user: Terminal, name: str, near: str) -> None:
     user.file("c.toml", "[stores.prod-vault]\nplugin = 'vault'\n")
     done = user.sealpipe("doctor", name, SEALPIPE_CONFIG=str(user.here / "c.toml"))
     assert (done.code, done.out) == (2, "")

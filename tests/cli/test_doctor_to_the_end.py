@@ -61,7 +61,7 @@ def doctor(user: Terminal, *words: str, **environ: str | None) -> Done:
         ("SEALPIPE_DOCTOR_ROUNDTRIP", "banana", "the value is not a boolean"),
     ],
 )
-def test_a_variable_that_no_command_can_use_is_told(user: Terminal, variable: str, value: str, says: str) -> None:
+def test_an_unusable_variable_is_reported(user: Terminal, variable: str, value: str, says: str) -> None:
     done = doctor(user, **{variable: value})
     status, told = rows(done)[f"variable {variable}"]
     assert (done.code, status) == (2, "fail")
@@ -71,7 +71,7 @@ def test_a_variable_that_no_command_can_use_is_told(user: Terminal, variable: st
     assert CANARY not in done.out + done.err
 
 
-def test_all_that_is_wrong_is_told_at_once_and_what_is_right_by_its_name(user: Terminal) -> None:
+def test_all_errors_are_reported_at_once_by_name(user: Terminal) -> None:
     done = doctor(
         user,
         SEALPIPE_SHARE_EXPIRES_IN="banana",
@@ -105,7 +105,7 @@ def test_a_config_file_that_is_no_toml_is_one_finding_with_its_line(user: Termin
     assert CANARY not in done.out + done.err
 
 
-def test_every_wrong_line_of_the_config_file_is_told_with_what_was_meant(user: Terminal) -> None:
+def test_every_config_file_error_is_reported_with_a_suggestion(user: Terminal) -> None:
     lines = [
         "deadlin = '5s'",
         "state_dir = ['x']",
@@ -152,7 +152,7 @@ def test_a_value_that_a_flag_or_variable_stands_before_is_looked_at_too(user: Te
     assert found["setting base_url"][0] == "ok"
 
 
-def test_a_wrong_value_is_told_once(user: Terminal) -> None:
+def test_an_invalid_value_is_reported_once(user: Terminal) -> None:
     done = doctor(user, SEALPIPE_DEADLINE="soon")
     assert [each["check"] for each in done.json["checks"] if each["status"] == "fail"] == ["setting deadline"]
 
@@ -237,7 +237,7 @@ def test_what_is_set_for_plugins_is_looked_at_too(user: Terminal, content: str, 
     assert "c4nary" not in done.out + done.err
 
 
-def test_a_store_whose_settings_can_be_used_is_told(user: Terminal) -> None:
+def test_a_store_with_valid_settings_is_reported(user: Terminal) -> None:
     file = user.file(
         "c.toml", "[stores.prod]\nplugin = 'vault'\naddr = 'https://vault.example'\n[policy]\nsinks = []\n"
     )
@@ -258,7 +258,7 @@ def tree(folder: Path) -> list[str]:
 @pytest.mark.parametrize(
     "named", ["/proc/sealpipe/state", "/dev/null/state", "/sys/state", "{tmp}/{long}/state", "{tmp}/link/state"]
 )
-def test_a_state_folder_that_cannot_be_made_is_told(user: Terminal, named: str) -> None:
+def test_a_state_folder_that_cannot_be_created_is_reported(user: Terminal, named: str) -> None:
     """Root may write everywhere by its permissions, and yet cannot: only trying it shows."""
     (user.tmp / "link").symlink_to(user.tmp / "nowhere")
     before = tree(user.tmp)
@@ -338,7 +338,7 @@ def closed_port() -> int:
         return int(free.getsockname()[1])
 
 
-def test_a_link_address_that_answers_is_told(user: Terminal, service: RunningService) -> None:
+def test_a_responding_link_address_is_reported(user: Terminal, service: RunningService) -> None:
     assert rows(doctor(user))["link address"] == ("ok", f"{service.origin} can be reached -> ")
 
 
@@ -367,7 +367,7 @@ def test_a_link_address_that_leads_nowhere_ends_with_10(user: Terminal, door: in
         assert rows(done)[LAST][0] == "ok"
 
 
-def test_a_certificate_that_nobody_trusts_is_told(user: Terminal, door: int) -> None:
+def test_an_untrusted_certificate_is_reported(user: Terminal, door: int) -> None:
     done = doctor(user, SEALPIPE_LINK_BASE_URL=f"https://{LOOPBACK}:{door}")
     assert "its certificate was rejected: " in rows(done)["link address"][1]
     assert done.code == 10

@@ -312,7 +312,7 @@ sys.meta_path.insert(0, Blocker())
 
 @pytest.mark.parametrize("blocked", ["starlette", "uvicorn"])
 @pytest.mark.parametrize("command", ["rehearse", "rehearsal serve"])
-def test_without_the_extra_the_pip_command_is_told(bare: Terminal, blocked: str, command: str) -> None:
+def test_without_the_extra_the_error_names_the_pip_command(bare: Terminal, blocked: str, command: str) -> None:
     site = bare.file("site/sitecustomize.py", BLOCKER.format(blocked={blocked}))
     done = bare.sealpipe(*command.split(), PYTHONPATH=str(site.parent))
     assert (done.code, done.out) == (2, "")

@@ -31,7 +31,7 @@ def both(user: Terminal, *words: str, stdin: bytes = b"", **environ: str) -> Don
     return started
 
 
-def test_a_forked_command_is_told_all_that_a_started_one_is(bare: Terminal) -> None:
+def test_a_forked_command_gets_the_same_input_as_a_started_one(bare: Terminal) -> None:
     told = both(bare, "doctor", SEALPIPE_API_KEY="nonsense", SEALPIPE_DEADLINE="7s", SEALPIPE_TAG="\udcff\n é")
     assert told.code == 2
     assert "7 s" in told.out

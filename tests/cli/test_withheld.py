@@ -44,7 +44,7 @@ def test_a_credential_in_a_paths_place_is_not_repeated(user: Terminal, place: st
         assert not any(part in done.out + done.err for part in credential.split(".")[1:]), words
 
 
-def test_a_credential_in_its_files_place_is_told_so(user: Terminal) -> None:
+def test_a_credential_given_as_a_path_is_reported(user: Terminal) -> None:
     done = user.sealpipe("stats", SEALPIPE_API_KEY=None, SEALPIPE_API_KEY_FILE=user.environ["SEALPIPE_API_KEY"])
     assert done.code == 2
     assert "the path of the credential file is itself a credential" in done.err

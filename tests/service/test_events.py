@@ -306,7 +306,7 @@ def test_what_is_not_taken_is_sent_again_by_the_services_clock(
     assert len(receiver.hooks) == len(service.deliveries()) + 4
 
 
-def test_after_the_last_attempt_it_is_given_up_and_the_operator_is_told(service: RunningService, api: Api) -> None:
+def test_after_the_last_attempt_the_operator_gets_a_note(service: RunningService, api: Api) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as gone:
         port = gone.getsockname()[1]
     webhook = service.add_webhook(f"http://127.0.0.1:{port}/")

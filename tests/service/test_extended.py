@@ -261,7 +261,7 @@ def test_capabilities_tell_what_key_and_plan_can_do(extended: RunningService, ca
 
 
 @pytest.mark.spec("gap.share-members")
-def test_the_owner_is_told_of_what_notify_on_names_and_of_nothing_else(extended: RunningService, api: Api) -> None:
+def test_the_owner_is_notified_only_of_events_in_notify_on(extended: RunningService, api: Api) -> None:
     every = ["viewed", "denied", "expired", "deleted"]
     in_an_hour = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
     told, silent, timed = (

@@ -19,7 +19,7 @@ __all__ = ["bare"]
 ESCAPES = "\x1b]0;title\x07\u202e"
 
 
-def test_the_clock_stops_before_it_could_not_be_told(service: RunningService) -> None:
+def test_the_clock_stops_at_the_last_valid_time(service: RunningService) -> None:
     far = {"advance_seconds": 1e9}
     answers = [control_client.send_request(service.origin, "POST", "/rehearsal/clock", far) for _ in range(230)]
     assert {status for status, _ in answers} == {200, 400}
@@ -36,7 +36,7 @@ ROWS = {
 
 
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
-def test_a_plan_with_half_a_character_can_still_be_told(service: RunningService, row: dict[str, object]) -> None:
+def test_a_plan_with_a_lone_surrogate_can_be_listed(service: RunningService, row: dict[str, object]) -> None:
     control_client.set_faults(service.origin, [row])
     (told,) = control_client.list_faults(service.origin)
     assert told["fault"] == row["fault"]

@@ -61,7 +61,7 @@ def test_a_replay_is_200_with_the_first_answers_bytes(api: Api) -> None:
 
 
 @pytest.mark.spec("idempotency.replay")
-def test_a_replay_tells_what_the_first_call_told_even_when_the_share_has_gone(api: Api) -> None:
+def test_a_replay_repeats_the_response_even_after_the_share_ends(api: Api) -> None:
     first = api.post(CONTENT, "k")
     api.http.delete(f"/shares/{first.json()['short_code']}")
     assert api.post(CONTENT, "k").content == first.content

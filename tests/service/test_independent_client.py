@@ -185,7 +185,7 @@ def test_it_reads_the_figures(service: RunningService, client: credenshare.Crede
     assert stats.daily_views[-1].date == service.service.clock.now().date().isoformat()
 
 
-def test_it_is_told_when_to_come_back(service: RunningService, client: credenshare.CredenShare) -> None:
+def test_it_gets_a_retry_after(service: RunningService, client: credenshare.CredenShare) -> None:
     service.set_account(requests_per_minute=1)
     for _ in range(2):  # the burst is twice the rate
         client.shares.list()

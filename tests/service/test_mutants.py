@@ -31,7 +31,7 @@ def test_a_broken_rule_is_noticed_by_every_test_that_the_table_names() -> None:
     assert wrong == {}
 
 
-def test_a_test_that_did_not_notice_is_told_and_so_is_one_that_fails_anyway() -> None:
+def test_a_mutant_report_names_passing_and_broken_tests() -> None:
     mutant = Mutant("m", "plans", "x", "y", ("a.py::one", "a.py::two"), ("c.py::three",))
     assert unnoticed([mutant], {"": set(), "m": {"a.py::one"}}) == {"m": ["a.py::two", "c.py::three"]}
     assert unnoticed([mutant], {"": set(), "m": {"c.py::three"}}, client=True) == {}

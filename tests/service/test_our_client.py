@@ -131,7 +131,7 @@ def test_what_is_rejected_is_named(service: RunningService, connect: Connect) ->
     assert connect().create_share(**SHARE, item_key_wrap=WRAP).custody == "failed"
 
 
-def test_the_plan_is_told_apart_from_the_scope(service: RunningService, connect: Connect) -> None:
+def test_the_plan_error_differs_from_the_scope_error(service: RunningService, connect: Connect) -> None:
     reader = connect(scopes=["shares:read", "requests:read"])
     for call in (reader.get_stats, lambda: reader.create_share(**SHARE), lambda: reader.expire_share("x")):
         error = told(MissingScopeError, call)
@@ -161,7 +161,7 @@ def test_a_credential_that_is_not_usable_is_refused(service: RunningService, con
     assert told(AuthenticationError, connect(wrong).list_shares).status == 403
 
 
-def test_the_rate_is_told_with_how_long_to_wait(service: RunningService, connect: Connect) -> None:
+def test_the_rate_limit_error_has_the_time_to_wait(service: RunningService, connect: Connect) -> None:
     service.set_account(requests_per_minute=1)
     client, other = connect(), connect()
     for _ in range(2):
@@ -287,7 +287,7 @@ def test_time_ends_a_share_for_everybody(service: RunningService, client: Client
     assert client.expire_share(share.short_code).outcome == "already-expired"
 
 
-def test_what_the_service_could_not_do_is_told_with_its_code(service: RunningService, client: Client) -> None:
+def test_a_service_failure_has_its_code(service: RunningService, client: Client) -> None:
     share, request = client.create_share(**SHARE).short_code, client.create_request(**REQUEST).short_code
     service.service.failing |= {"share.expiring": 9, "requests.listing": 9, "request.ending": 1}
     error = told(OutcomeUnknownError, client.expire_share, share)

@@ -62,7 +62,7 @@ def test_more_submissions_than_can_be_are_not_taken_for_any() -> None:
     )
 
 
-def test_a_submission_that_is_told_many_times_is_kept_once(user: Terminal, faulty: Faulty) -> None:
+def test_a_repeated_submission_is_stored_once(user: Terminal, faulty: Faulty) -> None:
     rows = [{"short_code": "s", "data": "AA=="}] * 3
     ended, told = '{"short_code": "x", "expired_at": null}', json.dumps({"submissions": rows})
     faulty.plan(says(200, ended), says(200, told), says(200, ended), says(200, told))

@@ -90,7 +90,7 @@ def test_what_the_service_itself_refuses_is_an_error(client: Client, faulty: Fau
             call()
 
 
-def test_a_refused_credential_is_still_told_by_every_other_call(client: Client, faulty: Faulty) -> None:
+def test_other_calls_still_report_a_refused_credential(client: Client, faulty: Faulty) -> None:
     faulty.plan(then=NOT_THERE["403 of the gateway"])
     with pytest.raises(AuthenticationError):
         client.get_stats()
@@ -165,7 +165,7 @@ def test_a_refusal_on_the_command_line_has_its_exit_code(
     assert (done.code, done.out) == (code, "")
 
 
-def test_capabilities_are_told_as_they_are(client: Client, faulty: Faulty) -> None:
+def test_capabilities_are_returned_unchanged(client: Client, faulty: Faulty) -> None:
     body = {
         "api_version": "1.2",
         "key": {"key_id": "k", "scopes": ["shares:read"], "rate_limit_rpm": 100},

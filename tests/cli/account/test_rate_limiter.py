@@ -219,7 +219,7 @@ def test_twenty_tasks_get_300_shares_made_with_few_refusals(limited: RunningServ
     assert 300 < sent <= 300 + 40
 
 
-def test_who_may_not_leave_in_time_is_told_at_once_and_sends_nothing(client: Client, faulty: Faulty) -> None:
+def test_a_delay_beyond_the_deadline_fails_at_once_and_sends_nothing(client: Client, faulty: Faulty) -> None:
     faulty.plan(says(429, headers={"Retry-After": "30"}), then=passes)
     began = time.monotonic()
     for _ in range(3):

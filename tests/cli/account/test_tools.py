@@ -126,7 +126,7 @@ def test_a_call_that_was_held_back_by_the_rate_limit_is_made_later(client: Clien
         client.call_tool("expire_share", {"code": "x"})
 
 
-def test_a_missing_scope_is_told_as_such_and_not_as_a_tools_failure(client: Client, mcp: FakeMcp) -> None:
+def test_a_missing_scope_is_not_reported_as_a_tool_failure(client: Client, mcp: FakeMcp) -> None:
     mcp.scopes = {"shares:read"}
     assert client.call_tool("get_share", {"code": "x"}).text
     with pytest.raises(MissingScopeError, match="shares:write, which expire_share needs") as caught:
@@ -157,9 +157,7 @@ def test_a_tool_that_fails_is_an_error_with_its_text_escaped(
 
 
 @pytest.mark.parametrize("status", [200, 400, 404])
-def test_an_error_of_json_rpc_is_told_with_its_code_whatever_the_status(
-    client: Client, mcp: FakeMcp, status: int
-) -> None:
+def test_a_json_rpc_error_has_its_code_whatever_the_status(client: Client, mcp: FakeMcp, status: int) -> None:
     mcp.sessions = False
     body = '{"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"Unknown\\u0007 tool","data":{}}}'
     mcp.queued = {"tools/call": [Reply(status, body, {"Content-Type": "application/json"})]}
@@ -192,7 +190,7 @@ BROKEN = {
 
 @pytest.mark.parametrize("name", BROKEN)
 @pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
-def test_an_answer_that_breaks_the_protocol_is_told_and_the_call_not_repeated(
+def test_a_protocol_error_is_reported_and_the_call_not_repeated(
     client: Client, mcp: FakeMcp, name: str, kind: str
 ) -> None:
     body = BROKEN[name] if kind == "application/json" else f"data: {BROKEN[name]}\n\n"

@@ -112,7 +112,7 @@ def test_nothing_is_shared_where_it_cannot_be_stored(job: Job, words: list[str],
     assert here(job) == {"there": "somebody else's"}
 
 
-def test_a_sink_that_fails_is_told_with_what_was_stored_before_it(job: Job) -> None:
+def test_a_sink_failure_names_what_was_stored_before_it(job: Job) -> None:
     job.terminal.file("there", "somebody else's")
     words = (*GENERATED, "--also-to", "dotenv:x#PW=Password", "--also-to", "file:there")
     done = share(job, *words)
@@ -253,7 +253,7 @@ def test_the_audit_names_the_error_of_a_sink(job: Job) -> None:
     ]
 
 
-def test_the_service_is_told_nothing_of_it(job: Job, service: RunningService) -> None:
+def test_the_service_learns_nothing_of_it(job: Job, service: RunningService) -> None:
     before = len(created(service))
     for words in ((), ("--also-to", "file:a-place-of-ours")):
         assert share(job, *GENERATED, *words).code == 0

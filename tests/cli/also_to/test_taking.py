@@ -79,7 +79,7 @@ def test_what_is_missing_or_empty_is_left_out_where_that_is_allowed() -> None:
         ),
     ],
 )
-def test_what_does_not_fit_is_told_without_its_value(text: str, fields: list[tuple[str, str]], words: str) -> None:
+def test_a_mismatch_is_reported_without_its_value(text: str, fields: list[tuple[str, str]], words: str) -> None:
     with pytest.raises(MisfitError, match=words) as caught:
         stored(text, *fields)
     assert "canary" not in str(caught.value)
@@ -157,9 +157,7 @@ def test_an_optional_target_of_a_share_lacks_what_fell_away_and_takes_the_rest()
         ("vault:x?decode=hex#k=a", [("a", "xyz")], "the field a is not hex"),
     ],
 )
-def test_a_share_s_field_that_does_not_fit_is_told_by_its_label(
-    text: str, values: list[tuple[str, str]], words: str
-) -> None:
+def test_a_mismatching_field_is_named_by_its_label(text: str, values: list[tuple[str, str]], words: str) -> None:
     with pytest.raises(ReferenceValueError, match=words):
         plan_share_writes(parse_targets([text]), [Field(label, Secret(value)) for label, value in values])
 

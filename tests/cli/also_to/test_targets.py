@@ -85,7 +85,7 @@ def test_an_id_stands_before_a_text() -> None:
         ("vault:a#user,user", "writes the key 'user' twice", "#KEY=PROMPT"),
     ],
 )
-def test_what_a_target_cannot_take_is_told_with_what_it_can(text: str, words: str, remedy: str) -> None:
+def test_an_invalid_target_error_names_what_is_valid(text: str, words: str, remedy: str) -> None:
     with pytest.raises(UsageError) as caught:
         taken(text)
     assert words in caught.value.message

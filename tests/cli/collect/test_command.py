@@ -185,7 +185,7 @@ ERRORS: dict[int, SealpipeError] = {
 
 
 @given(st.lists(st.sampled_from(sorted(ERRORS)), min_size=1))
-def test_of_several_11_is_told_over_14_over_13_and_15_only_where_there_is_nothing_else(codes: list[int]) -> None:
+def test_of_several_exit_codes_11_wins_then_14_13_and_15_last(codes: list[int]) -> None:
     found = choose_worst_error([None, *(ERRORS[code] for code in codes)])
     assert found is not None
     first = [code for code in (11, 14, 13) if code in codes]
@@ -197,7 +197,7 @@ def test_of_several_11_is_told_over_14_over_13_and_15_only_where_there_is_nothin
         assert found.exit_code != 16 or set(codes) <= {15, 16}
 
 
-def test_every_place_that_failed_is_told(job: Job) -> None:
+def test_every_failed_sink_is_reported(job: Job) -> None:
     asked = ask(job)
     asked.answer()
     for name in ("a", "b"):
@@ -390,7 +390,7 @@ def test_an_answer_that_comes_while_it_waits_is_collected(job: Job) -> None:
 # -- who is told --------------------------------------------------------------------------------
 
 
-def test_the_audit_is_told_what_was_collected_and_no_value(job: Job) -> None:
+def test_the_audit_records_the_collection_without_values(job: Job) -> None:
     asked, silent = ask(job), ask(job)
     asked.answer("c4nary-value", "c4nary-user")
     file = job.terminal.here / "audit.jsonl"

@@ -93,7 +93,7 @@ def test_a_count_is_believed_only_where_it_says_that_some_are_missing(
         assert values(caller("collect", asked.code)) == [["hunter2", "bob"]]
 
 
-def test_answers_that_were_not_end_to_end_encrypted_are_told(call_at: CallAt, proxied: Proxied, job: Job) -> None:
+def test_submissions_without_end_to_end_encryption_are_reported(call_at: CallAt, proxied: Proxied, job: Job) -> None:
     asked = ask(job)
     server = proxied(then=on("/submissions", rewrites(skipped_not_end_to_end_encrypted=10**20)))
     collected = call_at(server.base_url)("collect", asked.code)
@@ -115,7 +115,7 @@ def deleted_instead(asked: Asked) -> Fault:
 
 
 @pytest.mark.parametrize("stored", [True, False])
-def test_destroyed_where_it_was_to_expire_is_told_and_what_was_collected_is_there(
+def test_deleted_instead_of_expired_is_reported_after_collecting(
     call_at: CallAt, proxied: Proxied, job: Job, tmp_path: Path, *, stored: bool
 ) -> None:
     asked = ask(job)
@@ -132,7 +132,7 @@ def test_destroyed_where_it_was_to_expire_is_told_and_what_was_collected_is_ther
     assert not stored or (tmp_path / "pw").read_text() == "hunter2"
 
 
-def test_says_deleted_where_it_expired_is_told_all_the_same(
+def test_deleted_reported_for_an_expiry_is_still_reported(
     call_at: CallAt, proxied: Proxied, job: Job, tmp_path: Path
 ) -> None:
     asked = ask(job)
@@ -167,7 +167,7 @@ def test_what_comes_while_it_ends_is_stored_too_with_each(
     assert collected.problem() is None
 
 
-def test_else_it_is_kept_and_told(call_at: CallAt, proxied: Proxied, job: Job, tmp_path: Path) -> None:
+def test_otherwise_it_is_stored_and_reported(call_at: CallAt, proxied: Proxied, job: Job, tmp_path: Path) -> None:
     asked = ask(job)
     asked.answer("early")
     server = proxied(then=late(asked))
@@ -179,7 +179,9 @@ def test_else_it_is_kept_and_told(call_at: CallAt, proxied: Proxied, job: Job, t
     assert (tmp_path / "pw").read_text() == "early"
 
 
-def test_a_late_one_that_cannot_be_stored_is_told(call_at: CallAt, proxied: Proxied, job: Job, tmp_path: Path) -> None:
+def test_a_late_submission_that_cannot_be_stored_is_reported(
+    call_at: CallAt, proxied: Proxied, job: Job, tmp_path: Path
+) -> None:
     asked, folder = ask(job), tmp_path / "out"
     asked.answer("early")
 

@@ -46,7 +46,7 @@ def in_drawer(tmp_path: Path) -> dict[str, str]:
     return found
 
 
-def test_progress_is_told_in_order(call: Caller, job: Job, tmp_path: Path) -> None:
+def test_progress_is_reported_in_order(call: Caller, job: Job, tmp_path: Path) -> None:
     asked = ask(job)
     asked.answer()
     told: list[Progress] = []
@@ -220,7 +220,7 @@ def test_what_was_collected_is_on_the_error_of_a_sink(call: Caller, job: Job, tm
     assert values(caught.value.collected) == [["hunter2", "bob"]]
 
 
-def test_what_a_sink_lacks_is_told_before_anything_is_asked(call: Caller, job: Job) -> None:
+def test_a_missing_sink_setting_fails_before_any_call(call: Caller, job: Job) -> None:
     asked = ask(job)
     before = len(job.service.seen())
     with pytest.raises((UsageError, NotConfiguredError)):

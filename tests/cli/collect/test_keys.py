@@ -135,7 +135,7 @@ def test_a_key_that_the_service_swapped_stops_and_the_ciphertext_is_kept(
 
 @pytest.mark.parametrize("members", [{"public_key": None}, {"public_key": ...}], ids=["null", "absent"])
 @pytest.mark.parametrize("ended", [False, True])
-def test_a_key_that_is_not_told_does_not_stop(
+def test_a_missing_public_key_does_not_stop(
     call_at: Any, proxied: Proxied, job: Job, members: dict[str, Any], *, ended: bool
 ) -> None:
     asked = ask(job)

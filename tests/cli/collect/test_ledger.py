@@ -36,7 +36,9 @@ def cut_off(job: Job, repository: InGitHub, group: str) -> Asked:
     return request
 
 
-def test_who_runs_it_again_is_told_what_may_be_and_what_to_do(cut_off: Asked, repository: InGitHub, group: str) -> None:
+def test_a_second_run_reports_the_unknown_outcome_and_a_remedy(
+    cut_off: Asked, repository: InGitHub, group: str
+) -> None:
     done = cut_off.stores(*repository.single(group), more=("--after", "expire", "--output", "json"), code=14)
     assert "an earlier run was interrupted while it stored github-secret:acme/app#" in done.error["message"]
     assert "?mode=replace" in done.error["remedy"]
@@ -118,7 +120,7 @@ class TestInMemory:
         assert (self.place.there(self.group), self.place.writes(self.group)) == (self.given.values(), 2)
         assert self.request.job.left() == []
 
-    def test_what_may_be_stored_is_told_and_stored_on_demand(self, call: Caller) -> None:
+    def test_an_uncertain_write_is_reported_and_repeated_on_demand(self, call: Caller) -> None:
         self.place.fake.instead = [None, None, None, drop_after]
         for said in ("GitHub did not say whether it stored", "an earlier run was interrupted while it stored"):
             failed = call("collect_each", [self.request.code], to=self._by_text())[0].problem()

@@ -54,7 +54,7 @@ def test_one_is_named_by_its_code_or_its_marker(call: Caller, job: Job) -> None:
 
 
 @pytest.mark.parametrize("ended", [False, True])
-def test_a_code_that_no_answer_has_is_waited_for_and_told_as_what_it_is(call: Caller, job: Job, *, ended: bool) -> None:
+def test_an_unknown_submission_code_is_waited_for_then_reported(call: Caller, job: Job, *, ended: bool) -> None:
     asked = ask(job)
     codes = [asked.answer()]
     if not ended:
@@ -76,7 +76,7 @@ def test_a_code_that_no_answer_has_is_waited_for_and_told_as_what_it_is(call: Ca
     assert caught.value.collected.status == "failed"
 
 
-def test_one_that_is_named_and_cannot_be_used_is_told_as_such_when_it_is_over(call: Caller, job: Job) -> None:
+def test_a_named_unusable_submission_is_reported_at_the_end(call: Caller, job: Job) -> None:
     asked = ask(job)
     asked.answer()
     rotten = asked.send(asked.sealed(b"no array"))

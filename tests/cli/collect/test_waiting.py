@@ -124,7 +124,7 @@ def test_so_is_a_service_that_refuses_connections(job: Job, proxied: Proxied) ->
     assert 200 <= time.now < 260
 
 
-def test_an_outage_to_the_end_is_told_as_one(job: Job, proxied: Proxied) -> None:
+def test_an_outage_until_the_end_is_reported_as_an_outage(job: Job, proxied: Proxied) -> None:
     asked, server = ask(job), proxied(then=says(502, "<html>"))
     (collected,) = hours(job, server.base_url).collect(waits(asked, seconds=100))
     assert (collected.status, type(collected.problem())) == ("failed", RetriesExhaustedError)
@@ -165,7 +165,7 @@ def test_a_credential_that_is_refused_is_refused_for_all_and_asked_once(
     assert len(server.received()) == 1
 
 
-def test_a_request_that_ends_meanwhile_is_told_soon_after(tmp_path: Path) -> None:
+def test_a_request_that_ends_meanwhile_is_reported_soon(tmp_path: Path) -> None:
     with start() as service:
         job = Job(tmp_path, service)
         answered, silent = ask(job, expires_in=timedelta(minutes=5)), ask(job, expires_in=timedelta(minutes=5))
@@ -194,7 +194,7 @@ def test_without_waiting_it_looks_once(job: Job) -> None:
     assert (len(time.sent), time.waited) == (2, [])
 
 
-def test_a_countdown_is_told_at_each_tick(job: Job) -> None:
+def test_a_countdown_is_reported_at_each_tick(job: Job) -> None:
     asked, time = ask(job), hours(job)
     told: list[Progress] = []
     time.collect(waits(asked, seconds=20), told.append, tick=1.0)

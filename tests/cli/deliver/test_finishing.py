@@ -74,7 +74,7 @@ def test_a_message_that_was_refused_is_sent_by_resume_and_the_others_are_out(
     assert user.outbox() == []
 
 
-def test_where_nobody_listens_it_is_tried_again_and_told(user: Terminal, closed: str) -> None:
+def test_a_closed_port_is_retried_and_then_reported(user: Terminal, closed: str) -> None:
     done = share(user, "--send", closed)
     kept(user, done)
     assert f"the link did not reach {closed}: the webhook at 127.0.0.1:" in done.err
@@ -105,7 +105,7 @@ def test_the_link_is_printed_though_its_passcode_did_not_get_out(
 
 
 @pytest.mark.parametrize("answer", [None, 500, 502, 302, 303])
-def test_a_message_that_may_have_arrived_is_told_and_repeated_only_where_somebody_says_so(
+def test_a_message_that_may_have_arrived_is_repeated_only_on_request(
     user: Terminal, service: RunningService, receiver: Receiver, answer: int | None
 ) -> None:
     receiver.answers = answers(answer)
@@ -204,9 +204,7 @@ def test_once_the_share_has_expired_its_dead_link_is_sent_to_nobody(user: Termin
     assert len(receiver.hooks) == sent
 
 
-def test_a_channel_that_cannot_be_used_any_more_is_told_and_the_rest_goes_out(
-    user: Terminal, receiver: Receiver
-) -> None:
+def test_an_unusable_channel_is_reported_and_the_others_send(user: Terminal, receiver: Receiver) -> None:
     receiver.answers = answers(403)
     kept(user, share(user, "--send", receiver.target))
     done = user.sealpipe("resume", SEALPIPE_PLUGIN_WEBHOOK__SECRET=None)

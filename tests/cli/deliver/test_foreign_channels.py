@@ -61,7 +61,7 @@ def test_a_channel_of_somebody_else_is_used(user: Terminal, body: str) -> None:
         "raise SystemExit(message.text.reveal())",
     ],
 )
-def test_what_nobody_knows_of_a_message_is_told_and_it_is_not_sent_again(user: Terminal, body: str) -> None:
+def test_an_unknown_message_outcome_is_reported_and_not_resent(user: Terminal, body: str) -> None:
     done = share(user, body)
     assert (done.code, flown(user)) == (11, 1)
     assert "the link may not have reached pigeon:coop" in done.err
@@ -106,7 +106,7 @@ def test_a_channel_that_refuses_its_recipient_costs_nothing(user: Terminal, serv
     assert done.error["remedy"] == "send one"
 
 
-def test_link_and_passcode_are_told_apart_by_plugin_and_not_by_the_name_of_a_store(user: Terminal) -> None:
+def test_link_and_passcode_are_compared_by_plugin_not_store(user: Terminal) -> None:
     user.environ["SEALPIPE_STORE__LOFT__PLUGIN"] = "pigeon"
     done = share(user, "return Delivery()", "--passcode-generate", "--passcode-to", "loft:Coop")
     assert (done.code, flown(user)) == (2, 0)

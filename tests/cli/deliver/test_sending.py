@@ -142,7 +142,7 @@ def test_a_dry_run_tells_the_recipients_and_sends_nothing(
 # -- places in a target -------------------------------------------------------------------------
 
 
-def test_a_value_fills_its_place_and_is_not_told_on_stderr(user: Terminal, receiver: Receiver) -> None:
+def test_a_value_fills_its_placeholder_and_is_not_on_stderr(user: Terminal, receiver: Receiver) -> None:
     done = share(user, "--send", receiver.target + "/{who}?for={who}", "--param", "who=env:WHO", WHO="kim-77")
     assert (done.code, receiver.hooks[0].target) == (0, "/hooks/7/kim-77?for=kim-77")
     assert "{who}" in done.err
@@ -234,7 +234,7 @@ def test_a_wrong_target_costs_nothing(user: Terminal, service: RunningService, n
     assert set(user.here.iterdir()) == before
 
 
-def test_a_channel_that_lacks_a_setting_is_told_before_anything_is_sent(
+def test_a_channel_without_a_setting_fails_before_anything_is_sent(
     user: Terminal, service: RunningService, receiver: Receiver
 ) -> None:
     done = share(user, "--send", receiver.target, SEALPIPE_PLUGIN_WEBHOOK__SECRET=None)
@@ -245,7 +245,7 @@ def test_a_channel_that_lacks_a_setting_is_told_before_anything_is_sent(
     assert "x-sealpipe-signature" not in receiver.hooks[0].headers
 
 
-def test_a_wrong_recipient_is_told_before_a_secret_is_fetched(user: Terminal) -> None:
+def test_an_invalid_recipient_fails_before_a_secret_is_fetched(user: Terminal) -> None:
     done = user.sealpipe("share", "-f", "file:nowhere", "--send", "file:out/", **SECRET)
     assert done.code == 2
     assert "names no file" in done.err

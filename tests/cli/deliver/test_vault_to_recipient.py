@@ -198,7 +198,7 @@ def test_a_job_of_another_repository_gets_nothing(
     assert (mailbox.received, created(service)) == ([], [])
 
 
-def test_a_job_without_the_permission_is_told_which(script: Terminal, job: Job, service: RunningService) -> None:
+def test_an_error_names_the_permission_that_the_job_lacks(script: Terminal, job: Job, service: RunningService) -> None:
     script.environ |= job.environ
     done = script.sealpipe(*WORDS, ACTIONS_ID_TOKEN_REQUEST_URL=None, ACTIONS_ID_TOKEN_REQUEST_TOKEN=None)
     assert (done.code, done.out) == (14, ""), done

@@ -189,7 +189,7 @@ def test_what_is_no_short_code_is_refused_before_anything_is_sent(
         ("shares:read", "list_requests"),
     ],
 )
-def test_a_key_without_the_scope_is_told_so(scope: str, name: str, call: Caller, job: Job) -> None:
+def test_a_key_without_the_scope_gets_a_missing_scope_error(scope: str, name: str, call: Caller, job: Job) -> None:
     code = made(job)
     key = job.service.create_key(account=job.account, scopes=[scope]).reveal()
     with pytest.raises(MissingScopeError):

@@ -186,7 +186,7 @@ def test_a_delete_that_may_still_arrive_keeps_the_next_command_from_sending_anot
 
 
 @pytest.mark.parametrize("folder", ["kept", None], ids=["with a folder", "in one process"])
-def test_what_was_told_to_be_over_gets_no_other_delete_though_it_is_said_to_be_active(
+def test_a_request_reported_expired_gets_no_second_delete(
     folder: str | None, proxied: Proxied, call_at: CallAt, job: Job, tmp_path: Path
 ) -> None:
     """A cache, or a service restored from a backup."""
@@ -230,7 +230,7 @@ def test_an_hour_later_another_delete_may_be_sent(proxied: Proxied, call_at: Cal
     assert deletes(server) == 2
 
 
-def test_the_hour_is_the_services_where_it_told_its_clock(
+def test_the_grace_hour_uses_the_services_clock_if_known(
     proxied: Proxied, call_at: CallAt, job: Job, tmp_path: Path
 ) -> None:
     code = made(job)
@@ -371,7 +371,7 @@ def test_a_request_of_which_it_is_not_clear_whether_it_is_active_gets_no_delete(
     assert deletes(server) == 0
 
 
-def test_somebody_elses_delete_at_the_same_moment_is_told_and_what_was_read_is_kept(
+def test_a_concurrent_delete_is_reported_and_submissions_stay_stored(
     proxied: Proxied, call_at: CallAt, job: Job, tmp_path: Path
 ) -> None:
     code = made(job)
@@ -399,7 +399,7 @@ def test_commands_at_the_same_time_take_turns_and_send_one_delete(
     assert (deletes(server), still_there(job, code), kept(tmp_path / "kept")) == (1, codes, codes)
 
 
-def test_whoever_waits_for_too_long_is_told_that_another_command_is_at_it(
+def test_a_long_wait_reports_that_another_command_is_running(
     proxied: Proxied, call_at: CallAt, job: Job, tmp_path: Path
 ) -> None:
     server, code = proxied(then=on_delete(faulty.holds)), made(job)
@@ -480,7 +480,7 @@ def test_what_the_last_read_leaves_out_though_it_was_read_before_is_in_the_resul
     assert ([row.short_code for row in done.submissions], done.late) == (codes, 0)
 
 
-def test_a_submission_that_is_told_twice_is_one(proxied: Proxied, call_at: CallAt, job: Job) -> None:
+def test_a_submission_returned_twice_counts_once(proxied: Proxied, call_at: CallAt, job: Job) -> None:
     code = made(job)
     (sent,) = submitted(job, code, "one")
 

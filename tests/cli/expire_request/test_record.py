@@ -139,7 +139,7 @@ STRANGE = {
 
 
 @pytest.mark.parametrize("line", STRANGE.values(), ids=STRANGE)
-def test_a_strange_line_stops_everything_because_it_may_have_told_of_a_delete(line: bytes, tmp_path: Path) -> None:
+def test_an_unknown_line_stops_because_it_may_record_a_delete(line: bytes, tmp_path: Path) -> None:
     path = written(tmp_path)
     whole = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([*whole[:-1], line, whole[-1]]))

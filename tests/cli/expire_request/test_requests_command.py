@@ -72,7 +72,7 @@ def test_purge_destroys_and_keeps_the_ciphertext(job: Job, codes: list[str]) -> 
     assert job.run("requests", "show", codes[0]).code == 6
 
 
-def test_one_that_ends_by_itself_at_once_is_told_so(job: Job) -> None:
+def test_a_request_about_to_expire_is_reported_as_expiring(job: Job) -> None:
     code = made(job, expires_at=datetime.now(UTC) + timedelta(seconds=90))
     done = job.run("requests", "expire", code)
     assert (done.code, done.out) == (0, "")

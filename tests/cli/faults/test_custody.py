@@ -143,7 +143,7 @@ def test_the_first_answer_may_be_lost_and_the_fallback_happens_in_resume(
     assert len(job.shares()) == 1
 
 
-def test_custody_that_fails_is_told_and_the_share_is_made(job: Job) -> None:
+def test_failed_custody_is_reported_and_the_share_is_created(job: Job) -> None:
     job.service.set_account(job.account, zero_knowledge_enrolled=False)
     done = job.share("--output", "json")
     assert done.code == 0
@@ -151,7 +151,7 @@ def test_custody_that_fails_is_told_and_the_share_is_made(job: Job) -> None:
     assert job.opens(done.json["link"])
 
 
-def test_custody_that_fails_is_told_in_text_too_with_what_to_do(job: Job) -> None:
+def test_failed_custody_is_reported_in_text_with_a_remedy(job: Job) -> None:
     job.service.set_account(job.account, zero_knowledge_enrolled=False)
     done = job.share()
     (code,) = job.shares()

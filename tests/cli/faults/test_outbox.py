@@ -323,7 +323,7 @@ def test_in_gitlab_a_link_comes_out_of_resume_through_its_file_alone(lost: Lost)
     assert job.opens((job.terminal.here / "link.txt").read_text())
 
 
-def test_in_gitlab_an_entry_made_elsewhere_is_not_told_to_the_log_and_stays(lost: Lost) -> None:
+def test_gitlab_resume_skips_entries_made_elsewhere(lost: Lost) -> None:
     job, server = lost(environ=ABROAD)
     before = len(server.received())
     (entry,) = job.entries()

@@ -148,7 +148,7 @@ def test_an_entry_that_cannot_be_ended_does_not_make_a_failure_of_a_link_that_is
 
 
 @pytest.mark.parametrize("error", ["EROFS", "EIO"])
-def test_a_refusal_is_told_as_one_though_its_entry_cannot_be_ended(
+def test_a_refusal_is_reported_even_if_its_entry_cannot_be_ended(
     error: str, proxied: Callable[..., Faulty], job_at: Callable[..., Job], calls: list[Point], tmp_path: Path
 ) -> None:
     server = proxied(then=faulty.envelope(403, 78))
@@ -159,7 +159,7 @@ def test_a_refusal_is_told_as_one_though_its_entry_cannot_be_ended(
     assert (done.code, done.out) == (4, ""), done
 
 
-def test_a_full_disk_is_told_before_anything_is_sent_and_room_mends_it(job: Job) -> None:
+def test_a_full_disk_fails_before_anything_is_sent(job: Job) -> None:
     with tmpfs(job.state, size="64k"):
         filler = fill(job.state)
         done = job.share()
@@ -196,7 +196,7 @@ def test_a_disk_that_fills_up_while_the_answer_is_awaited_loses_no_link(
         assert job.opens(done.out)
 
 
-def test_a_read_only_state_folder_is_told_before_anything_is_sent(job: Job) -> None:
+def test_a_read_only_state_folder_fails_before_anything_is_sent(job: Job) -> None:
     with tmpfs(job.state):
         job.outbox.mkdir(mode=0o700)
         make_read_only(job.state)
@@ -226,7 +226,7 @@ def test_a_state_folder_that_becomes_read_only_while_the_answer_is_awaited_loses
         assert job.opens(links.pop())
 
 
-def test_a_file_in_place_of_the_state_folder_is_told_before_anything_is_sent(job: Job) -> None:
+def test_a_file_as_state_folder_fails_before_anything_is_sent(job: Job) -> None:
     job.state.write_text("not a folder")
     done = job.share()
     assert (done.code, done.out) == (2, "")
@@ -490,7 +490,7 @@ def test_a_receipt_that_cannot_be_written_keeps_the_link_for_resume(job: Job, sm
     assert (small / "receipt.json").exists()
 
 
-def test_a_user_without_rights_is_told_so_before_anything_is_sent(job: Job) -> None:
+def test_missing_permissions_fail_before_anything_is_sent(job: Job) -> None:
     """Modes, as they are for everybody but root."""
     if os.geteuid() == 0:
         pytest.skip("root may write anywhere; the tests above mount a read-only file system instead")

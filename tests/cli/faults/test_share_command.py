@@ -278,7 +278,7 @@ def test_null_for_an_expiry_is_never(proxied: Callable[..., Faulty], job_at: Cal
     assert (done.json["expires_at"], "expiry_known" in done.json, "does not expire" in done.err) == (None, False, True)
 
 
-def test_an_unknown_expiry_is_told_by_resume_too(proxied: Callable[..., Faulty], job_at: Callable[..., Job]) -> None:
+def test_resume_also_reports_an_unknown_expiry(proxied: Callable[..., Faulty], job_at: Callable[..., Job]) -> None:
     job = job_at(proxied(then=faulty.rewrites(expired_at=...)))
     job.service.set_account(job.account, zero_knowledge_enrolled=False)
     assert job.share("--send", "webhook:http://127.0.0.1:9/", SEALPIPE_PLUGIN_WEBHOOK__SECRET="s" * 16).code == 11

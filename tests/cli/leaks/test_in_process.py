@@ -300,7 +300,7 @@ CREDENTIALS: dict[str, Callable[[str], str]] = {
 
 @pytest.mark.parametrize("closed", [False, True], ids=["text", "Secret"])
 @pytest.mark.parametrize("name", CREDENTIALS)
-def test_a_malformed_credential_is_not_told(kept: Kept, name: str, *, closed: bool) -> None:
+def test_a_malformed_credential_is_not_shown(kept: Kept, name: str, *, closed: bool) -> None:
     text = CREDENTIALS[name](kept.credential)
     with pytest.raises(SealpipeError) as caught:
         kept.client(api_key=Secret(text) if closed else text)
@@ -308,7 +308,7 @@ def test_a_malformed_credential_is_not_told(kept: Kept, name: str, *, closed: bo
 
 
 @pytest.mark.parametrize("name", ["SEALPIPE_BASE_URL", "SEALPIPE_SERVICE_TAG", "SEALPIPE_API_KEY"])
-def test_settings_that_are_wrong_are_not_told(kept: Kept, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_values_of_invalid_settings_are_not_shown(kept: Kept, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv("SEALPIPE_API_KEY", kept.credential)
     monkeypatch.setenv("SEALPIPE_BASE_URL", kept.base_url)
     monkeypatch.setenv("SEALPIPE_LINK_BASE_URL", kept.link_base_url)

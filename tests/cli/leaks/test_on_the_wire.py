@@ -137,7 +137,7 @@ def test_no_proxy_is_honoured(user: Terminal, secure: Wire) -> None:
         assert proxy.connections == 0
 
 
-def test_a_proxys_password_is_not_told_when_it_fails(user: Terminal) -> None:
+def test_a_failing_proxys_password_is_not_shown(user: Terminal) -> None:
     environ = {"HTTPS_PROXY": "http://me:pr0xy-pass@127.0.0.1:9", "SEALPIPE_BASE_URL": "https://api.example/v1"}
     done = user.sealpipe(*SHARE, "--output", "json", **environ)
     assert (done.code, done.out) == (10, "")

@@ -121,7 +121,7 @@ def test_one_that_is_kept_is_finished_by_resume_with_the_same_link(job: Job, cal
     assert (codes(job), job.left()) == ([made.short_code], [])
 
 
-def test_what_could_not_be_sent_is_told_and_the_request_is_in_the_error(
+def test_a_failed_delivery_error_contains_the_request(
     job: Job, call: Caller, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SEALPIPE_PLUGIN_WEBHOOK__SECRET", "whsec-0123456789")

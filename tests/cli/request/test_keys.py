@@ -217,7 +217,9 @@ def test_a_place_that_gives_back_something_else_stops_it_before_anything_is_sent
     nothing_shown(done, seed, seed[:-1])
 
 
-def test_a_seed_that_nothing_came_of_is_told_of(proxied: Callable[..., Faulty], job_at: Callable[..., Job]) -> None:
+def test_a_stored_seed_without_a_request_is_reported(
+    proxied: Callable[..., Faulty], job_at: Callable[..., Job]
+) -> None:
     job = job_at(proxied(then=envelope(403, 61)))
     done = job.run(*NEW, "file:seed")
     assert (done.code, job.entries()) == (4, [])

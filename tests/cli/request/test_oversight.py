@@ -30,7 +30,7 @@ def lines(file: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
-def test_the_audit_is_told_before_and_after(job: Job, audit: Path) -> None:
+def test_the_audit_is_notified_before_and_after(job: Job, audit: Path) -> None:
     done = job.run(*ASK, "--send", "file:link.txt", "--max-submissions", "2", "--passcode-from", "env:CODE", CODE=CODE)
     before, after, message = lines(audit)
     assert done.code == 0
@@ -45,13 +45,13 @@ def test_the_audit_is_told_before_and_after(job: Job, audit: Path) -> None:
     assert "/r/" not in text
 
 
-def test_a_seed_that_could_not_be_stored_is_told_as_the_end(job: Job, audit: Path) -> None:
+def test_a_failed_seed_write_is_recorded_as_the_end(job: Job, audit: Path) -> None:
     job.terminal.file("seed", "older")
     assert job.run(*ASK, "--key", "new", "--seed-to", "file:seed").code == 14
     assert [line["outcome"] for line in lines(audit)] == ["sending", "WriteConflictError"]
 
 
-def test_what_resume_finishes_is_told_too(job: Job, audit: Path) -> None:
+def test_what_resume_finishes_is_recorded_too(job: Job, audit: Path) -> None:
     closed = ["sh", "-c", 'exec "$@" >&-', "sh"]
     assert job.run(*ASK, under=closed).code == 11
     assert job.resume().code == 0

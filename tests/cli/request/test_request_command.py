@@ -80,7 +80,7 @@ def test_it_is_answered_as_often_as_is_said_and_no_more(job: Job) -> None:
 # -- who may answer -----------------------------------------------------------------------------
 
 
-def test_the_form_asks_for_the_passcode_and_people_are_told_where_it_goes(job: Job) -> None:
+def test_a_form_passcode_is_asked_for_and_its_use_is_explained(job: Job) -> None:
     done = job.run(*ASK, "--passcode-from", "env:CODE", CODE=CODE)
     assert done.code == 0
     assert "the passcode was sent to the service: it gates the form, and encrypts nothing" in done.err
@@ -175,7 +175,7 @@ def test_a_link_that_is_sent_stands_in_its_message_and_nowhere_else(job: Job, re
     answer(job, link)
 
 
-def test_who_needs_a_passcode_is_told_that_it_comes_another_way(job: Job) -> None:
+def test_the_message_says_that_the_passcode_comes_separately(job: Job) -> None:
     done = job.run(*ASK, "--send", "file:m.txt", "--passcode-from", "env:CODE", CODE=CODE)
     assert (done.code, done.out) == (0, "")
     nothing_shown(done, CODE)

@@ -127,7 +127,7 @@ def test_it_is_never_sent(rotation: Rotation, proxied: Callable[..., Faulty]) ->
     ids=["cut off", "two parts", "too short", "blank", "Bearer", "nonsense"],
 )
 @pytest.mark.parametrize("words", [("collect", "x"), ("share", "-f", "env:DB_PASSWORD"), ("requests", "list")])
-def test_a_malformed_one_is_told_by_its_name_and_not_shown(
+def test_a_malformed_previous_credential_is_named_and_not_shown(
     rotation: Rotation, shape: Callable[[str], str], says: str, words: tuple[str, ...]
 ) -> None:
     before = len(rotation.job.service.seen())

@@ -82,9 +82,7 @@ def test_a_key_is_rotated_and_nothing_is_lost(extended: RunningService, tmp_path
     assert account("share -f Password=gen:password").code == 3, "the old key is worth nothing any more"
 
 
-def test_an_entry_of_the_old_key_is_told_of_and_is_to_be_finished_before_it_is_revoked(
-    service: RunningService, tmp_path: Path
-) -> None:
+def test_an_entry_of_the_old_key_must_be_finished_before_revoking(service: RunningService, tmp_path: Path) -> None:
     with Faulty((service.address.host, service.address.port), reset_after, then=unauthorized) as server:
         job = Job(tmp_path, service, server.base_url)
         assert job.share().code == 9

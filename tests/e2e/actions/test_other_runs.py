@@ -39,7 +39,7 @@ def test_a_run_from_a_fork_says_that_it_gets_empty_secrets(
     assert service.seen() == []
 
 
-def test_a_step_that_forgot_its_credential_is_told_so(job: Start, actions: Path) -> None:
+def test_a_step_without_a_credential_gets_an_error(job: Start, actions: Path) -> None:
     step = job().uses(actions / "share", {"fields": "text:x"})
     assert step.code == 2
     assert "set env: SEALPIPE_API_KEY" in step.annotations("error")[0]
@@ -157,7 +157,7 @@ def test_the_real_set_up_takes_an_executable_that_is_there(job: Start, key: str)
         ("GITHUB_STEP_SUMMARY", 0, "::warning title=sealpipe::no summary: No space left on device"),
     ],
 )
-def test_a_full_disk_under_the_runners_files_is_told_in_a_line(
+def test_a_full_runner_disk_is_reported_in_one_line(
     service: RunningService, key: str, tmp_path: Path, full: str, code: int, told: str
 ) -> None:
     given = {"SHARES": "notthere", "MISSING_OK": "true", "SUMMARY": "true", "SEALPIPE": SEALPIPE}

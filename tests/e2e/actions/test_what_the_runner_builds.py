@@ -46,7 +46,7 @@ def test_a_summary_that_the_runner_would_drop_is_not_begun(tmp_path: Path) -> No
 
 
 @given(outside() | TEXT)
-def test_nothing_that_is_told_is_a_command_and_an_annotation_is_one_line_of_it(text: str) -> None:
+def test_output_has_no_command_and_annotations_are_one_line(text: str) -> None:
     told: list[bytes] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(runner_output, "write_stderr", told.append)

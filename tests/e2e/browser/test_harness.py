@@ -29,9 +29,7 @@ def test_the_guard_sees_a_page_that(browser: Browser, service: RunningService, d
     assert browser.trouble() == []
 
 
-def test_every_byte_that_the_server_is_told_is_kept_and_no_fragment_is_in_it(
-    browser: Browser, service: RunningService
-) -> None:
+def test_the_server_records_every_byte_and_no_fragment(browser: Browser, service: RunningService) -> None:
     browser.open(f"{service.link_base_url}/r/none#1fragment-of-a-test")
     browser.wait(lambda: browser.run("return document.readyState") == "complete")
     assert b"GET /s/r/none HTTP/1.1" in browser.heard()

@@ -61,9 +61,7 @@ def test_what_was_sealed_in_the_page_opens_in_the_page(browser: Browser, job: Jo
     assert submissions(browser) == [list(FORM.items())]
 
 
-def test_the_key_is_gone_from_the_address_bar_and_in_no_byte_that_the_service_was_told(
-    browser: Browser, job: Job, service: RunningService
-) -> None:
+def test_the_key_leaves_the_address_bar_and_is_never_sent(browser: Browser, job: Job, service: RunningService) -> None:
     asked = ask(job)
     asked.answer()
     before = len(service.seen())
@@ -141,7 +139,7 @@ BAD = ["2" + FRAGMENT[1:], FRAGMENT[:-1], FRAGMENT + "A", "1", FRAGMENT[:-2] + "
 
 
 @pytest.mark.parametrize("fragment", BAD)
-def test_a_damaged_key_is_told(browser: Browser, job: Job, fragment: str) -> None:
+def test_a_damaged_key_is_reported(browser: Browser, job: Job, fragment: str) -> None:
     asked = ask(job)
     browser.open(f"{asked.collect_link}#{fragment}")
     browser.says("The key in the link is damaged", "malformed-key")
@@ -149,7 +147,7 @@ def test_a_damaged_key_is_told(browser: Browser, job: Job, fragment: str) -> Non
     assert not [url for url in browser.requests() if "/rehearsal/" in url]
 
 
-def test_another_requests_key_is_told(browser: Browser, job: Job) -> None:
+def test_another_requests_key_is_reported(browser: Browser, job: Job) -> None:
     asked = ask(job)
     asked.answer()
     other = link.access_link(job.service.link_base_url, asked.code, bytes(31) + b"\x01")
@@ -158,7 +156,7 @@ def test_another_requests_key_is_told(browser: Browser, job: Job) -> None:
     assert submissions(browser) == []
 
 
-def test_an_encoded_hash_is_told_and_the_key_leaves_the_address_bar(
+def test_an_encoded_hash_is_reported_and_leaves_the_address_bar(
     browser: Browser, job: Job, service: RunningService
 ) -> None:
     asked = ask(job)

@@ -260,7 +260,7 @@ def test_a_link_that_was_changed_says_how_and_spends_nothing(
     assert spent(service, address) == (0, 0)
 
 
-def test_a_key_of_another_share_is_told_and_spends_nothing(browser: Browser, service: RunningService) -> None:
+def test_a_key_of_another_share_is_reported_and_uses_no_view(browser: Browser, service: RunningService) -> None:
     address = send(service, [field("secret")], access_counts_left=1)
     browser.open(_of_another(address))
     browser.press("Open it")
@@ -317,7 +317,7 @@ def test_a_share_that_has_ended_says_why_before_and_after_the_button(
     assert browser.one("h1").text == told
 
 
-def test_what_was_damaged_at_the_service_is_told(browser: Browser, service: RunningService) -> None:
+def test_damaged_ciphertext_is_reported(browser: Browser, service: RunningService) -> None:
     key = bytes(range(32))
     whole = envelope.seal(key, as_json([field("secret")]))
     for data in ("QUJD", whole[:-8] + "AAAAAAA=", envelope.seal(bytes(32), b"[]")):
@@ -328,7 +328,7 @@ def test_what_was_damaged_at_the_service_is_told(browser: Browser, service: Runn
         assert browser.one("h1").text == "The content cannot be decrypted"
 
 
-def test_a_service_that_is_gone_is_told_and_can_be_tried_again(browser: Browser, service: RunningService) -> None:
+def test_a_missing_service_is_reported_and_can_be_retried(browser: Browser, service: RunningService) -> None:
     browser.open(send(service, [field("secret")], access_counts_left=1))
     browser.one("#open")
     browser.cdp("Network.enable")
@@ -345,7 +345,7 @@ def test_a_service_that_is_gone_is_told_and_can_be_tried_again(browser: Browser,
 
 
 @pytest.mark.parametrize("path", ["s/some", "s/r/some"])
-def test_a_browser_that_cannot_decrypt_here_is_told_before_anything_is_asked(
+def test_a_browser_without_webcrypto_fails_before_any_call(
     browser: Browser, service: RunningService, path: str
 ) -> None:
     without = "Object.defineProperty(crypto, 'subtle', {value: undefined})"
@@ -358,9 +358,7 @@ def test_a_browser_that_cannot_decrypt_here_is_told_before_anything_is_asked(
     assert [seen.target for seen in service.seen() if seen.target.startswith("/rehearsal")] == []
 
 
-def test_a_service_that_does_not_answer_the_page_is_told_and_asked_again(
-    browser: Browser, service: RunningService
-) -> None:
+def test_an_unresponsive_service_is_reported_and_retried(browser: Browser, service: RunningService) -> None:
     address = send(service, [field("secret")])
     browser.cdp("Network.enable")
     browser.cdp("Network.setBlockedURLs", urls=["*/rehearsal/*"])

@@ -148,7 +148,7 @@ SIGNED_IN: dict[str, tuple[dict[str, Any], str, str, bool]] = {
 
 
 @pytest.mark.parametrize("reason", SIGNED_IN)
-def test_who_may_not_answer_is_told_why_and_may_say_who_they_are(browser: Browser, job: Job, reason: str) -> None:
+def test_a_refused_submitter_sees_why_and_can_identify(browser: Browser, job: Job, reason: str) -> None:
     condition, told, email, mfa = SIGNED_IN[reason]
     asked = ask(job, **condition)
     browser.open(asked.collect_link)
@@ -166,7 +166,7 @@ def test_who_may_not_answer_is_told_why_and_may_say_who_they_are(browser: Browse
     assert len(asked.typed()) == 1
 
 
-def test_a_network_that_is_kept_out_is_told_so(browser: Browser, job: Job) -> None:
+def test_an_excluded_network_sees_the_reason(browser: Browser, job: Job) -> None:
     asked = ask(job, ip_whitelist=["192.0.2.0/24"])
     browser.open(asked.collect_link)
     browser.press("Open the form")
@@ -373,7 +373,7 @@ def test_hostile_prompts_are_text(browser: Browser, job: Job, service: RunningSe
 # -- what the service is told -----------------------------------------------------------------------
 
 
-def test_what_the_service_is_told_holds_no_word_of_the_answer(browser: Browser, job: Job) -> None:
+def test_the_service_receives_no_word_of_the_submission(browser: Browser, job: Job) -> None:
     asked = ask(job)
     answer(browser, asked.collect_link)
     heard = browser.heard()
@@ -384,7 +384,7 @@ def test_what_the_service_is_told_holds_no_word_of_the_answer(browser: Browser, 
     assert status == 200
 
 
-def test_what_cannot_be_sent_is_told_beside_its_entry(browser: Browser, job: Job) -> None:
+def test_an_invalid_entry_shows_its_error_beside_it(browser: Browser, job: Job) -> None:
     asked = ask(job, fields=[("Note", "text"), ("Code", "qr"), ("Day", "date")])
     form(browser, asked.collect_link)
     fill(browser, "Code", "x" * 2301)

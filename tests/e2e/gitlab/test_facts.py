@@ -98,7 +98,7 @@ def test_lines_of_others_stay_in_the_report_byte_for_byte(job: Terminal) -> None
 
 
 @pytest.mark.parametrize("command", [["share", "-f", "text:a", "--link-file", "x"], ["request", "-a", "P"], ["resume"]])
-def test_a_wrong_setting_of_the_ci_plugin_is_told_before_anything_is_sent(
+def test_an_invalid_ci_setting_fails_before_anything_is_sent(
     job: Terminal, service: RunningService, command: list[str]
 ) -> None:
     refused = job.sealpipe(*command, SEALPIPE_PLUGIN_GITLAB__NO_SUCH="1")

@@ -180,7 +180,7 @@ class TestAtTheSameMoment:
             assert all(isinstance(outcome, WriteResult) for outcome in outcomes)
             assert (members(vendor, mode), versions(vendor, mode)) == ({"a": "x"}, 1)
 
-    def test_of_two_that_create_one_is_told(self, vendor: Any, environ: dict[str, str], front: Front) -> None:
+    def test_one_of_two_concurrent_creates_fails(self, vendor: Any, environ: dict[str, str], front: Front) -> None:
         front.once("CreateSecret", meanwhile(partial(made, vendor, "db", "theirs")))
         put_refused(environ, "aws-sm:db", {"": SECRET}, WriteConflictError, "already has other content")
         vendor.create_secret(Name="void")
@@ -326,13 +326,13 @@ class TestRefusals:
             ("aws-sm:db", {"": ""}, UnsupportedError, "not store empty secrets"),
         ],
     )
-    def test_what_cannot_be_is_told_before_anything_is_asked(
+    def test_an_invalid_write_fails_before_any_call(
         self, environ: dict[str, str], front: Front, target: str, given: Any, kind: type[PluginError], words: str
     ) -> None:
         put_refused(environ, target, given, kind, words)
         assert front.asked == []
 
-    def test_what_reads_back_otherwise_is_told(self, environ: dict[str, str], vendor: Any, front: Front) -> None:
+    def test_a_different_value_read_back_is_an_error(self, environ: dict[str, str], vendor: Any, front: Front) -> None:
         # Somebody who may do all takes the version away and makes another one of its name.
         def swap() -> None:
             vendor.delete_secret(SecretId="db", ForceDeleteWithoutRecovery=True)

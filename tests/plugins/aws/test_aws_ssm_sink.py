@@ -96,7 +96,7 @@ class TestWhatIsStored:
 
 
 class TestAtTheSameMomentAndKilled:
-    def test_of_two_that_create_one_is_told(self, vendor: Any, environ: dict[str, str], front: Front) -> None:
+    def test_one_of_two_concurrent_creates_fails(self, vendor: Any, environ: dict[str, str], front: Front) -> None:
         front.once("PutParameter", meanwhile(partial(made, vendor, "/one", "theirs")))
         put_refused(environ, "aws-ssm:/one", {"": SECRET}, WriteConflictError, "already has other content")
         assert held(vendor, "/one") == ("theirs", 1)
@@ -240,7 +240,7 @@ class TestRefusals:
             ("aws-ssm:/a", {"": "{{ssm:/other}}"}, UnsupportedError, "no parameter with {{}}"),
         ],
     )
-    def test_what_cannot_be_is_told_before_anything_is_asked(
+    def test_an_invalid_write_fails_before_any_call(
         self, environ: dict[str, str], front: Front, target: str, given: Any, kind: type[PluginError], words: str
     ) -> None:
         put_refused(environ, target, given, kind, words)

@@ -282,7 +282,7 @@ class TestGitLab:
         assert len(lab.bodies(kind=kind)) == 1
         assert len(lab.bodies(kind="issues")) + len(lab.bodies()) == 1
 
-    def test_notes_are_internal_unless_told_otherwise(self, lab: FakeGitLab) -> None:
+    def test_notes_are_internal_by_default(self, lab: FakeGitLab) -> None:
         lab.role = "guest"
         error = gitlab_note(lab).fails(AccessDeniedError, "acme/sub/app!4")
         assert "internal = false" in error.remedy

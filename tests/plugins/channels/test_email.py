@@ -322,7 +322,7 @@ class TestWhatTheServerAnswers:
             ("data", "554 5.6.0 spam", AccessDeniedError, "refuses the message (554)"),
         ],
     )
-    def test_a_refusal_is_told_by_its_number(
+    def test_a_refusal_is_reported_with_its_code(
         self, mailbox: Mailbox, stage: str, answer: str, kind: type[Any], says: str
     ) -> None:
         setattr(mailbox.answers, stage, f"{answer} Server-Words-77")

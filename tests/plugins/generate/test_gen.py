@@ -242,7 +242,7 @@ class TestSsh:
         (pointed,) = fetched("gen:ssh#/public")
         assert isinstance(pointed.value, str)
 
-    def test_without_a_key_named_the_keys_are_told(self) -> None:
+    def test_without_a_key_the_error_lists_the_keys(self) -> None:
         with pytest.raises(ReferenceValueError) as caught:
             fetched("gen:ssh")
         assert "fingerprint" in caught.value.remedy

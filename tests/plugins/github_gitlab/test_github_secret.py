@@ -112,7 +112,7 @@ class TestModes:
         using.put("acme/app", mode, A="3")
         assert hub.vaults.places[REPO].opened == {"A": b"3", "B": b"2"}
 
-    def test_one_made_between_looking_and_writing_is_told(self, hub: FakeGitHub, using: Storing) -> None:
+    def test_a_secret_created_concurrently_is_reported(self, hub: FakeGitHub, using: Storing) -> None:
         def meanwhile(fake: FakeWeb, asked: Asked) -> Reply:
             Github(base_url=hub.base_url, auth=Auth.Token(fake_github.TOKEN), retry=None).get_repo(
                 "acme/app"
@@ -127,7 +127,7 @@ class TestModes:
 
 class TestOrganisation:
     @pytest.mark.parametrize(("target", "visibility"), [("acme", "private"), ("acme?visibility=all", "all")])
-    def test_a_new_secret_is_for_private_repositories_unless_told(
+    def test_a_new_secret_is_for_private_repositories_by_default(
         self, hub: FakeGitHub, using: Storing, target: str, visibility: str
     ) -> None:
         using.put(target, PW=CANARY)
@@ -152,7 +152,7 @@ class TestOrganisation:
         assert hub.vaults.places[ORGANISATION].told["PW"]["visibility"] == "all"
 
     @pytest.mark.parametrize("answer", ["<html>", {"repositories": [{"id": "1"}]}, {"repositories": [7]}])
-    def test_nothing_is_written_where_its_repositories_are_not_told(
+    def test_nothing_is_written_if_its_repositories_are_unknown(
         self, hub: FakeGitHub, using: Storing, answer: Any
     ) -> None:
         using.put("acme", PW="first")
@@ -276,14 +276,14 @@ class TestTrouble:
             ("acme", "the organisation permission Secrets: write (a classic token: admin:org)"),
         ],
     )
-    def test_a_token_that_may_not_is_told_what_it_lacks(
+    def test_an_error_names_the_permission_that_a_token_lacks(
         self, hub: FakeGitHub, using: Storing, target: str, needs: str
     ) -> None:
         hub.vaults.may_write = False
         assert needs in using.fails(AccessDeniedError, target).remedy
 
     @pytest.mark.parametrize("mode", ["create", "replace"])
-    def test_a_place_that_is_not_there_is_told_from_a_secret_that_is_not(self, using: Storing, mode: Mode) -> None:
+    def test_a_missing_owner_differs_from_a_missing_secret(self, using: Storing, mode: Mode) -> None:
         error = using.fails(SecretNotFoundError, "acme/app/staging", mode)
         assert "GitHub has no the environment staging" not in error.message
         assert "the environment staging of acme/app" in error.message

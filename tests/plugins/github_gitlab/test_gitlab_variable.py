@@ -245,7 +245,7 @@ class TestOldOnes:
         error = using.fails(UnsupportedError, TARGET, PW="pa$$w0rd!")
         assert "_+=/@:.~-: masked=0" in error.remedy
 
-    def test_a_gitlab_that_expands_whatever_it_is_told_says_so(self, lab: FakeGitLab, using: Storing) -> None:
+    def test_a_gitlab_that_always_expands_is_reported(self, lab: FakeGitLab, using: Storing) -> None:
         lab.shelves.raws = False
         using.put(TARGET, OK=CANARY)
         assert "15.7" in using.fails(UnsupportedError, f"{TARGET}?masked=0", PW="pa$$w0rd!").remedy
@@ -302,7 +302,7 @@ class TestTrouble:
         assert lab.shelves.places[APP] == []
 
     @pytest.mark.parametrize("status", [400, 404, 409, 422, 301])
-    def test_a_refusal_to_write_is_told_when_nothing_else_is_there(
+    def test_a_refused_write_is_reported_if_nothing_is_stored(
         self, lab: FakeGitLab, using: Storing, status: int
     ) -> None:
         lab.instead = [None, Reply(status, {"message": {"value": [CANARY]}})]
@@ -311,7 +311,7 @@ class TestTrouble:
         assert methods(lab) == ["GET", "POST", "GET"]
 
     @pytest.mark.parametrize(("target", "role"), [(TARGET, "Maintainer"), ("groups/acme/sub", "Owner")])
-    def test_a_token_that_may_not_is_told_what_it_lacks(
+    def test_an_error_names_the_permission_that_a_token_lacks(
         self, lab: FakeGitLab, using: Storing, target: str, role: str
     ) -> None:
         lab.shelves.maintainer = False
@@ -374,7 +374,7 @@ class TestTrouble:
         finally:
             trouble.stop()
 
-    def test_a_flag_that_gitlab_ignores_is_told(self, lab: FakeGitLab, using: Storing) -> None:
+    def test_a_flag_that_gitlab_ignores_is_reported(self, lab: FakeGitLab, using: Storing) -> None:
         def unmasked(fake: FakeWeb, asked: Asked) -> Reply:
             reply = fake.answer(asked)
             lab.shelves.find(APP, "PW")["masked"] = False

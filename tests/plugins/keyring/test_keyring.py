@@ -122,7 +122,7 @@ say(health.ok, health.detail)
     ]
 
 
-def test_a_locked_keyring_is_told_and_nobody_is_asked(tmp_path: Path) -> None:
+def test_a_locked_keyring_is_reported_without_a_prompt(tmp_path: Path) -> None:
     seen = session(
         tmp_path,
         """

@@ -89,7 +89,7 @@ say(there(), [item.get_label() for item in collection().get_all_items()])
     assert seen.told == [["stored"], [[["app", b"new".hex()]], ["by hand"]]]
 
 
-def test_a_locked_keyring_is_told_and_nobody_is_asked(tmp_path: Path) -> None:
+def test_a_locked_keyring_is_reported_without_a_prompt(tmp_path: Path) -> None:
     seen = session(
         tmp_path,
         PUT
@@ -214,7 +214,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("body", BROKEN)
-def test_a_backend_that_does_not_store_is_told_without_its_words(backend: Backend, body: str) -> None:
+def test_a_failing_backend_is_reported_without_its_text(backend: Backend, body: str) -> None:
     kind, words = BROKEN[body]
     with pytest.raises(kind, match=words) as caught:
         put(backend(body), CANARY)
@@ -250,7 +250,7 @@ def test_without_a_keyring_it_says_so() -> None:
         put(Registry(environ={"PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring"}), "one")
 
 
-def test_what_would_be_done_is_told_in_words() -> None:
+def test_a_planned_write_is_described() -> None:
     pytest.importorskip("keyring")
     registry = Registry(environ={})
     locator = registry.locate(parse("keyring:https://example.org/api/me"), "sink")

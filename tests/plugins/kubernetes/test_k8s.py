@@ -130,7 +130,7 @@ class TestFailures:
         error = refused(environ, "k8s:prod/db", BackendAuthError, "401")
         assert "another-token-77" not in f"{error.message} {error.remedy}"
 
-    def test_something_that_is_no_kubernetes_is_told_as_that(self, cluster: Cluster, environ: dict[str, str]) -> None:
+    def test_a_server_that_is_not_kubernetes_is_reported(self, cluster: Cluster, environ: dict[str, str]) -> None:
         cluster.instead = [status(200)]
         refused(environ, "k8s:prod/db", PluginError, "the response is not a Secret of Kubernetes")
 

@@ -107,7 +107,7 @@ class TestAtTheSameMomentAndKilled:
         assert held(cluster, "db") == {f"k{n}": b"x" for n in range(6)}
         assert sorted(markers(cluster, "db")) == [f"m{n}" for n in range(6)]
 
-    def test_of_two_that_create_one_is_told(self, cluster: Cluster, environ: dict[str, str]) -> None:
+    def test_one_of_two_concurrent_creates_fails(self, cluster: Cluster, environ: dict[str, str]) -> None:
         cluster.rule = self.once("POST", lambda: cluster.secret("prod", "db", {"a": b"theirs"}))
         put_refused(environ, "k8s:prod/db", {"a": SECRET}, WriteConflictError, "already has other content")
         assert held(cluster, "db") == {"a": b"theirs"}
@@ -220,7 +220,7 @@ class TestRefusals:
     def test_a_namespace_that_is_not_there_is_named(self, environ: dict[str, str]) -> None:
         put_refused(environ, "k8s:dev/db", {"a": SECRET}, SecretNotFoundError, "has no namespace dev")
 
-    def test_an_immutable_secret_is_told_as_that_and_may_be_marked(
+    def test_an_immutable_secret_is_reported_and_may_have_a_marker(
         self, cluster: Cluster, environ: dict[str, str]
     ) -> None:
         cluster.secret("prod", "fixed", {"a": b"x"}, immutable=True)
@@ -267,7 +267,7 @@ class TestRefusals:
             ("k8s:", "a"),
         ],
     )
-    def test_what_cannot_be_is_told_before_anything_is_asked(
+    def test_an_invalid_write_fails_before_any_call(
         self, cluster: Cluster, environ: dict[str, str], target: str, key: str
     ) -> None:
         put_refused(environ, target, {key: SECRET}, ReferenceValueError, "")

@@ -94,7 +94,7 @@ FAULTS = {
 
 @pytest.mark.parametrize("error", FAULTS)
 @pytest.mark.parametrize("name", ["file, create", "file, replace"])
-def test_a_call_that_fails_is_told_and_changes_nothing(name: str, error: str, tmp_path: Path) -> None:
+def test_a_failing_system_call_is_reported_and_changes_nothing(name: str, error: str, tmp_path: Path) -> None:
     call, showing, said = FAULTS[error]
     found = traced(Place(tmp_path / "traced", CASES[name]))
     point = first(found, call, after=first(found, "openat", showing="O_TMPFILE") if call != "openat" else None,

@@ -304,7 +304,7 @@ def test_a_locked_folder_is_waited_for_and_then_left(tmp_path: Path, monkeypatch
 
 
 @pytest.mark.parametrize("sink", ["file", "dotenv"])
-def test_a_full_disk_and_one_that_is_read_only_are_told_and_leave_what_was_there(sink: str, tmp_path: Path) -> None:
+def test_a_full_or_read_only_disk_leaves_the_old_content(sink: str, tmp_path: Path) -> None:
     value = "v" * 40_000
     with tmpfs(tmp_path / "small") as small:
         there = small / "there"

@@ -215,7 +215,7 @@ class TestConnect:
         assert error.locator == registry.locate(parse(text)).text
         assert not any(secret in repr(vars(error)) for secret in (CANARY, TOKEN, "hunter2"))
 
-    def test_an_empty_field_is_told_like_any_other(self, fake: FakeConnect) -> None:
+    def test_an_empty_field_is_reported_like_any_other(self, fake: FakeConnect) -> None:
         with pytest.raises(SecretNotFoundError, match="notesPlain is empty"):
             values(connected(fake), "op://Prod env/db/notesPlain")
         assert values(connected(fake), "op://Prod env/db/notesPlain?optional=1", "op://Prod env/db/host") == [
@@ -288,7 +288,7 @@ class TestConnect:
         assert "from an authority that is not trusted here" in error.message
         assert "SEALPIPE_CA_FILE" in error.remedy
 
-    def test_a_proxy_that_wants_a_login_is_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_proxy_that_requires_a_login_is_reported(self, monkeypatch: pytest.MonkeyPatch) -> None:
         with socket.create_server(("127.0.0.1", 0)) as proxy:
 
             def refuse() -> None:

@@ -193,7 +193,7 @@ def test_what_looks_like_an_option_among_files_and_is_not_there_lets_nothing_pas
         assert hook("no-credentials", name, "a").returncode == 2
 
 
-def test_help_is_told_where_it_is_asked_for(hook: Hook) -> None:
+def test_help_is_printed_on_request(hook: Hook) -> None:
     for words in (["-h"], ["--help"], ["no-links", "-h"], ["no-seeds", "--help"]):
         done = hook(*words)
         assert (done.returncode, done.stderr) == (0, "")

@@ -226,7 +226,7 @@ sops:
 """
 
 
-def test_a_key_service_without_login_is_told_from_one_that_is_silent(environ: dict[str, str], tmp_path: Path) -> None:
+def test_a_key_service_without_login_differs_from_a_silent_one(environ: dict[str, str], tmp_path: Path) -> None:
     program("sops")
     (tmp_path / "kms.yaml").write_text(KMS)
     nobody = {**environ, "AWS_EC2_METADATA_DISABLED": "true"}

@@ -241,7 +241,7 @@ def test_a_vault_that_is_not_there_is_given_up_once_for_all_references(
     assert {answer.locator for answer in answers.values()} == {str(locator) for locator in locators}
 
 
-def test_an_outage_that_ends_is_not_told_at_all(bao: Bao, registry_of: Registries) -> None:
+def test_an_outage_that_ends_is_not_reported(bao: Bao, registry_of: Registries) -> None:
     with Faulty(("127.0.0.1", bao.port), says(503), says(429)) as at:
         registry = registry_of({"VAULT_ADDR": f"http://127.0.0.1:{at.port}", "VAULT_TOKEN": bao.root})
         cache: Cache = {}
@@ -264,7 +264,7 @@ def test_without_hvac_the_error_names_what_installs_it(bao: Bao, bare: Terminal)
     assert "pip install 'sealpipe[vault]'" in done.out
 
 
-def test_a_token_that_expires_is_told_apart_from_one_that_may_not(bao: Bao, registry_of: Registries) -> None:
+def test_an_expired_token_differs_from_one_without_permission(bao: Bao, registry_of: Registries) -> None:
     counted = registry_of({"VAULT_TOKEN": bao.token("app", num_uses=1)})
     assert values(counted, "vault:secret/app/db#user") == ["app"]
     tell(failed(counted, REF), BackendAuthError, "has expired, was revoked")

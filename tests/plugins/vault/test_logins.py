@@ -145,7 +145,7 @@ def test_a_jwt_that_is_refused_says_why(registry_of: Registries, signed: Signed,
     assert found.remedy
 
 
-def test_a_role_that_is_none_is_told(registry_of: Registries, signed: Signed) -> None:
+def test_an_unknown_role_is_reported(registry_of: Registries, signed: Signed) -> None:
     found = failed(registry_of({"VAULT_AUTH_ROLE": "nobody", f"{P}JWT": signed()}), "vault:secret/app/db")
     assert "the role does not exist" in found.message
 
@@ -234,7 +234,7 @@ def test_a_policy_that_forbids_and_a_token_that_is_none_read_differently(bao: Ba
     assert "has expired, was revoked" in unknown.message
 
 
-def test_a_token_that_was_revoked_meanwhile_is_told(bao: Bao, registry_of: Registries) -> None:
+def test_a_revoked_token_is_reported(bao: Bao, registry_of: Registries) -> None:
     token = bao.token("app")
     registry = registry_of({"VAULT_TOKEN": token})
     bao.call("POST", "auth/token/revoke", {"token": token})
@@ -246,7 +246,7 @@ def test_a_mount_that_is_none_is_not_found(bao: Bao, registry_of: Registries) ->
     assert "has no secrets engine there" in found.message
 
 
-def test_health_without_a_right_to_look_is_told_all_the_same(bao: Bao, registry_of: Registries) -> None:
+def test_health_is_reported_without_lookup_permission(bao: Bao, registry_of: Registries) -> None:
     registry: Registry = registry_of({"VAULT_TOKEN": bao.token("app", no_default_policy=True)})
     assert values(registry, REF) == ["s3cret"]
     assert registry.check("source", "vault").ok

@@ -93,7 +93,7 @@ def test_what_can_be_no_path_is_never_asked_for(registry_of: Registries, bao: Ba
     assert front.asked == []
 
 
-def test_the_apis_own_data_in_a_path_is_told_to_be_too_much(root: Registry) -> None:
+def test_an_api_prefix_in_a_path_is_reported(root: Registry) -> None:
     found = failed(root, "vault:secret/data/app/db")
     assert isinstance(found, SecretNotFoundError)
     assert "leave data/ out" in found.remedy

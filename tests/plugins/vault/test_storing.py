@@ -320,7 +320,7 @@ def test_a_target_that_cannot_be_is_refused_before_anybody_is_asked(registry_of:
     assert isinstance(refusal(registry, body, {"x": "1"}), ReferenceValueError)
 
 
-def test_what_would_be_done_is_told_in_words(registry_of: Registries) -> None:
+def test_a_planned_write_is_described(registry_of: Registries) -> None:
     registry = registry_of({"VAULT_ADDR": "http://127.0.0.1:9", "VAULT_TOKEN": "x"})
     locator = registry.locate(parse("vault:a/b?namespace=team&mount=kv"), "sink")
     modes: tuple[Mode, ...] = ("create", "replace", "merge")

@@ -132,7 +132,7 @@ def test_a_standby_that_is_behind_is_waited_for(through: Registry, bao: Bao, fro
     assert marks(bao, body) == ["m1"]
 
 
-def test_what_does_not_read_back_is_told(through: Registry, bao: Bao, front: FrontDoor) -> None:
+def test_a_value_that_does_not_read_back_is_reported(through: Registry, bao: Bao, front: FrontDoor) -> None:
     def changes(asked: Asked) -> Reply:
         reply = front.answer(asked)
         return Reply(reply.status, reply.body.replace(b"s3cret", b"s3cre?"))
@@ -291,7 +291,7 @@ def test_a_fault_of_vaults_own_that_stored_all_the_same_is_seen(through: Registr
     assert versions(bao, body) == 1
 
 
-def test_whether_it_can_be_used_is_told_without_reading_or_storing(through: Registry, front: FrontDoor) -> None:
+def test_check_neither_reads_nor_stores(through: Registry, front: FrontDoor) -> None:
     health = through.check("sink", "vault")
     assert health.ok
     assert "policies root" in health.detail

@@ -51,7 +51,7 @@ def test_its_first_use_takes_less_than_a_second(bare: Terminal, project: Project
     assert min(taken) < 1
 
 
-def test_it_is_told_by_pytest_fixtures(project: Project) -> None:
+def test_pytest_fixtures_lists_it(project: Project) -> None:
     told = project("--fixtures", "-v").out
     assert "sealpipe_rehearsal" in told
     assert ".credential(scopes=, custody=)" in told
@@ -175,7 +175,7 @@ def test_what_the_service_saw_and_emitted(sealpipe_rehearsal: Rehearsal) -> None
     assert event.payload == {"event": "share.deleted", "short_code": share.short_code}
 
 
-def test_faults_go_wrong_as_told_and_end_when_told(sealpipe_rehearsal: Rehearsal) -> None:
+def test_faults_start_and_end_on_request(sealpipe_rehearsal: Rehearsal) -> None:
     client = sealpipe_rehearsal.client()
     sealpipe_rehearsal.faults({"fault": "reset", "after_commit": True, "when": "POST /shares"})
     assert client.share(["P=text:x"]).outcome == "replayed"
@@ -187,7 +187,7 @@ def test_faults_go_wrong_as_told_and_end_when_told(sealpipe_rehearsal: Rehearsal
     assert len(client.list_shares().items) == 1
 
 
-def test_a_fault_that_does_not_exist_is_told_with_the_nearest(sealpipe_rehearsal: Rehearsal) -> None:
+def test_an_unknown_fault_is_reported_with_the_nearest(sealpipe_rehearsal: Rehearsal) -> None:
     with pytest.raises(ValueError, match="did you mean 'reset'"):
         sealpipe_rehearsal.faults({"fault": "rest"})
 
@@ -234,9 +234,7 @@ def test_two():
     assert project("-W", "error").counts == {"passed": 2}
 
 
-def test_without_its_extra_only_the_tests_that_use_it_fail_and_are_told_what_to_install(
-    bare: Terminal, project: Project
-) -> None:
+def test_without_the_extra_only_its_tests_fail_and_name_it(bare: Terminal, project: Project) -> None:
     bare.file("missing/uvicorn.py", "raise ModuleNotFoundError('No module named uvicorn', name='uvicorn')\n")
     bare.file("test_theirs.py", "def test_uses(sealpipe_rehearsal): pass\n\ndef test_does_not(): pass\n")
     ran = project(PYTHONPATH=str(bare.here / "missing"))

@@ -181,7 +181,7 @@ def test_another_key_opens_nothing_and_the_error_tells_nothing(path: Path) -> No
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"[]\n", b"no JSON\n", b"{}", b"{" * 100_000 + b"\n", b"\xff\n"])
-def test_a_file_that_is_no_journal_is_told(path: Path, content: bytes) -> None:
+def test_a_file_that_is_not_a_journal_is_reported(path: Path, content: bytes) -> None:
     path.write_bytes(content)
     with pytest.raises(StateError, match="not an outbox entry"):
         read(path)

@@ -191,7 +191,7 @@ def test_every_folder_on_the_way_to_the_state_is_looked_at(tmp_path: Path) -> No
     assert make_private_directory(state).is_dir()
 
 
-def test_nobody_is_told_to_change_a_device_that_was_named_as_the_state() -> None:
+def test_no_remedy_suggests_changing_a_device() -> None:
     with pytest.raises(StateError, match=r"/dev/null/outbox cannot be created or read: Not a directory") as refused:
         make_private_directory(Path("/dev/null/outbox"))
     assert "chmod" not in refused.value.remedy

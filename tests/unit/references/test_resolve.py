@@ -88,7 +88,7 @@ def test_nothing_is_fetched_where_one_reference_is_wrong(bad: str) -> None:
     assert found.asked == []
 
 
-def test_the_first_failure_in_order_is_told() -> None:
+def test_the_first_failure_in_order_is_raised() -> None:
     with pytest.raises(SecretNotFoundError, match="NO_ONE is not set"):
         fetched("env:A", "env:NO_ONE", "file:/nowhere/at/all", environ=ENV)
 

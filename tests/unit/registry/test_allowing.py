@@ -100,7 +100,7 @@ def test_a_table_of_plugins_may_hold_a_word_that_begins_with_from() -> None:
     assert content(registry(plugins={"other": "from somebody"}), "env:A") == b"of the environment"
 
 
-def test_the_other_of_two_entry_points_with_one_name_is_told_and_one_stays(site: Site) -> None:
+def test_a_duplicate_entry_point_is_reported_and_one_stays(site: Site) -> None:
     site.source("attic", IT.replace("its own", "first"))
     site.source("attic", IT.replace("its own", "second"))
     found = registry()

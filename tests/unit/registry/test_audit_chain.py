@@ -160,7 +160,7 @@ def test_the_next_line_after_something_strange_goes_on_with_the_chain(log: Path,
 
 
 @pytest.mark.parametrize("number", ["9" * 4300, "-" + "9" * 4300, str(2**63), "0"])
-def test_a_number_that_no_line_has_is_told_and_breaks_nothing(log: Path, number: str) -> None:
+def test_an_invalid_line_number_is_reported_and_breaks_nothing(log: Path, number: str) -> None:
     write(log, 1)
     for each in (number.removeprefix("-"), number):
         body = f'{{"seq":{each},"prev":"","chain":"sha256"}}'.encode()
@@ -296,7 +296,7 @@ def test_every_run_tells_the_head_and_verify_takes_it(user: Terminal, *, keyed: 
     assert "line 2 and what followed is missing: 1 line cut off" in cut.error["message"]
 
 
-def test_the_head_is_told_where_a_command_fails_too(user: Terminal) -> None:
+def test_the_head_is_printed_even_if_a_command_fails(user: Terminal) -> None:
     config = audited(user) | {"SEALPIPE_API_KEY": "svc_sk_live_" + "x" * 16 + "." + "A" * 43}
     done = user.sealpipe("share", "-f", "text:x", "--output", "json", **config)
     assert (done.code, done.error["type"]) == (3, "AuthenticationError")
@@ -396,7 +396,7 @@ def test_no_log_holds_the_credential(user: Terminal, service: RunningService, wa
     assert text not in done.out + done.err + (machine.audit.read_text() if machine.audit.exists() else "")
 
 
-def test_what_is_told_of_a_place_that_is_named_like_it_is_withheld(user: Terminal, service: RunningService) -> None:
+def test_a_file_named_like_the_credential_is_withheld(user: Terminal, service: RunningService) -> None:
     custody = user.environ["SEALPIPE_API_KEY"].rpartition(".")[2]
     machine = Machine(user).allow(ALLOWS_ALL, audit=True)
     asked = machine.sealpipe("request", "-a", "Password", "--output", "json").json

@@ -95,9 +95,7 @@ def test_nothing_is_looked_up_for_what_is_ours(with_greeter: Terminal, words: li
         ("seven", 7, ""),
     ],
 )
-def test_what_goes_wrong_in_one_is_told_as_our_own_errors_are(
-    with_greeter: Terminal, name: str, code: int, told: str
-) -> None:
+def test_a_plugin_commands_error_is_reported_like_ours(with_greeter: Terminal, name: str, code: int, told: str) -> None:
     done = with_greeter.sealpipe("greet", name)
     assert (done.code, done.out) == (code, "")
     assert told in done.err
@@ -122,7 +120,7 @@ def test_an_unknown_command_is_one_all_the_same(with_greeter: Terminal) -> None:
     assert "No such command" in done.err
 
 
-def test_one_that_is_broken_is_told_and_takes_nothing_from_another(with_greeter: Terminal, site: Site) -> None:
+def test_a_broken_plugin_is_reported_and_affects_no_other(with_greeter: Terminal, site: Site) -> None:
     site.install("broken", BROKEN)
     site.install("worse", f"raise OSError('{CANARY}')")
     assert with_greeter.sealpipe("greet", "ada").out == "hello ada\n"

@@ -151,7 +151,7 @@ def test_too_much_stops_everything() -> None:
         )
 
 
-def test_an_error_that_is_shared_by_several_is_told_with_the_reference_of_each() -> None:
+def test_a_shared_error_is_reported_for_each_reference() -> None:
     answers = fetch_all(lambda _: Unmade(), {"bad": locators("bad", 3)})
     told = [(answer.locator, answer.remedy) for answer in answers.values() if isinstance(answer, PluginError)]
     assert told == [("bad:0", "do not"), ("bad:1", "do not"), ("bad:2", "do not")]

@@ -53,5 +53,5 @@ def test_what_is_no_object_has_no_members(text: str) -> None:
     assert find_members(text) is None
 
 
-def test_of_two_members_of_one_name_both_are_told() -> None:
+def test_duplicate_members_are_both_reported() -> None:
     assert [member.name for member in find_members(' {"a":1 ,\n"b" : [{}] , "a" : "x"} ') or []] == ["a", "b", "a"]

@@ -264,9 +264,7 @@ def test_a_host_of_no_proxy_gets_none(network_of: NetworkOf, monkeypatch: pytest
         assert network.proxy(f"https://{host}/") is None
 
 
-def test_a_proxy_that_is_no_address_is_told_and_not_shown(
-    network_of: NetworkOf, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_invalid_proxy_is_reported_and_not_shown(network_of: NetworkOf, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "ftp://user:c4nary@proxy.example")
     with pytest.raises(NotConfiguredError, match="not an http") as told:
         network_of(None).proxy(f"https://{HOST}/")
@@ -307,7 +305,7 @@ def test_the_certificates_that_the_environment_names_take_the_place_of_the_syste
 
 
 @pytest.mark.parametrize("name", ["SSL_CERT_FILE", "ca_file"])
-def test_certificates_that_cannot_be_read_are_told(
+def test_unreadable_certificates_are_reported(
     network_of: NetworkOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plain: Backend, name: str
 ) -> None:
     missing = tmp_path / "missing.pem"

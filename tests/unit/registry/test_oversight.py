@@ -98,7 +98,7 @@ def lines(file: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in file.read_text().splitlines()]
 
 
-def test_the_audit_is_told_before_and_after_and_holds_no_value(user: Terminal) -> None:
+def test_the_audit_is_notified_before_and_after_without_values(user: Terminal) -> None:
     file = user.here / "audit.jsonl"
     user.file("config.toml", f'[audit]\nfile = "{file}"\n')
     ci = {"GITHUB_ACTIONS": "1", "GITHUB_REPOSITORY": "acme/app", "GITHUB_RUN_ID": "7", "GITHUB_ACTOR": "eve"}
@@ -117,7 +117,7 @@ def test_the_audit_is_told_before_and_after_and_holds_no_value(user: Terminal) -
     assert file.stat().st_mode & 0o777 == 0o600
 
 
-def test_what_fails_is_told_as_what_it_was(user: Terminal) -> None:
+def test_a_failure_is_recorded_with_its_type(user: Terminal) -> None:
     file = user.here / "audit.jsonl"
     user.file("config.toml", f'[audit]\nfile = "{file}"\n')
     config = {
@@ -242,7 +242,7 @@ def test_a_webhooks_token_that_it_quotes_is_not_shown(overseen: Callable[..., Do
     assert "t0ken" not in done.err + (user.here / "told.jsonl").read_text()
 
 
-def test_what_it_was_not_told_of_the_end_is_a_warning(overseen: Callable[..., Done], service: RunningService) -> None:
+def test_a_failed_final_notification_is_a_warning(overseen: Callable[..., Done], service: RunningService) -> None:
     done = overseen('deaf = "created"')
     assert (done.code, sent(service)) == (0, 1)
     assert "nobody listens" in done.err
@@ -288,7 +288,7 @@ def test_an_audit_that_is_set_wrongly_is_an_error(table: dict[str, Any]) -> None
         Registry().notify_observers([PolicyHook("audit", table)], {"event": "share"})
 
 
-def test_the_audit_is_told_of_every_message(user: Terminal) -> None:
+def test_the_audit_records_every_message(user: Terminal) -> None:
     file, link = user.here / "audit.jsonl", user.here / "link"
     user.file("config.toml", f'[audit]\nfile = "{file}"\n')
     config = {"SEALPIPE_CONFIG": str(user.here / "config.toml")}
@@ -304,7 +304,7 @@ def test_the_audit_is_told_of_every_message(user: Terminal) -> None:
     assert "#1" not in file.read_text()
 
 
-def test_what_resume_finishes_is_told_too(user: Terminal, service: RunningService) -> None:
+def test_what_resume_finishes_is_recorded_too(user: Terminal, service: RunningService) -> None:
     file = user.here / "audit.jsonl"
     user.file("config.toml", f'[audit]\nfile = "{file}"\n')
     config = {"SEALPIPE_CONFIG": str(user.here / "config.toml")}

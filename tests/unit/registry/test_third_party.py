@@ -154,7 +154,7 @@ def test_a_broken_plugin_breaks_only_its_own_use(install: Install, hook: str) ->
     assert list(found.catalog.problems) == ["broken"]
 
 
-def test_a_broken_plugin_is_told_by_the_type_of_its_error(install: Install) -> None:
+def test_a_broken_plugin_is_reported_by_its_error_type(install: Install) -> None:
     install("broken", hook=f"raise RuntimeError('{CANARY}')")
     with pytest.raises(NotConfiguredError, match=r"^the plugin broken could not be loaded \(RuntimeError\)$"):
         Registry().source_info("broken")
@@ -214,7 +214,7 @@ def test_a_source_that_cannot_be_made_says_what_it_needs(install: Install, more:
         ("return Document(['{}'])", "the source attic returned list for attic:x"),
     ],
 )
-def test_no_stray_text_of_a_plugin_is_told(install: Install, body: str, reason: str) -> None:
+def test_no_text_of_a_plugins_error_is_shown(install: Install, body: str, reason: str) -> None:
     install("attic", body.format(CANARY))
     with pytest.raises(PluginError) as caught:
         fetched("attic:x")

@@ -64,7 +64,7 @@ def later(seconds: Any = None) -> UnavailableError:
     return UnavailableError("come back later", retry_after=seconds)
 
 
-def test_what_is_unavailable_is_asked_for_four_times_and_then_told(attic: Attic) -> None:
+def test_an_unavailable_source_is_tried_four_times_then_reported(attic: Attic) -> None:
     attic.lay_out(attic_a=[later() for _ in range(9)])
     with pytest.raises(UnavailableError, match="come back later") as told:
         attic.resolve("attic:a")

@@ -93,7 +93,7 @@ def test_no_secret_is_found_in_the_processes_that_started_it_either(set_up: Make
 
 
 @INSTALLERS
-def test_the_password_of_an_index_is_not_told(set_up: Make, installer: str) -> None:
+def test_an_index_password_is_not_shown(set_up: Make, installer: str) -> None:
     job = set_up("uv", "python3")
     address = "http://user:hunter2-canary@127.0.0.1:9/simple"
     index = {"PIP_INDEX_URL": address, "PIP_NO_INDEX": "-", "PIP_FIND_LINKS": "-", "PIP_RETRIES": "0"}

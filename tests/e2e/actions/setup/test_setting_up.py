@@ -167,7 +167,7 @@ BOTH: dict[str, str] = {}
         "none-read",
     ],
 )
-def test_auto_takes_pip_where_only_pip_is_told_of_an_index(
+def test_auto_uses_pip_if_only_pip_has_an_index(
     set_up: Make, environ: dict[str, str], pip_conf: str, uv_toml: str, expected: str
 ) -> None:
     job = set_up()
