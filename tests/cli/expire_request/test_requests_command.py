@@ -79,15 +79,6 @@ def test_a_request_about_to_expire_is_reported_as_expiring(job: Job) -> None:
     assert "too soon to expire it safely" in done.err
 
 
-@pytest.mark.parametrize("command", ["show", "submissions", "expire", "purge"])
-def test_a_request_that_was_never_there_ends_with_6_and_leaves_no_file(job: Job, command: str) -> None:
-    confirm = ["--confirm", "nowhere"] if command == "purge" else []
-    done = job.run("requests", command, "nowhere", *confirm)
-    assert (done.code, done.out) == (6, "")
-    assert "404, error_code 70" in done.err
-    assert job.left() == []
-
-
 @pytest.mark.parametrize(
     ("scope", "command"),
     [("requests:write", "list"), ("requests:write", "expire CODE"), ("requests:read", "expire CODE")],

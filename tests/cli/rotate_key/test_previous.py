@@ -51,14 +51,6 @@ def rotation(job: Job) -> Rotation:
 # -- collect ---------------------------------------------------------------------------------------
 
 
-def test_collect_opens_what_was_sealed_to_it(rotation: Rotation) -> None:
-    code = rotation.request(rotation.previous)
-    rotation.answer(code, "from before")
-    done = rotation.run("collect", code)
-    assert (done.code, done.out) == (0, "Password: from before\n"), done
-    assert rotation.run("collect", code, SEALPIPE_API_KEY_PREVIOUS=None).code == 13
-
-
 @pytest.mark.parametrize("asynchronous", [False, True], ids=["Client", "AsyncClient"])
 def test_in_python_it_is_an_argument(rotation: Rotation, *, asynchronous: bool) -> None:
     code = rotation.request(rotation.previous)
@@ -142,10 +134,6 @@ def test_a_malformed_previous_credential_is_named_and_not_shown(
     assert len(rotation.job.service.seen()) == before
 
 
-def test_an_empty_one_counts_as_none(rotation: Rotation) -> None:
-    assert rotation.run("requests", "list", SEALPIPE_API_KEY_PREVIOUS="").code == 0
-
-
 def test_in_python_a_malformed_one_is_the_same_error(rotation: Rotation) -> None:
     job = rotation.job
     with pytest.raises(CredentialError, match="SEALPIPE_API_KEY_PREVIOUS: it has no custody secret"):
@@ -169,20 +157,6 @@ def test_nothing_depends_on_it_and_the_list_is_empty(rotation: Rotation) -> None
     assert (done.code, done.json["requests"]) == (0, [])
 
 
-def test_what_depends_on_it_is_listed_from_every_page_and_the_exit_code_tells(rotation: Rotation) -> None:
-    codes = []
-    for _ in range(4):
-        codes.append(rotation.request(rotation.previous))
-        rotation.request(rotation.job.api_key)
-    assert rotation.listed("--limit", "3") == (15, codes[::-1])
-    done = rotation.run("requests", "list", "--sealed-to", "previous", "--limit", "1", "--output", "json")
-    assert [(row["short_code"], row["key"]) for row in done.json["requests"]] == [
-        (code, "previous") for code in reversed(codes)
-    ]
-    assert done.error["exit_code"] == 15
-    assert "4 requests still need the previous key" in done.error["message"]
-
-
 @pytest.mark.usefixtures("extended")
 def test_of_ended_requests_what_was_submitted_tells_the_key(rotation: Rotation) -> None:
     answered, empty, ours = (
@@ -198,23 +172,3 @@ def test_of_ended_requests_what_was_submitted_tells_the_key(rotation: Rotation) 
     assert (done.code, done.out.split("\t")[0]) == (0, ours)
     assert rotation.run("requests", "purge", answered, "--confirm", answered).code == 0
     assert rotation.listed("--status", "expired") == (0, [])
-
-
-def test_the_list_of_what_is_sealed_to_this_key_ends_with_0(rotation: Rotation) -> None:
-    code = rotation.request(rotation.job.api_key)
-    rotation.request(rotation.previous)
-    done = rotation.run("requests", "list", "--sealed-to", "credential")
-    assert (done.code, [line.split("\t")[0] for line in done.out.splitlines()]) == (0, [code])
-
-
-def test_without_a_previous_key_nobody_can_tell(rotation: Rotation) -> None:
-    done = rotation.run("requests", "list", "--sealed-to", "previous", SEALPIPE_API_KEY_PREVIOUS=None)
-    assert (done.code, done.out) == (2, "")
-    assert "SEALPIPE_API_KEY_PREVIOUS is not set" in done.err
-
-
-def test_one_key_in_both_variables_is_a_mistake(rotation: Rotation) -> None:
-    rotation.request(rotation.job.api_key)
-    done = rotation.run("requests", "list", "--sealed-to", "previous", SEALPIPE_API_KEY_PREVIOUS=rotation.job.api_key)
-    assert (done.code, done.out) == (2, "")
-    assert "SEALPIPE_API_KEY and SEALPIPE_API_KEY_PREVIOUS are the same key" in done.err
