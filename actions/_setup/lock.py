@@ -55,8 +55,8 @@ def main() -> None:
     parser.add_argument("--upgrade", action="store_true", help="take the newest in place of what is locked")
     upgrade = parser.parse_args().upgrade
     names = extras()
-    wanted = [word for name in names for word in ("--extra", name)]
-    whole = _compile("pyproject.toml", LOCKS / "all.txt", wanted, upgrade=upgrade)
+    options = [word for name in names for word in ("--extra", name)]
+    whole = _compile("pyproject.toml", LOCKS / "all.txt", options, upgrade=upgrade)
     base = _select_rows("pyproject.toml", [], whole)
     found = {"all": ("sealpipe with every extra", whole), "base": ("what sealpipe always needs", base)}
     for name in names:
@@ -82,22 +82,22 @@ def _marker(row: str) -> str:
     return found[0].rstrip() if found else ""
 
 
-def _compile(source: str | Path, before: Path, wanted: Iterable[str], *, upgrade: bool) -> dict[str, str]:
+def _compile(source: str | Path, before: Path, options: Iterable[str], *, upgrade: bool) -> dict[str, str]:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "lock.txt")
         if before.exists():
             shutil.copy(before, out)
-        _uv(source, "--generate-hashes", *(["--upgrade"] if upgrade else []), *wanted, "--output-file", out)
+        _uv(source, "--generate-hashes", *(["--upgrade"] if upgrade else []), *options, "--output-file", out)
         return rows(out.read_text(encoding="utf-8"))
 
 
-def _select_rows(source: str, wanted: Iterable[str], whole: dict[str, str]) -> dict[str, str]:
+def _select_rows(source: str, options: Iterable[str], whole: dict[str, str]) -> dict[str, str]:
     """Return the rows of the full lock that one part needs."""
     pins = "\n".join(row.partition(" \\")[0] for row in whole.values())
     with tempfile.TemporaryDirectory() as folder:
         constraints = Path(folder, "pins.txt")
         constraints.write_text(pins, encoding="utf-8")
-        part = {row.partition("==")[0] for row in rows(_uv(source, *wanted, "--constraints", constraints)).values()}
+        part = {row.partition("==")[0] for row in rows(_uv(source, *options, "--constraints", constraints)).values()}
     return {key: row for key, row in whole.items() if row.partition("==")[0] in part}
 
 

@@ -116,7 +116,7 @@ def _make_unknown_error(path: Path, name: str, remedy: str) -> SettingError:
 
 def _suggest_top_level(name: str, known: Mapping[str, Setting]) -> str:
     """Suggest a name of the same level, else a command's setting that is outside its table."""
-    from difflib import get_close_matches  # for an error only
+    from difflib import get_close_matches  # imported only to report an error
 
     if matches := get_close_matches(name, [*known, *COMMANDS, *OWN_TABLES], 1):
         return f"did you mean {matches[0]}?"
@@ -129,7 +129,7 @@ def _suggest_top_level(name: str, known: Mapping[str, Setting]) -> str:
 
 
 def _suggest_in_table(name: str, settings: Mapping[str, Setting]) -> str:
-    from difflib import get_close_matches  # for an error only
+    from difflib import get_close_matches  # imported only to report an error
 
     if any(setting.name == name for setting in GLOBAL):
         return f"move {name} above the first table: it applies to all commands"

@@ -111,12 +111,12 @@ class SecretFinder:
         views = [_View(data)]
         if len(data) <= LARGE and any(islice(_check_round_by_round(data, needles + self._begun), 1, None)):
             views += (view for escape in _ESCAPES for view in _resolve_with_map(_View(data), escape))
-        found: list[tuple[int, int]] = []
+        spans: list[tuple[int, int]] = []
         for view in views:
             for needle in needles:
-                found += (view.origin(at, at + len(needle)) for at in _find_positions(view.data, needle))
-            found += (view.origin(*span) for needle in self._begun for span in self._cut_short(view.data, needle))
-        return _merge(found)
+                spans += (view.origin(at, at + len(needle)) for at in _find_positions(view.data, needle))
+            spans += (view.origin(*span) for needle in self._begun for span in self._cut_short(view.data, needle))
+        return _merge(spans)
 
     def _cut_short(self, data: bytes | bytearray, needle: bytes) -> Iterator[tuple[int, int]]:
         for at in _find_positions(data, needle):

@@ -107,12 +107,14 @@ def _waiting(bench: Bench) -> Iterator[Row]:
 
 def _answers(bench: Bench, number: int, shown: int) -> Iterator[Row]:
     environ = bench.at(bench.other.fresh())
-    words = bench.python("many_answers.py", str(number), str(bench.runs), bench.folder / f"answers-{shown}")
+    words = bench.python("many_answers.py", str(number), str(bench.runs), bench.folder / f"submissions-{shown}")
     found = json.loads(bench.meter.run(Command(words, environ)).out)
     what = f"`Client.collect` of {shown:,} answers; httpx, `json.loads` and cryptography"
-    yield Row(f"answers-{shown}", what, "us CPU each", Pair.of(found["ours"], found["bare"]), 2.0)
+    yield Row(f"submissions-{shown}", what, "us CPU each", Pair.of(found["ours"], found["bare"]), 2.0)
     if shown == ANSWERS[0]:
         what = "the same, each into a folder of its own; without"
-        yield Row(f"answers-{shown}-dir", what, "us CPU each", Pair.of(found["dir"], found["ours"]))
+        yield Row(f"submissions-{shown}-dir", what, "us CPU each", Pair.of(found["dir"], found["ours"]))
     memory = Pair.of([found["peak"]["ours"]], [found["peak"]["bare"]])
-    yield Row(f"answers-{shown}-memory", "the same, what Python allocates", "x answer", memory, 5.0, bounds_ours=True)
+    yield Row(
+        f"submissions-{shown}-memory", "the same, what Python allocates", "x response", memory, 5.0, bounds_ours=True
+    )

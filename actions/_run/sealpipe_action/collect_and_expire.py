@@ -139,8 +139,8 @@ def expire(step: Step) -> int:
         exit_codes.append(0 if exit_code == MISSING and step.is_on("missing-ok") else exit_code)
         if step.processes.interrupted:
             break
-    step.outputs |= {name: "\n".join(found) for name, found in codes_by_state.items()}
-    rows = [(name, ", ".join(found)) for name, found in codes_by_state.items()]
+    step.outputs |= {name: "\n".join(codes) for name, codes in codes_by_state.items()}
+    rows = [(name, ", ".join(codes)) for name, codes in codes_by_state.items()]
     step.summary = runner_output.summary_table("sealpipe expire", rows)
     return step.end(
         next((code for code in exit_codes if code), 0), "expired" if codes_by_state["expired"] else "missing"

@@ -90,9 +90,9 @@ def _forward(stream: IO[bytes], error_lines: list[bytes]) -> None:
 
 
 def _error(error_lines: Sequence[bytes]) -> Mapping[str, Any]:
-    found = {}
+    decoded_error = {}
     for line in error_lines:
         if line.startswith(_ERROR):
             with contextlib.suppress(ValueError):
-                found = json.loads(line)["error"]
-    return found if isinstance(found, dict) else {}
+                decoded_error = json.loads(line)["error"]
+    return decoded_error if isinstance(decoded_error, dict) else {}

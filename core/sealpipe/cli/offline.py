@@ -108,9 +108,9 @@ def find_commands(registry: Registry) -> dict[str, Any]:
 def find_command(name: str) -> click.Command | None:
     """Find a plugin command by name. If there is none, print the plugins that failed to load, and return None."""
     registry = make_registry()
-    found = find_commands(registry).get(name)
-    if found is not None:
-        known: click.Command = found.command
+    plugin_command = find_commands(registry).get(name)
+    if plugin_command is not None:
+        known: click.Command = plugin_command.command
         return known
     print_problems(registry)
     return None

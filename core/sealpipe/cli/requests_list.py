@@ -35,14 +35,18 @@ def list_requests(status: str, sealed_to: str | None, **values: Any) -> None:
         known = name_known_keys(client)
         wanted_page = {**values, "all": values["all"] or sealed_to is not None}
         fetch = _list_active if status == "active" else _list_expired
-        found = fetch(client, wanted_page, sealed_to)
+        listed_page = fetch(client, wanted_page, sealed_to)
     print_page(
-        "requests", found, values, members=lambda row: describe(row, known), line=lambda row: format_line(row, known)
+        "requests",
+        listed_page,
+        values,
+        members=lambda row: describe(row, known),
+        line=lambda row: format_line(row, known),
     )
-    if sealed_to == "previous" and found.items:
-        count = render.count(len(found.items), "request")
+    if sealed_to == "previous" and listed_page.items:
+        count = render.count(len(listed_page.items), "request")
         raise PendingError(
-            f"{count} still {'needs' if len(found.items) == 1 else 'need'} the previous key",
+            f"{count} still {'needs' if len(listed_page.items) == 1 else 'need'} the previous key",
             remedy="collect and expire them; or keep SEALPIPE_API_KEY_PREVIOUS set, and revoke that key later",
         )
 
@@ -94,7 +98,7 @@ def _list_active(client: Client, filters: dict[str, Any], sealed_to: str | None)
 
 def _list_expired(client: Client, filters: dict[str, Any], sealed_to: str | None) -> Page[RequestInfo]:
     expired = _Expired(client)
-    found = fetch_page(
+    listed_page = fetch_page(
         filters,
         lambda page, limit: expired.filter_page(client.list_requests(page=page, limit=limit, status="expired")),
         lambda limit: _select_sealed(
@@ -102,7 +106,7 @@ def _list_expired(client: Client, filters: dict[str, Any], sealed_to: str | None
         ),
     )
     expired.check(required=sealed_to is not None)
-    return found
+    return listed_page
 
 
 @dataclass

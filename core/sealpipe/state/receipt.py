@@ -93,7 +93,7 @@ def read_receipt(path: Path) -> Receipt:
 
 
 def _decode_utf8(content: bytes) -> str:
-    """Decode the text; empty, which is not a receipt, if it is not UTF-8."""
+    """Decode the text. Invalid UTF-8 becomes empty text, which is not a valid receipt."""
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError:

@@ -22,7 +22,7 @@ from sealpipe.wire.encoding import decode_base64, exactly, within_limit
 
 MINIMUM_SIZE = tokens.SALT_SIZE + tokens.IV_SIZE + tokens.TAG_SIZE
 """Bytes of the shortest envelope, with an empty plaintext."""
-_PIECE = 64 * 1024  # bytes encrypted at a time: inside a core's own cache
+_PIECE = 64 * 1024  # bytes encrypted at a time: small enough for a CPU core's own cache
 _BODY = tokens.SALT_SIZE + tokens.IV_SIZE
 
 Bytes = bytes | bytearray | memoryview

@@ -167,7 +167,7 @@ def _field(item: object, number: int) -> Field:
             raise _missing(item, name, number)
         if not isinstance(item[name], str):
             raise FieldError(f"bad-{name}", f"field {number}: its `{name}` is not text")
-    # A hint that is not text (such as null) is not used as one, but kept in `extra`.
+    # A hint that is not text (such as null) is stored in `extra` instead.
     hints = {name: item[name] for name in (LANGUAGE, FILENAME) if isinstance(item.get(name), str)}
     taken = {"key", "value", "type", *hints}
     return Field(

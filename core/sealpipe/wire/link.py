@@ -79,7 +79,7 @@ def _join(base: str, *segments: str) -> str:
 
 
 def segment(short_code: str) -> str:
-    """A short code as exactly one path segment of a link or an API call. Raises UsageError if it is none."""
+    """A short code as exactly one path segment of a link or an API call. Raises UsageError if it is not one."""
     # "." and ".." pass quote() unchanged, and a browser or client would resolve them to another path.
     remedy = "give the code that `sealpipe share` printed"
     if not isinstance(short_code, str) or short_code in ("", ".", ".."):

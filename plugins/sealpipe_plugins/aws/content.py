@@ -58,16 +58,16 @@ def next_content(content: Content, wanted: Mapping[str, bytes], mode: Mode, loca
 def read_values(content: Content, *, whole: bool) -> dict[str, bytes]:
     """Return a secret's values: the whole text under an empty key, or each member under its key."""
     existing = get_text(content)
-    found = None if whole or existing is None else find_members(existing)
-    if found is None or existing is None:
+    existing_members = None if whole or existing is None else find_members(existing)
+    if existing_members is None or existing is None:
         return {
             "": bytes(content.get("SecretBinary") or b"")
             if existing is None
             else existing.encode("utf-8", "surrogatepass")
         }
-    if len({member.name for member in found}) < len(found):
+    if len({member.name for member in existing_members}) < len(existing_members):
         return {"": existing.encode("utf-8", "surrogatepass")}  # ambiguous: two members have the same name
-    return {member.name: decode_member(existing, member) for member in found}
+    return {member.name: decode_member(existing, member) for member in existing_members}
 
 
 def make_content(existing_text: str | None, wanted: Mapping[str, bytes], locator: Locator) -> Content:
@@ -76,8 +76,8 @@ def make_content(existing_text: str | None, wanted: Mapping[str, bytes], locator
         content: Content = _whole_content(wanted[""], locator)
     else:
         values = {key: decode_text(data, locator) for key, data in wanted.items()}
-        found = find_members(existing_text or "{}") or []
-        if len({member.name for member in found}) < len(found):
+        existing_members = find_members(existing_text or "{}") or []
+        if len({member.name for member in existing_members}) < len(existing_members):
             raise UnsupportedError(
                 f"{locator} is a JSON object with two members of the same name", remedy="fix it first"
             )
@@ -102,8 +102,8 @@ def _whole_content(data: bytes, locator: Locator) -> Content:
 
 
 def get_text(content: Content) -> str | None:
-    found = content.get("SecretString")
-    return found if isinstance(found, str) else None
+    existing_members = content.get("SecretString")
+    return existing_members if isinstance(existing_members, str) else None
 
 
 # A parser that keeps each member's text, so that one member changes and everything else stays as written. Decoding and
@@ -128,16 +128,16 @@ def find_members(text: str) -> list[Member] | None:
             return None
     except (ValueError, RecursionError):
         return None
-    found, at = [], _skip_blanks(text, text.index("{") + 1)
+    members, at = [], _skip_blanks(text, text.index("{") + 1)
     while text[at] != "}":
         name, at = scanstring(text, at + 1)
         start = _skip_blanks(text, _skip_blanks(text, at) + 1)
         _, end = _DECODER.raw_decode(text, start)
-        found.append(Member(name, start, end))
+        members.append(Member(name, start, end))
         at = _skip_blanks(text, end)
         if text[at] == ",":
             at = _skip_blanks(text, at + 1)
-    return found
+    return members
 
 
 def decode_member(text: str, member: Member) -> bytes:
@@ -154,15 +154,15 @@ def decode_member(text: str, member: Member) -> bytes:
 
 def set_members(text: str, values: Mapping[str, str]) -> str:
     """Return the text with these members: existing ones in their positions, new ones at the end."""
-    found = find_members(text) or []
-    spans = {member.name: member for member in found}
-    end = found[-1].end if found else text.index("{") + 1
+    existing_members = find_members(text) or []
+    spans = {member.name: member for member in existing_members}
+    end = existing_members[-1].end if existing_members else text.index("{") + 1
     new = [
         f"{_encode_text(name)}: {_encode_text(new_value)}" for name, new_value in values.items() if name not in spans
     ]
-    parts = [text[:end], ", " if found and new else "", ", ".join(new), text[end:]]
+    parts = [text[:end], ", " if existing_members and new else "", ", ".join(new), text[end:]]
     changed = "".join(parts)
-    for member in reversed(found):  # from the end, so that earlier positions stay valid
+    for member in reversed(existing_members):  # from the end, so that earlier positions stay valid
         if member.name in values:
             changed = changed[: member.start] + _encode_text(values[member.name]) + changed[member.end :]
     return changed

@@ -72,12 +72,12 @@ class ActionsSecrets:
     def read(self, name: str) -> Mapping[str, Any] | None:
         """Read a secret's metadata, or return None."""
         try:
-            found = self._github.get(f"{self.owner.path}/{name}", _explain_refusals(self.owner)).json
+            metadata = self._github.get(f"{self.owner.path}/{name}", _explain_refusals(self.owner)).json
         except SecretNotFoundError:
             return None
-        if not isinstance(found, dict) or str(found.get("name")).upper() != name:
+        if not isinstance(metadata, dict) or str(metadata.get("name")).upper() != name:
             raise PluginError(f"the response is not GitHub's: it has no {name} of {self.owner.what}")
-        return found
+        return metadata
 
     def visibility_members(self, name: str, metadata: Mapping[str, Any] | None, default: str) -> dict[str, Any]:
         """Return the members that preserve the list of repositories of an organisation's secret."""

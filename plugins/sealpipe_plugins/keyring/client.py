@@ -123,9 +123,9 @@ class KeyringClient:
         """Return the keyring that has the entry, and the password; the first keyring and None if none has it."""
         backends = self._usable_backends()
         for each in backends:
-            found = _read_password(each, service, username)
-            if found is not None:
-                return each, found
+            password = _read_password(each, service, username)
+            if password is not None:
+                return each, password
         return backends[0], None
 
     def describe(self) -> str:
@@ -140,11 +140,11 @@ class KeyringClient:
         return ", ".join(each.name for each in found)
 
     def _usable_backends(self) -> list[KeyringBackend]:
-        found = list(_iter_backends(self._configured_backend()))
-        modules = [type(each).__module__ for each in found]
+        backends = list(_iter_backends(self._configured_backend()))
+        modules = [type(each).__module__ for each in backends]
         if _SECRET_SERVICE[0] in modules:
-            found = [each for each, module in zip(found, modules, strict=True) if module != _SECRET_SERVICE[1]]
-        for each in found:
+            backends = [each for each, module in zip(backends, modules, strict=True) if module != _SECRET_SERVICE[1]]
+        for each in backends:
             name = _qualified_name(each)
             if name == "keyring.backends.null.Keyring":
                 raise NotConfiguredError("keyring is disabled here (its null backend)", remedy=_NO_BACKEND)
@@ -154,9 +154,9 @@ class KeyringClient:
                 raise UnsupportedError(
                     f"{_PROMPTING[name]} prompts for a password, which sealpipe never does", remedy=_NO_BACKEND
                 )
-        if not found:
+        if not backends:
             raise NotConfiguredError("this machine has no keyring", remedy=_NO_BACKEND)
-        return found
+        return backends
 
     def _configured_backend(self) -> KeyringBackend:
         if not self._name:

@@ -40,12 +40,12 @@ class KeyringSource(Source):
     def fetch(self, locator: Locator) -> Document:
         """Fetch the password of a service and a user name."""
         service, username = parse_entry(locator)
-        found = self._keyrings.read(service, username)
-        if found is None:
+        stored_value = self._keyrings.read(service, username)
+        if stored_value is None:
             raise SecretNotFoundError(
                 f"{locator} is not in the keyring", remedy="check both names; `keyring set SERVICE USERNAME` stores it"
             )
-        return Document(found)
+        return Document(stored_value)
 
     def check(self) -> Health:
         """Check that the keyring is unlocked."""

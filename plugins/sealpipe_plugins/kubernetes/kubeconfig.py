@@ -38,31 +38,31 @@ def from_kubeconfig(files: Sequence[Path], context: str | None, *, with_user: bo
     _, names = _find_entry(configs, "context", context_name)
     home, cluster = _find_entry(configs, "cluster", str(names.get("cluster", "")))
     _refuse_unsupported(cluster, _UNSUPPORTED_CLUSTER, f"the cluster of the context {context_name}")
-    found = Access(
+    resolved = Access(
         str(cluster.get("server", "")),
         _read_pem(cluster, "certificate-authority", home),
         namespace=names.get("namespace") or None,
     )
     if not with_user:
-        return found
+        return resolved
     home, user = _find_entry(configs, "user", str(names.get("user", "")))
     _refuse_unsupported(user, _UNSUPPORTED_USER, f"the user of the context {context_name}")
-    return _add_user(found, user, home, context_name)
+    return _add_user(resolved, user, home, context_name)
 
 
-def _add_user(found: Access, user: Mapping[str, Any], home: Path, context_name: str) -> Access:
+def _add_user(resolved: Access, user: Mapping[str, Any], home: Path, context_name: str) -> Access:
     certificate, key = _read_pem(user, "client-certificate", home), _read_pem(user, "client-key", home)
     if certificate is not None and key is not None:
-        found = found._replace(certificate=(Secret(certificate), Secret(key)))
+        resolved = resolved._replace(certificate=(Secret(certificate), Secret(key)))
     if user.get("tokenFile"):  # takes precedence over the token, as in kubectl
-        return found._replace(token_file=home / str(user["tokenFile"]))
+        return resolved._replace(token_file=home / str(user["tokenFile"]))
     if user.get("token"):
-        return found._replace(token=Secret(str(user["token"])))
-    if found.certificate is None:
+        return resolved._replace(token=Secret(str(user["token"])))
+    if resolved.certificate is None:
         raise NotConfiguredError(
             f"the user of the context {context_name} has neither a token nor a certificate", remedy=_TOKEN_REMEDY
         )
-    return found
+    return resolved
 
 
 def _load(file: Path) -> Mapping[str, Any]:

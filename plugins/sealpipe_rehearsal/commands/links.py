@@ -43,7 +43,7 @@ def open_link(link: str, passcode_from: str | None, **values: Any) -> None:
 @click.argument("collect_link", metavar="LINK")
 @options("answer", common=("output",))
 def answer(collect_link: str, field: Sequence[str], passcode_from: str | None, **values: Any) -> None:
-    """Answer a request at its collect link, like a vendor on the page. Prints the submission's code.
+    """Submit to a request at its collect link, like a vendor on the page. Prints the submission's code.
 
     Each prompt gets the value of a reference; prompts without one stay empty:
 

@@ -43,14 +43,14 @@ def show_state(service: Service, code: str) -> Response:
         return json_response(404, _NOT_FOUND)
     if end_response := _end_response(service, row):
         return end_response
-    wanted = row["passcode_verifier_sha256"] is not None
+    verifier_hash = row["passcode_verifier_sha256"] is not None
     return json_response(
         200,
         {
             "short_code": row["short_code"],
             "expired_at": row["expired_at"],
-            "passcode_required": wanted,
-            "attempts_left": row["passcode_attempts_left"] if wanted else None,
+            "passcode_required": verifier_hash,
+            "attempts_left": row["passcode_attempts_left"] if verifier_hash else None,
             "timed_view": row["timed_view"],
         },
     )
@@ -70,8 +70,8 @@ def open_share(service: Service, code: str, http_request: HttpRequest) -> Respon
         if end_response := _end_response(service, row):
             return end_response
         spend = {"number": row["number"], "now": service.clock.timestamp()}
-        wanted = row["passcode_verifier_sha256"]
-        if wanted is not None and not matches_hash(members.get("passcode_verifier"), wanted):
+        verifier_hash = row["passcode_verifier_sha256"]
+        if verifier_hash is not None and not matches_hash(members.get("passcode_verifier"), verifier_hash):
             service.store.change(_SPEND_ATTEMPT, spend)
             extended.record(service, row, http_request, failed=True)
             listing.notify(service, row, "denied")

@@ -99,7 +99,7 @@ def test_one_prompt_needs_no_selector_and_goes_under_no_key() -> None:
 def test_without_the_prompts_a_name_stands_for_itself_and_all_of_them_for_nothing() -> None:
     assert map_keys(target("vault:a#k=Some text"), None) == [KeyMapping("k", "Some text", "Some text")]
     assert map_keys(target("file:a"), None) == [KeyMapping("", None, "the submitted value")]
-    with pytest.raises(UsageError, match="needs the prompts, and a short code does not contain them"):
+    with pytest.raises(UsageError, match="needs the prompts, which a short code does not contain"):
         map_keys(target("vault:a#*"), None)
 
 

@@ -86,10 +86,10 @@ class RequestCollector:
             except PublicKeyMismatchError:
                 yield from self._keep_everything(budget)
                 raise
-        found: Submissions = yield from call(api.list_submissions(self.short_code), budget)
+        response: Submissions = yield from call(api.list_submissions(self.short_code), budget)
         self.last_failure, self.failures = None, 0
-        self._skipped = found.skipped or 0
-        yield Do(partial(self._submissions.add, found.items))
+        self._skipped = response.skipped or 0
+        yield Do(partial(self._submissions.add, response.items))
         if has_match(self._submissions.usable, self._options.pick):
             yield from self._report(Progress("answered", self.short_code))
             self.result = yield from self._collect_chosen()
@@ -235,11 +235,11 @@ class RequestCollector:
         if self._dry_run:
             return
         with suppress(SealpipeError):  # the mismatch matters more
-            found = yield from call(api.list_submissions(self.short_code), budget)
-            if found.items:
+            response = yield from call(api.list_submissions(self.short_code), budget)
+            if response.items:
                 record = yield from self._open_record()
                 try:
-                    yield Do(partial(record.keep, found.items))
+                    yield Do(partial(record.keep, response.items))
                     self._kept_in = record.path
                 finally:
                     record.close()

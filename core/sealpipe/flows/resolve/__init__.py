@@ -102,7 +102,7 @@ class _Resolver:
 
     def locate(self, refs: Sequence[Reference], registry: Registry) -> dict[str, list[Locator]]:
         """Return the locators to fetch, each once, by source."""
-        wanted: dict[str, dict[Locator, None]] = {}
+        locators_by_source: dict[str, dict[Locator, None]] = {}
         mentions = MentionCounter(self.cache)
         for ref in refs:
             locator, info = registry.locate(ref), registry.source_info(ref.name)
@@ -110,8 +110,8 @@ class _Resolver:
                 locator = mentions.locate(locator, ref.selector)
             self.locators.append((locator, info.format))
             if locator not in self.cache:
-                wanted.setdefault(ref.name, {})[locator] = None
-        return {name: list(locators) for name, locators in wanted.items()}
+                locators_by_source.setdefault(ref.name, {})[locator] = None
+        return {name: list(locators) for name, locators in locators_by_source.items()}
 
     def select_fields(self, specs: Sequence[FieldSpec | Field]) -> list[Field]:
         """Return all fields of all specs."""
@@ -136,8 +136,12 @@ def _fetch(refs: Sequence[Reference], registry: Callable[[], Registry], cache: C
     if not refs:
         return resolver
     plugins: Registry = yield Do(registry)
-    wanted: dict[str, list[Locator]] = yield Do(partial(resolver.locate, refs, plugins))
-    interactive = {name: wanted.pop(name) for name in [*wanted] if ASKS in plugins.source_info(name).capabilities}
+    locators_by_source: dict[str, list[Locator]] = yield Do(partial(resolver.locate, refs, plugins))
+    interactive = {
+        name: locators_by_source.pop(name)
+        for name in [*locators_by_source]
+        if ASKS in plugins.source_info(name).capabilities
+    }
     if interactive:
         # First and alone: a lease or deadline must not expire while someone types, nor start if typing is impossible.
         typed_results: Cache = yield Do(partial(plugins.fetch, interactive))
@@ -147,11 +151,11 @@ def _fetch(refs: Sequence[Reference], registry: Callable[[], Registry], cache: C
         resolver.cache.update(typed_results)
     budget = Budget(plugins.deadline)
     for tries in range(1, MAX_TRIES + 1):
-        results: Cache = yield Do(partial(plugins.fetch, wanted, budget.get_remaining()))
+        results: Cache = yield Do(partial(plugins.fetch, locators_by_source, budget.get_remaining()))
         resolver.cache.update(results)
-        wanted = _select_retryable(results)
-        delay = _choose_backoff(results, tries) if wanted else 0.0
-        if not wanted or tries == MAX_TRIES or delay >= budget.get_remaining():
+        locators_by_source = _select_retryable(results)
+        delay = _choose_backoff(results, tries) if locators_by_source else 0.0
+        if not locators_by_source or tries == MAX_TRIES or delay >= budget.get_remaining():
             break
         yield Wait(delay)
     return resolver

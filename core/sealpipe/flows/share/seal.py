@@ -104,14 +104,14 @@ def _list_members_in_clear(field: fields.Field) -> list[object]:
 def _seal(
     options: ShareOptions,
     expires_at: datetime | None,
-    found: Sequence[fields.Field],
+    resolved_fields: Sequence[fields.Field],
     passcode: Secret | None,
     session: Session,
 ) -> SealedShare:
     content_key = os.urandom(32)
     code = None if passcode is None else passcode.reveal()
     body, wrap_at = shares.build_body(
-        lambda out: envelope.seal_chunks(content_key, fields.chunks(found), code, out=out),
+        lambda out: envelope.seal_chunks(content_key, fields.chunks(resolved_fields), code, out=out),
         shares.ShareMembers(
             access_token=tokens.access_token(content_key),
             passcode_verifier=None if code is None else tokens.passcode_verifier(code),
@@ -125,7 +125,7 @@ def _seal(
             item_key_wrap=None if options.custody == "off" else _wrap(content_key, session),
         ),
     )
-    labels = tuple((item.key, item.type) for item in found)
+    labels = tuple((item.key, item.type) for item in resolved_fields)
     return SealedShare(body, wrap_at, Secret(link.encode_fragment(content_key)), passcode, labels)
 
 

@@ -121,7 +121,7 @@ def map_keys(target: SinkTarget, prompts: Sequence[Prompt] | None, source: Sourc
         if isinstance(item, Everything):
             if prompts is None:
                 raise UsageError(
-                    f"{target.text}: * needs the prompts, and a short code does not contain them",
+                    f"{target.text}: * needs the prompts, which a short code does not contain",
                     remedy="collect by the receipt of the request, or name the prompts: #KEY=PROMPT",
                 )
             mappings += [KeyMapping(each.id, each.text, escape_name(each.id)) for each in prompts]
