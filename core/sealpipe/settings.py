@@ -210,7 +210,7 @@ COMMANDS: Mapping[str, tuple[Setting, ...]] = {
     "purge": (Setting("confirm", "Repeat the short code to confirm: purging cannot be undone.", metavar="CODE"),),
     "resume": (
         Setting("list", "List the outbox; change nothing.", flag=True),
-        Setting("resend", "Repeat deliveries that may have arrived already.", flag=True),
+        Setting("resend", "Repeat deliveries that may already have arrived.", flag=True),
         Setting("discard", "Discard the entry; its link is lost for good.", flag=True),
         Setting("all", "Include the entries of other CI runs.", flag=True),
         _print_setting("link"),

@@ -89,7 +89,7 @@ INPUTS: Mapping[str, tuple[Input, ...]] = {
             "Let the account's owner read the share: if possible (`auto`), always (`require`), never (`off`).",
         ),
         Input("timed-view", "How long an opened share stays visible, in seconds."),
-        Input("notify-on", "Email the owner when the share is viewed, denied, expired, deleted."),
+        Input("notify-on", "Email the owner when the share is viewed, denied, expired or deleted."),
         Input("mask-link", "Mask the link and set the output `link`. With `false`, neither.", "own", "", "true"),
         Input("link-file", "New file (mode 0600) for the link.", "own", "link-file", real=True),
         Input("seal-link", "Set the output `sealed-link`, for other jobs.", "flag"),
