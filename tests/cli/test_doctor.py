@@ -225,7 +225,7 @@ def test_the_proxy_is_reported_without_its_login(user: Terminal, secured: Callab
     assert direct.code == 10
 
 
-def test_a_certificate_that_nobody_trusts_ends_with_10_and_a_file_that_is_none_with_2(
+def test_an_untrusted_certificate_exits_10_an_invalid_file_2(
     user: Terminal, secured: Callable[..., dict[str, Any]]
 ) -> None:
     environ = secured()
@@ -238,7 +238,7 @@ def test_a_certificate_that_nobody_trusts_ends_with_10_and_a_file_that_is_none_w
 # -- the round trip -------------------------------------------------------------------------------
 
 
-def test_a_roundtrip_makes_a_share_and_ends_it_opened_by_nobody(user: Terminal, service: RunningService) -> None:
+def test_a_roundtrip_creates_and_expires_an_unopened_share(user: Terminal, service: RunningService) -> None:
     done = user.sealpipe("doctor", "--roundtrip")
     assert done.code == 0, done
     assert re.fullmatch(r"a test share was created in \d+ ms and expired in \d+ ms", rows(done)["roundtrip"][1])

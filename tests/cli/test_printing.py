@@ -43,7 +43,7 @@ def test_where_nothing_can_be_masked_print_needs_no_stderr(user: Terminal, strea
     assert done.out.startswith("https://share.example/")
 
 
-def test_a_pipe_that_nobody_reads_is_no_runner(user: Terminal, service: RunningService) -> None:
+def test_a_pipe_without_a_reader_is_not_a_runner(user: Terminal, service: RunningService) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     environ = user.with_environ(job(ROWS["github"]))
@@ -117,7 +117,7 @@ def test_azure_gets_what_it_unescapes(user: Terminal, service: RunningService) -
     assert {"100%0A of it\nnext line", "100%0A of it", "next line"} <= set(masked)
 
 
-def test_members_that_nobody_knows_are_masked_too(user: Terminal, service: RunningService) -> None:
+def test_unknown_members_are_masked_too(user: Terminal, service: RunningService) -> None:
     made = user.sealpipe("request", "-a", "Key", "--output", "json").json
     form = service.submitter().open_form(made["collect_link"])
     extra = {"note": "canary-note", "more": {"codes": ["canary-in-a-list", 20260101, True, None]}}

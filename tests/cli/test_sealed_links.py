@@ -53,7 +53,7 @@ def test_the_code_of_one_never_passes_for_that_of_another() -> None:
         sealed_link.unseal(".".join([first[0], second[1], first[2]]), OURS)
 
 
-def test_nobody_seals_one_with_the_public_key_and_no_other_credential_opens_one() -> None:
+def test_sealed_links_need_the_custody_secret() -> None:
     sealed = sealed_link.seal(Secret("https://l.example/a#1x"), "a", OURS)
     with pytest.raises(EnvelopeError):
         sealed_link.unseal(sealed, credential())
@@ -189,7 +189,7 @@ def test_what_a_link_is_bound_to_survives_until_resume(user: Terminal, service: 
     assert opened(service, user.sealpipe("unseal", sealed, *BOUND).out.strip()) == {"Note": "x"}
 
 
-def test_a_sealed_link_that_nobody_took_is_sealed_by_resume(user: Terminal, service: RunningService) -> None:
+def test_resume_seals_an_unprinted_sealed_link(user: Terminal, service: RunningService) -> None:
     command = " ".join([*SEALPIPE, "share", "-f", "Note=text:x", "--seal-link"])
     assert user.run(["sh", "-c", f"{command} >&-"]).code == 11
     done = user.sealpipe("resume")

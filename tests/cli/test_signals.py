@@ -224,7 +224,7 @@ def test_a_sink_that_hangs_leaves_what_resume_finishes(hanging: Terminal, servic
     assert hanging.outbox() == []
 
 
-def test_whoever_insists_does_not_wait_for_a_plugin_that_catches_everything(hanging: Terminal) -> None:
+def test_a_second_signal_does_not_wait_for_a_plugin(hanging: Terminal) -> None:
     process = hanging.start("share", "-f", "slow:a", environ={"STUBBORN": "1"})
     wait_until_hung(hanging)
     process.send_signal(signal.SIGINT)

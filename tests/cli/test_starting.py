@@ -52,7 +52,7 @@ def test_a_forked_command_ends_by_the_signal_that_ends_it(bare: Terminal) -> Non
     assert both(bare, "rehearse", "sh", "-c", "exit 17").code == 17
 
 
-def test_a_forked_command_is_killed_with_whoever_waits_for_it(bare: Terminal) -> None:
+def test_a_forked_command_is_killed_with_its_parent(bare: Terminal) -> None:
     begun = bare.here / "begun"
     words = ["rehearse", "sh", "-c", 'echo "$PPID" > begun.new; mv begun.new begun; exec sleep 9']
     with pytest.raises(subprocess.TimeoutExpired):

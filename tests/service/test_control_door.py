@@ -227,6 +227,6 @@ def test_our_side_of_the_door_goes_to_this_machine_only(base: str) -> None:
         control_client.send_request(base, "GET", "/rehearsal")
 
 
-def test_nobody_there_is_an_error_that_says_so() -> None:
+def test_a_missing_service_is_a_clear_error() -> None:
     with pytest.raises(control_client.RehearsalError, match="no rehearsal responds"):
         control_client.register_key("http://127.0.0.1:1/v1", name="n")

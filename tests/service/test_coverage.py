@@ -85,7 +85,7 @@ def test_a_document_is_cut_into_rows_and_sentences(text: str, pieces: dict[str, 
     assert specification.pieces(text) == pieces
 
 
-def test_a_row_that_nobody_names_would_be_found() -> None:
+def test_an_untested_row_would_be_found() -> None:
     assert without_a_name({"Limits": ["A new limit | 7 |", "Burst | always twice the rate |"]}) == [
         "Limits: A new limit | 7 |"
     ]

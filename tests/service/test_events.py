@@ -406,7 +406,7 @@ def test_the_headers_name_is_the_services_to_choose(caller: Callable[..., Api], 
         start(signature_header="X-Acme: x\r\nY")
 
 
-def test_https_goes_to_who_has_a_certificate_and_to_nobody_else(
+def test_https_goes_only_to_a_server_with_a_valid_certificate(
     service: RunningService, api: Api, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     authority = trustme.CA()

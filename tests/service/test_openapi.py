@@ -47,7 +47,7 @@ def objects(schema: Any) -> Iterator[dict[str, Any]]:
             yield from objects(each)
 
 
-def test_it_is_served_outside_the_api_to_whoever_asks(
+def test_it_is_served_outside_the_api_without_a_credential(
     service: RunningService, document: dict[str, Any], api: Api
 ) -> None:
     got = httpx.get(f"{service.origin}/rehearsal/openapi.json", verify=NO_TLS, trust_env=False)

@@ -109,7 +109,7 @@ def test_the_right_passcode_opens_after_four_wrong_ones(service: RunningService,
     assert opening(service, code, passcode_verifier=VERIFIER)[1]["data"] == DATA
 
 
-def test_a_passcode_that_nobody_asked_for_is_ignored(service: RunningService, api: Api) -> None:
+def test_an_unrequested_passcode_is_ignored(service: RunningService, api: Api) -> None:
     code = api.created()
     assert opening(service, code, passcode_verifier="w" * 43)[0] == 200
 

@@ -219,7 +219,7 @@ def test_answers_are_dated_by_the_services_clock(service: RunningService, api: A
     assert abs((dated - datetime.now(UTC)).total_seconds() - 86_400) < 5
 
 
-def test_a_database_of_somebody_elses_is_left_as_it_is(tmp_path: Path) -> None:
+def test_another_programs_database_is_left_unchanged(tmp_path: Path) -> None:
     other = tmp_path / "theirs.db"
     with contextlib.closing(sqlite3.connect(other)) as database:
         database.execute("CREATE TABLE a (b)")

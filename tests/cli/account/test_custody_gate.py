@@ -225,7 +225,7 @@ def test_a_resent_entry_of_the_outbox_passes_the_same_gate(client: Client, fault
     assert faulty.received() == []
 
 
-def test_what_is_sealed_may_hold_it_for_nobody_reads_that(service: RunningService) -> None:
+def test_sealed_content_may_contain_it_because_it_is_unreadable(service: RunningService) -> None:
     key = service.create_key().reveal()
     with Client(api_key=key, base_url=service.base_url, link_base_url=service.link_base_url) as client:
         sealed = envelope.seal(bytes(32), key.encode())

@@ -266,7 +266,7 @@ def test_where_one_place_fails_the_others_are_stored_and_no_delete_is_ever_sent(
     assert (deletes(server), asked.active()) == (1, False)
 
 
-def test_nobody_has_answered_is_no_reason_to_end_it(call_at: CallAt, proxied: Proxied, job: Job) -> None:
+def test_a_request_without_submissions_is_not_expired(call_at: CallAt, proxied: Proxied, job: Job) -> None:
     asked, server = ask(job), proxied()
     assert call_at(server.base_url)("collect", asked.code, after="expire").status == "pending"
     assert (deletes(server), asked.active()) == (0, True)

@@ -87,7 +87,7 @@ def test_a_prompt_that_is_answered_twice_or_only_nearly(world: World, way: str) 
 
 
 @pytest.mark.parametrize("count", [1000, 1001, 10_000])
-def test_as_many_fields_as_somebody_likes(world: World, count: int) -> None:
+def test_the_number_of_fields_is_not_limited(world: World, count: int) -> None:
     extra = tuple((f"../{number}", f"::v{number}", "text") for number in range(count - 2))
     fields = (PASSWORD, "swordfish-9", "password"), (USER, "bob", "text"), *extra
     row = Row(Hostile(json_of(fields), fields), "S1", None)

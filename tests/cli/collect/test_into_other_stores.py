@@ -11,7 +11,7 @@ STORES = pytest.mark.parametrize("name", NAMES)
 
 
 @STORES
-def test_what_somebody_typed_is_stored_once_and_the_request_ends(name: str, job: Job, into: Into, group: str) -> None:
+def test_a_submission_is_stored_once_and_the_request_expires(name: str, job: Job, into: Into, group: str) -> None:
     place, request = into(name), asked(job)
     answer = request.answer()
     done = request.stores(*place.single(group), more=("--after", "expire"))
@@ -22,9 +22,7 @@ def test_what_somebody_typed_is_stored_once_and_the_request_ends(name: str, job:
 
 
 @STORES
-def test_what_is_there_already_is_replaced_only_for_whoever_says_so(
-    name: str, job: Job, into: Into, group: str
-) -> None:
+def test_existing_values_are_replaced_only_on_request(name: str, job: Job, into: Into, group: str) -> None:
     place, first, second = into(name), asked_at_once(job, "first.json"), asked_at_once(job)
     theirs, ours = first.answer(), second.answer()
     first.stores(*place.single(group))

@@ -28,9 +28,7 @@ def marker(code: str, done_json: object) -> str:
     return str(name)
 
 
-def test_the_vendors_credentials_are_in_vault_and_nobody_copied_anything(
-    job: Job, into: Into, vault: InVault, group: str
-) -> None:
+def test_the_vendors_credentials_reach_vault_without_copying(job: Job, into: Into, vault: InVault, group: str) -> None:
     into("vault")
     request = asked(job)
     given = request.answer()

@@ -151,7 +151,7 @@ def test_two_at_once_store_each_submission_in_its_place_once(
     )
 
 
-def test_two_on_one_machine_take_turns_and_send_what_nobody_can_read_back_once(
+def test_two_commands_take_turns_and_write_a_secret_once(
     job: Job, into: Into, group: str, at_once: Callable[..., list[Done]]
 ) -> None:
     place, request = into("github-secret"), asked_at_once(job)

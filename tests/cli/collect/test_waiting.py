@@ -180,7 +180,7 @@ def test_a_request_that_ends_meanwhile_is_reported_soon(tmp_path: Path) -> None:
     assert 300 <= time.now < 330
 
 
-def test_somebody_who_ends_it_elsewhere_is_noticed(job: Job) -> None:
+def test_an_expiry_from_elsewhere_is_noticed(job: Job) -> None:
     asked, time = ask(job), hours(job)
     time.at(100, asked.end)
     (collected,) = time.collect(waits(asked))

@@ -190,7 +190,7 @@ def test_the_list_tells_what_is_left_and_without_the_credential_only_that_there_
     assert user.sealpipe("resume", "--list", SEALPIPE_API_KEY=None).out.count("\t") == 2
 
 
-def test_once_the_share_has_expired_its_dead_link_is_sent_to_nobody(user: Terminal, receiver: Receiver) -> None:
+def test_the_link_of_an_expired_share_is_not_sent(user: Terminal, receiver: Receiver) -> None:
     receiver.answers = answers(*[403] * 1000)
     kept(user, share(user, "--send", receiver.target, "--expires-in", "2s"))
     done = user.sealpipe("resume")

@@ -47,7 +47,7 @@ def flown(user: Terminal) -> int:
 
 
 @pytest.mark.parametrize("body", ["return Delivery('ring 7')", "return None"])
-def test_a_channel_of_somebody_else_is_used(user: Terminal, body: str) -> None:
+def test_a_third_party_channel_is_used(user: Terminal, body: str) -> None:
     done = share(user, body)
     assert (done.code, done.out, flown(user), user.outbox()) == (0, "", 1, [])
 

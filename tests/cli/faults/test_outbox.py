@@ -183,7 +183,7 @@ def test_an_entry_that_is_not_whole_is_never_sent(size: int, lost: Lost) -> None
     assert_untouched(job, server, done, before)
 
 
-def test_a_stranger_in_the_outbox_stops_nobody(lost: Lost) -> None:
+def test_a_foreign_file_in_the_outbox_is_ignored(lost: Lost) -> None:
     job, _ = lost()
     (job.outbox / "notes.txt").write_text("not ours")
     (job.outbox / "0123456789ab.sealed").mkdir()

@@ -138,7 +138,7 @@ def test_nothing_is_sent_to_where_a_redirect_points(
     assert other.connections() == 0
 
 
-def test_a_refused_connection_is_tried_again_until_somebody_listens(
+def test_a_refused_connection_is_retried_until_it_succeeds(
     fronted: Callable[..., Front], job_at: Callable[..., Job]
 ) -> None:
     server = fronted()

@@ -59,7 +59,7 @@ def test_an_answer_lost_inside_tls_is_replayed(
     assert job.opens(done.out)
 
 
-def test_a_certificate_that_nobody_trusts_is_provably_nothing_sent(
+def test_an_untrusted_certificate_means_nothing_was_sent(
     tls: ssl.SSLContext, proxied: Callable[..., Faulty], job_at: Callable[..., Job]
 ) -> None:
     server = proxied(tls=tls)
@@ -108,7 +108,7 @@ def test_a_connection_that_is_reset_at_once_is_finished_by_resume(
     assert_finished_by_resume(job)
 
 
-def test_a_large_share_that_nobody_reads_is_bounded_by_the_deadline(
+def test_a_large_share_to_a_silent_peer_obeys_the_deadline(
     proxied: Callable[..., Faulty], job_at: Callable[..., Job]
 ) -> None:
     server = proxied(greets=faulty.never_reads)

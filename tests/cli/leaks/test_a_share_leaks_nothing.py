@@ -372,7 +372,7 @@ def test_nothing_leaks_when_sigterm_strikes_while_the_answer_is_awaited(
     check(canaries, watched, faulty, Case(143, requests=1, kept=True))
 
 
-def test_nothing_leaks_where_nobody_takes_the_link(bare: Terminal, service: RunningService, faulty: Faulty) -> None:
+def test_nothing_leaks_if_the_link_cannot_be_printed(bare: Terminal, service: RunningService, faulty: Faulty) -> None:
     canaries = Canaries(bare, service, faulty.base_url)
     reading, writing = os.pipe()
     os.close(reading)

@@ -148,9 +148,7 @@ def test_a_failing_proxys_password_is_not_shown(user: Terminal) -> None:
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_a_redirect_is_never_followed_and_the_credential_goes_to_nobody_else(
-    bare: Terminal, service: RunningService, status: int
-) -> None:
+def test_a_redirect_is_never_followed_with_the_credential(bare: Terminal, service: RunningService, status: int) -> None:
     bare.at(service)
     with Proxy(9) as elsewhere, Faulty((service.address.host, service.address.port)) as faulty:
         faulty.plan(then=says(status, headers={"Location": f"http://127.0.0.1:{elsewhere.port}/v1/shares"}))

@@ -166,7 +166,7 @@ def test_a_map_wants_a_key_for_it(job: Job, bao: Bao) -> None:
     assert "name the key to store it under: #" in done.err
 
 
-def test_a_place_that_nobody_can_read_back_is_refused_and_nothing_is_put_there(job: Job) -> None:
+def test_a_sink_that_cannot_be_read_back_is_refused(job: Job) -> None:
     with FakeGitHub() as hub:
         environ = {"GITHUB_TOKEN": fake_github.TOKEN, "GITHUB_API_URL": hub.base_url}
         done = stops(job, 2, *NEW, "github-secret:acme/app#SEED", **environ)
@@ -248,7 +248,7 @@ OTHER = encode_base64url(keys.from_seed(bytes(32)).public_key)
     [(), ("--key", "new", "--seed-to", "file:seed"), ("--send", "file:link.txt")],
     ids=["credential", "new", "sent"],
 )
-def test_a_service_that_swaps_the_key_gets_no_second_try_and_its_link_goes_to_nobody(
+def test_a_swapped_key_is_not_retried_and_its_link_not_sent(
     proxied: Callable[..., Faulty], job_at: Callable[..., Job], words: tuple[str, ...]
 ) -> None:
     server = proxied(then=swaps(public_key=OTHER))

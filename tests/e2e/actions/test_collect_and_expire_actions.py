@@ -61,7 +61,7 @@ def test_map_names_prompts_by_their_ids_where_there_is_a_receipt_and_the_request
 @pytest.mark.parametrize(
     ("choice", "code", "level"), [("fail", 15, "error"), ("warn", 0, "warning"), ("skip", 0, "notice")]
 )
-def test_nobody_has_answered_yet(
+def test_there_is_no_submission_yet(
     job: Start, actions: Path, env: dict[str, str], choice: str, code: int, level: str
 ) -> None:
     runner = job()

@@ -181,7 +181,7 @@ def test_nothing_has_no_code_and_what_is_no_text_says_so(browser: Browser, servi
     assert "Not a web address" not in seen
 
 
-def test_a_crowd_of_codes_is_drawn_as_somebody_comes_to_them(browser: Browser, service: RunningService) -> None:
+def test_many_qr_codes_are_drawn_when_scrolled_to(browser: Browser, service: RunningService) -> None:
     opened(browser, service, *(field(some_text(1000), "qr", f"Code {number}") for number in range(300)))
     browser.one("li:first-child .qr")
     assert len(browser.run("return [...document.querySelectorAll('.qr')]")) < 20

@@ -137,7 +137,7 @@ class TestMarkers:
         tokens = [asked.parameters.get("ClientRequestToken") for asked in front.asked]
         assert len(set(filter(None, tokens))) == 2
 
-    def test_a_value_that_somebody_set_back_can_be_replaced_again(self, vendor: Any, environ: dict[str, str]) -> None:
+    def test_a_value_that_was_set_back_can_be_replaced_again(self, vendor: Any, environ: dict[str, str]) -> None:
         first = made(vendor, "db", "old")
         ours = put(environ, "aws-sm:db", {"": "new"}, "replace").version
         stage = {"SecretId": "db", "VersionStage": "AWSCURRENT"}
@@ -148,9 +148,7 @@ class TestMarkers:
 
 
 class TestAtTheSameMoment:
-    def test_somebody_who_writes_before_a_merge_loses_nothing(
-        self, vendor: Any, environ: dict[str, str], front: Front
-    ) -> None:
+    def test_a_write_before_a_merge_is_kept(self, vendor: Any, environ: dict[str, str], front: Front) -> None:
         made(vendor, "db", '{"a": 1}')
         other = partial(vendor.put_secret_value, SecretId="db", SecretString='{"a": 1, "theirs": "x"}')
         for mode, after in (("merge", {"a": 1, "theirs": "x", "ours": "y"}), ("replace", {"mine": "y"})):
@@ -158,9 +156,7 @@ class TestAtTheSameMoment:
             put(environ, "aws-sm:db", {"ours" if mode == "merge" else "mine": "y"}, mode, f"m-{mode}")
             assert members(vendor, "db") == after
 
-    def test_what_somebody_writes_afterwards_is_theirs(
-        self, vendor: Any, environ: dict[str, str], front: Front
-    ) -> None:
+    def test_a_later_write_of_others_is_kept(self, vendor: Any, environ: dict[str, str], front: Front) -> None:
         made(vendor, "db", "old")
         theirs = partial(vendor.put_secret_value, SecretId="db", SecretString="theirs")
         front.once("UpdateSecretVersionStage", meanwhile(theirs, after=True))
@@ -232,7 +228,7 @@ class TestKilled:
         assert (members(vendor, "db"), markers(vendor, "db")) == ({"a": "x"}, ["m1"])
         assert front.operations.count(operation) == 1
 
-    def test_where_nobody_can_look_it_is_said_that_nobody_knows(self, environ: dict[str, str], front: Front) -> None:
+    def test_an_unreadable_result_is_an_unknown_outcome(self, environ: dict[str, str], front: Front) -> None:
         def answer(asked: Call) -> Fault | None:
             if asked.operation == "CreateSecret":
                 return drop_after

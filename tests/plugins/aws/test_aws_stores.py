@@ -169,7 +169,7 @@ class TestARole:
         assert (front.asked[0].signer, token.encode() in front.asked[0].body) == ("", True)
         assert front.asked[1].signer.startswith("ASIA")
 
-    def test_by_a_token_for_somebody_else_is_not_even_asked_for(self, named: dict[str, str], front: Front) -> None:
+    def test_a_token_for_another_audience_is_not_requested(self, named: dict[str, str], front: Front) -> None:
         role = {f"{STORE}ROLE_ARN": ROLE, f"{STORE}AUDIENCE": "sts.amazonaws.com"}
         environ = {**named, **role, "GITLAB_CI": "true", "VAULT_ID_TOKEN": job_token("vault")}
         error = failed(registry(environ), "other:db")
@@ -207,7 +207,7 @@ class TestTheWay:
         assert isinstance(answer, Document), answer
         assert secure.operations == ["AssumeRole", "GetSecretValue"]
 
-    def test_a_ca_that_nobody_knows_is_named_as_that(self, secure: Front) -> None:
+    def test_an_unknown_ca_is_reported(self, secure: Front) -> None:
         environ = {**NAMED, **KEYS, f"{STORE}ENDPOINT_URL": secure.base_url}
         error = refused(environ, "other:db", NotConfiguredError, "an authority that is not trusted here")
         assert "SEALPIPE_CA_FILE" in error.remedy
@@ -236,7 +236,7 @@ class TestTheWay:
         thread.join()
         refusing.close()
 
-    def test_an_address_where_nobody_is_cannot_be_reached(self) -> None:
+    def test_an_address_without_a_server_cannot_be_reached(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as probe:
             port = probe.getsockname()[1]
         environ = {**NAMED, **KEYS, f"{STORE}ENDPOINT_URL": f"http://127.0.0.1:{port}"}

@@ -256,7 +256,7 @@ class TestTheServer:
         assert "offers no supported login" in here.message
 
     @pytest.mark.parametrize("implicit", [False, True])
-    def test_a_certificate_that_nobody_trusted_has_signed(self, started: Start, implicit: bool) -> None:  # noqa: FBT001
+    def test_a_certificate_without_a_trusted_signature_is_refused(self, started: Start, implicit: bool) -> None:  # noqa: FBT001
         box = started(implicit_tls=implicit)
         error = email(box, trusting=False, security="tls" if implicit else None).fails(NotConfiguredError, TO)
         assert "from an authority that is not trusted here" in error.message
@@ -286,13 +286,13 @@ class TestTheServer:
         error = email(mailbox, password=None).fails(NotConfiguredError, TO)
         assert error.message == "the login of email lacks its password"
 
-    def test_nobody_there(self, mailbox: Mailbox) -> None:
+    def test_no_server_is_an_error(self, mailbox: Mailbox) -> None:
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
         error = email(mailbox, port=str(port)).fails(UnavailableError, TO)
         assert error.message == f"the mail server at 127.0.0.1:{port}: connection refused"
 
-    def test_somebody_who_says_nothing(self, mailbox: Mailbox) -> None:
+    def test_a_silent_server_times_out(self, mailbox: Mailbox) -> None:
         with socket.create_server(("127.0.0.1", 0)) as silent:
             error = email(mailbox, port=str(silent.getsockname()[1]), timeout="0.3").fails(UnavailableError, TO)
         assert "in time" in error.message

@@ -64,7 +64,7 @@ def test_tls_where_there_is_none() -> None:
     assert "does not speak TLS" in error.message
 
 
-def test_nobody_there() -> None:
+def test_no_server_is_an_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     error = Using("slack", {"SLACK_WEBHOOK_URL": f"http://127.0.0.1:{port}/x"}).fails(UnavailableError, "")

@@ -362,7 +362,7 @@ class TestWays:
     def test_it_is_known_to_be_blind(self, using: Storing) -> None:
         assert BLIND in using.registry.sink_info("github-secret").capabilities
 
-    def test_pynacl_is_imported_by_nobody_else(self) -> None:
+    def test_only_one_module_imports_pynacl(self) -> None:
         code = (
             "import sys; from sealpipe.registry import Registry; Registry(environ={}).sink_info('github-secret');"
             "import sealpipe_plugins.github.comment_channel; print('nacl' in sys.modules)"

@@ -218,9 +218,7 @@ class TestMarks:
     @pytest.mark.parametrize(
         "text", ["[sealpipe: ]", "[sealpipe: a b", "x [sealpipe: ü]", "[sealpipe: m1] and more", ""]
     )
-    def test_what_only_looks_like_markers_is_what_somebody_wrote(
-        self, lab: FakeGitLab, using: Storing, text: str
-    ) -> None:
+    def test_text_that_looks_like_a_marker_is_kept(self, lab: FakeGitLab, using: Storing, text: str) -> None:
         made = person(lab, description=text)
         using.put(TARGET, "replace", PW=CANARY)
         assert made["description"] == f"{text} [sealpipe: m1]".strip()
@@ -414,7 +412,7 @@ class TestTwoAtOnce:
         using.put(TARGET, "replace", PW=CANARY)
         assert lab.shelves.find(APP, "PW")["masked"] is True
 
-    def test_whoever_writes_right_after_is_noticed(self, lab: FakeGitLab, using: Storing) -> None:
+    def test_a_write_right_afterwards_is_noticed(self, lab: FakeGitLab, using: Storing) -> None:
         def meanwhile(fake: FakeWeb, asked: Asked) -> Reply:
             reply = fake.answer(asked)
             lab.shelves.find(APP, "PW")["value"] = "somebody-elses"

@@ -205,7 +205,7 @@ class {name}(KeyringBackend):
 """
 
 
-def test_somebody_elses_backend_is_used_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_third_party_backend_is_used_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("keyring")
     (tmp_path / "attic_keyring.py").write_text(OWN.format(name="Attic", body="return f'{service}|{username}'"))
     monkeypatch.syspath_prepend(str(tmp_path))

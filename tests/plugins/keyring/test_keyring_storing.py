@@ -187,7 +187,7 @@ def put(registry: Registry, *values: str | bytes, body: str = "db/app", mode: Mo
 KEEPS = "held[service, username] = password"
 
 
-def test_somebody_elses_backend_stores_text(backend: Backend) -> None:
+def test_a_third_party_backend_stores_text(backend: Backend) -> None:
     registry = backend(KEEPS)
     assert not put(registry, "é\n").already
     assert put(registry, "é\n").already

@@ -85,7 +85,7 @@ class TestASecret:
             "prod/" + "a" * 254,
         ],
     )
-    def test_that_cannot_be_is_asked_of_nobody(self, body: str, cluster: Cluster, environ: dict[str, str]) -> None:
+    def test_an_impossible_entry_causes_no_call(self, body: str, cluster: Cluster, environ: dict[str, str]) -> None:
         assert isinstance(answers(registry(environ), f"k8s:{body}")[0], ReferenceValueError)
         assert cluster.targets == []
 

@@ -113,9 +113,7 @@ class TestAtTheSameMomentAndKilled:
         assert held(cluster, "db") == {"a": b"theirs"}
 
     @pytest.mark.parametrize("mode", ["replace", "merge"])
-    def test_somebody_who_writes_in_between_is_seen(
-        self, cluster: Cluster, environ: dict[str, str], mode: Mode
-    ) -> None:
+    def test_a_concurrent_write_is_noticed(self, cluster: Cluster, environ: dict[str, str], mode: Mode) -> None:
         cluster.secret("prod", "db", {"a": b"1"})
         theirs = {"data": {"theirs": coded("x")}, "metadata": {"annotations": {ANNOTATION: "m0"}}}
         cluster.rule = self.once("PATCH", lambda: cluster.change("prod", "db", theirs))
@@ -177,9 +175,7 @@ class TestAtTheSameMomentAndKilled:
         assert not put(environ, "k8s:prod/db", {"a": "x"}, "replace").already
         assert (held(cluster, "db"), markers(cluster, "db"), writes(cluster)) == ({"a": b"x"}, ["m1"], [method])
 
-    def test_where_nobody_can_look_it_is_said_that_nobody_knows(
-        self, cluster: Cluster, environ: dict[str, str]
-    ) -> None:
+    def test_an_unreadable_result_is_an_unknown_outcome(self, cluster: Cluster, environ: dict[str, str]) -> None:
         cluster.namespaces.add("prod")
         cluster.rule = lambda asked: drop_after if asked.method == "POST" or cluster.writes else None
         put_refused(environ, "k8s:prod/db", {"a": SECRET}, UnknownOutcomeError, "did not respond")

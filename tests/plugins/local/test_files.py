@@ -239,7 +239,7 @@ def test_what_a_file_becomes_between_a_look_and_its_opening_is_refused(
     assert {each.name for each in tmp_path.iterdir()} == {"file", "precious"}
 
 
-def test_whoever_creates_the_file_first_keeps_it(tmp_path: Path) -> None:
+def test_the_first_creator_of_a_file_keeps_it(tmp_path: Path) -> None:
     path = tmp_path / "file"
 
     def be_faster() -> None:

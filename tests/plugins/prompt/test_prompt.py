@@ -179,7 +179,7 @@ def test_without_a_terminal_it_says_what_to_do(user: Terminal, service: RunningS
 
 
 @pytest.mark.parametrize("row", SOME, ids=titled)
-def test_in_ci_nobody_is_asked_even_at_a_terminal(user: Terminal, service: RunningService, row: CISystem) -> None:
+def test_in_ci_there_is_no_prompt_even_at_a_terminal(user: Terminal, service: RunningService, row: CISystem) -> None:
     with person(user, *ASK, "--link-file", "link", **job(row)) as typist:
         done = typist.done()
     assert (done.code, done.out, service.seen(), typist.seen) == (14, "", [], b"")

@@ -169,7 +169,7 @@ def answer(body: bytes) -> bytes:
     return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
 
 
-def test_an_answer_that_nobody_asked_for_is_not_the_next_ones() -> None:
+def test_an_unrequested_response_is_not_used_for_the_next_call() -> None:
     asks, pushed = threading.Event(), threading.Event()
 
     def pushes(exchange: Exchange) -> None:

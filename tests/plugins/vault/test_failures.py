@@ -82,7 +82,7 @@ def test_a_ca_is_trusted_that_vaults_or_sealpipes_setting_names(
         assert values(registry_of({**at, name: str(ca_file)}), "vault:kv1/a#x") == ["over TLS"]
 
 
-def test_a_ca_that_nobody_trusts(tls_bao: Bao, registry_of: Registries, tmp_path: Path) -> None:
+def test_an_untrusted_ca_is_reported(tls_bao: Bao, registry_of: Registries, tmp_path: Path) -> None:
     at = {"VAULT_ADDR": tls_bao.addr, "VAULT_TOKEN": tls_bao.root}
     found = failed(registry_of(at), REF)
     tell(found, NotConfiguredError, "has a certificate from an authority that is not trusted here")
@@ -204,7 +204,7 @@ def test_an_answer_that_is_none(registry_of: Registries, proxied: Callable[..., 
         assert found.retry_after == 7
 
 
-def test_nobody_listens_and_nobody_has_that_name(registry_of: Registries) -> None:
+def test_a_closed_port_and_an_unknown_host_are_reported(registry_of: Registries) -> None:
     at = {"VAULT_TOKEN": "x"}
     tell(failed(registry_of({**at, "VAULT_ADDR": f"http://127.0.0.1:{free_port()}"}), REF), UnavailableError, "refused")
     tell(

@@ -112,9 +112,7 @@ def test_other_custom_metadata_and_settings_stay(registry_of: Registries, bao: B
         assert (found["custom_metadata"], found["max_versions"]) == ({"owner": "team", "sealpipe": "m1"}, 7), words
 
 
-def test_metadata_that_somebody_changes_meanwhile_is_looked_at_again(
-    registry_of: Registries, bao: Bao, front: FrontDoor
-) -> None:
+def test_concurrently_changed_metadata_is_read_again(registry_of: Registries, bao: Bao, front: FrontDoor) -> None:
     for words, method in (("read patch", "PATCH"), ("read create update", "POST")):
         body, met = place(), []
 
@@ -257,7 +255,7 @@ def test_who_is_second_creates_nothing(registry_of: Registries, bao: Bao, front:
     assert newest(bao, body) == {"theirs0": "v"}
 
 
-def test_writing_against_somebody_who_never_stops_ends(
+def test_writes_against_an_endless_writer_end(
     registry_of: Registries, bao: Bao, front: FrontDoor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sealpipe_plugins.confirm.MAX_BACKOFF", 0.0)

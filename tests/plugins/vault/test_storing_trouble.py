@@ -110,7 +110,7 @@ def test_a_write_that_never_arrived_may_be_tried_again(
 
 
 @pytest.mark.usefixtures("impatient")
-def test_what_nobody_can_tell_is_unclear(through: Registry, front: FrontDoor) -> None:
+def test_an_undecidable_write_is_an_unknown_outcome(through: Registry, front: FrontDoor) -> None:
     body = place()
 
     def dies(asked: Asked) -> Fault | None:

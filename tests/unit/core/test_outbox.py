@@ -190,7 +190,7 @@ def test_an_entry_changed_at_any_place_or_cut_anywhere_is_whole_or_damage(outbox
     outbox.discard(entry.id)
 
 
-def test_what_is_no_plain_file_holds_nobody_up(outbox: Outbox) -> None:
+def test_a_file_that_is_not_plain_does_not_block(outbox: Outbox) -> None:
     outbox.prepare()
     os.mkfifo(outbox.folder / "111111111111.sealed")
     (outbox.folder / "222222222222.sealed").mkdir()

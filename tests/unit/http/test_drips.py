@@ -216,7 +216,7 @@ def mail_server(client: socket.socket) -> None:
             client.sendall(b"354 go\r\n")
 
 
-def test_the_name_of_this_machine_is_looked_up_by_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_this_machines_name_is_never_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """smtplib asks for it before it greets: by a resolver that hangs, for as long as that likes."""
     asked: list[object] = []
     for name in ("getfqdn", "gethostbyaddr", "gethostbyname"):

@@ -58,7 +58,7 @@ def test_a_group_that_is_not_the_users_own_is_others(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("which", ["key", "."])
-def test_whoever_an_access_list_names_is_others(tmp_path: Path, which: str) -> None:
+def test_users_in_an_access_list_count_as_others(tmp_path: Path, which: str) -> None:
     """The group is the user's own, and its bit stands for the user 12345 whom the list lets write."""
     file, nobody = key_in(tmp_path), 0xFFFFFFFF
     rows = [(1, 7, nobody), (2, 7, 12345), (4, 0, nobody), (0x10, 7, nobody), (0x20, 5, nobody)]
@@ -86,7 +86,7 @@ def test_a_credential_in_a_folder_that_others_can_write_is_refused(tmp_path: Pat
     assert read_key(file) == KEY
 
 
-def test_a_sticky_folder_is_nobodys_way_in(tmp_path: Path) -> None:
+def test_a_sticky_folder_is_safe(tmp_path: Path) -> None:
     loose = tmp_path / "loose"
     loose.mkdir()
     loose.chmod(0o1777)
@@ -147,7 +147,7 @@ def test_a_volume_of_kubernetes_is_taken(tmp_path: Path) -> None:
     assert read_key(volume / "key") == KEY
 
 
-def test_a_pipe_is_nobodys_place() -> None:
+def test_a_pipe_is_not_checked() -> None:
     reading, writing = os.pipe()
     os.write(writing, KEY.encode() + b"\n")
     os.close(writing)

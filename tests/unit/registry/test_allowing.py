@@ -80,9 +80,7 @@ def test_of_two_that_have_a_name_the_config_says_which(site: Site) -> None:
 
 
 @pytest.mark.parametrize("config", [{}, {"allow_plugins": []}])
-def test_one_that_the_config_wants_and_nobody_has_is_an_error_and_not_the_built_in(
-    site: Site, config: Mapping[str, Any]
-) -> None:
+def test_a_missing_preferred_plugin_is_an_error(site: Site, config: Mapping[str, Any]) -> None:
     if config:
         site.source("env", IT, point="attic")
     why = "is not listed in allow_plugins" if config else "is not installed"

@@ -81,9 +81,7 @@ def network_of() -> Iterator[NetworkOf]:
         each.close()
 
 
-def test_the_users_ca_is_trusted_and_without_it_nobody_is(
-    network_of: NetworkOf, secure: Backend, ca_file: Path
-) -> None:
+def test_only_the_users_ca_is_trusted(network_of: NetworkOf, secure: Backend, ca_file: Path) -> None:
     assert network_of(ca_file).http().get(secure.base_url).text == "it is I"
     with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
         network_of(None).http().get(secure.base_url)

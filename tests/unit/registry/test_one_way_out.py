@@ -83,9 +83,7 @@ def test_all_go_through_the_one_proxy_and_trust_the_one_ca(
 
 
 @pytest.mark.parametrize("library", FIELDS)
-def test_without_the_ca_each_says_that_nobody_trusts_the_certificate(
-    user: Terminal, receiver: Receiver, library: str
-) -> None:
+def test_without_the_ca_each_reports_an_untrusted_certificate(user: Terminal, receiver: Receiver, library: str) -> None:
     done = share(user, FIELDS[library], SEALPIPE_CA_FILE=None)
     assert (done.code, done.out) == (11 if library == "httpx" else 14, ""), done
     assert "certificate from an authority that is not trusted here" in done.err

@@ -268,7 +268,7 @@ def test_no_certificates_are_added_to_the_systems(machine: Machine, service: Run
     assert machine.sealpipe("share", "-f", "env:DB").code == 0
 
 
-def test_the_machines_service_is_taken_where_nobody_names_one(machine: Machine, service: RunningService) -> None:
+def test_the_machines_service_is_the_default(machine: Machine, service: RunningService) -> None:
     machine.enforce(fixed(service))
     nothing = dict.fromkeys(addresses(service))
     assert machine.sealpipe("share", "-f", "env:DB", **nothing).code == 0

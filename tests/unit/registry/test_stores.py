@@ -199,11 +199,11 @@ def test_what_is_wrong_is_named_and_never_shown(how: str) -> None:
     assert CANARY not in told(caught.value)
 
 
-def test_an_empty_variable_of_a_store_that_nobody_has_is_none() -> None:
+def test_an_empty_variable_of_an_unknown_store_is_ignored() -> None:
     assert registry({}, {"SEALPIPE_STORE__MY_ATTIC__TOKEN": ""}).source("attic").settings.addr == "default"
 
 
-def test_a_store_whose_plugin_nobody_has_gets_the_nearest() -> None:
+def test_a_store_with_an_unknown_plugin_gets_the_nearest() -> None:
     with pytest.raises(ReferenceSyntaxError, match="there is no source named attik") as caught:
         registry({"stores": {"my-attic": {"plugin": "attik"}}}, {}).source("my-attic")
     assert caught.value.remedy.startswith("did you mean attic?")
