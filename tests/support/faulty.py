@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from support.wires import at_once
+from support.wires import accepted, at_once
 
 LOOPBACK = "127.0.0.1"
 DRIP = 0.2
@@ -200,11 +200,7 @@ class Faulty:
         self.stop()
 
     def _accept(self) -> None:
-        while True:
-            try:
-                client, _ = self._socket.accept()
-            except OSError:
-                return
+        for client in accepted(self._socket):
             at_once(client)
             with self._lock:
                 self._connections += 1

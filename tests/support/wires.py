@@ -11,7 +11,7 @@ import contextlib
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Self
 
@@ -21,6 +21,16 @@ from support.terminal import readable
 
 LOOPBACK = "127.0.0.1"
 _SECONDS = 30.0
+
+
+def accepted(listening: socket.socket) -> Iterator[socket.socket]:
+    """Every connection that comes in, until the socket is closed."""
+    while True:
+        try:
+            client, _ = listening.accept()
+        except OSError:
+            return
+        yield client
 
 
 def at_once(connection: socket.socket) -> socket.socket:
@@ -52,11 +62,7 @@ class Wire:
                 client.shutdown(socket.SHUT_RDWR)  # and whoever serves it ends
 
     def _accept(self) -> None:
-        while True:
-            try:
-                client, _ = self._socket.accept()
-            except OSError:
-                return
+        for client in accepted(self._socket):
             self.connections += 1
             client.settimeout(_SECONDS)
             threading.Thread(target=self._run, args=(client,), daemon=True).start()
@@ -164,13 +170,11 @@ class Intercepting:
             thread.join(PATIENCE)
 
     def _accept(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                client, _ = self._listening.accept()
-                client.settimeout(PATIENCE)
-                self._open.append(client)
-                self._threads.append(threading.Thread(target=self._serve, args=(client,), daemon=True))
-                self._threads[-1].start()
+        for client in accepted(self._listening):
+            client.settimeout(PATIENCE)
+            self._open.append(client)
+            self._threads.append(threading.Thread(target=self._serve, args=(client,), daemon=True))
+            self._threads[-1].start()
 
     def _serve(self, client: socket.socket) -> None:
         with contextlib.suppress(OSError):

@@ -26,6 +26,7 @@ from sealpipe.wire import encoding, envelope, keys, sealed_box, tokens
 from sealpipe_rehearsal.control_client import mint
 from sealpipe_rehearsal.running_service import RunningService
 from support.services import one_service, service
+from support.wires import accepted
 
 __all__ = ["one_service", "service"]
 
@@ -46,11 +47,7 @@ class Ear:
         threading.Thread(target=self._listen, daemon=True).start()
 
     def _listen(self) -> None:
-        while True:
-            try:
-                connection, _ = self._socket.accept()
-            except OSError:
-                return
+        for connection in accepted(self._socket):
             self.knocks += 1
             connection.close()
 
