@@ -78,7 +78,7 @@ export function announce(text) {
   });
 }
 
-/** A button that says what it will do next, "Show" or "Hide", and of what; `changed` is told whether it shows now. */
+/** A button that says what it will do next, "Show" or "Hide", and of what; `changed` is called with whether it now shows. */
 export function revealButton(label, changed) {
   let shows = false;
   const word = make("span", {}, "Show");

@@ -35,10 +35,10 @@ async function open(pair, { short_code: code, created_at: created, data }, numbe
   }
 }
 
-function present(told, all, look, again) {
+function present(details, all, look, again) {
   const read = all.filter((each) => each.reason === null);
   const unread = all.filter((each) => each.reason !== null);
-  const title = visible(told.title);
+  const title = visible(details.title);
   document.title = title;
   const refresh = make("button", { type: "button", id: "look-again", on: { click: () => look(true) } }, "Look again");
   const close = make("button", { type: "button", id: "hide", on: { click: hide } }, "Hide them now");
@@ -47,9 +47,9 @@ function present(told, all, look, again) {
     mark(read.length ? "open" : "sealed"),
     make("h1", { dir: "auto" }, title),
     make("p", { class: "lead" }, `${howMany(read)} The key is in your link and has not left this browser.`),
-    facts(aboutRequest(told)),
+    facts(aboutRequest(details)),
     unread.length ? unreadNote(unread) : null,
-    told.skipped_not_end_to_end_encrypted ? skippedNote(told.skipped_not_end_to_end_encrypted) : null,
+    details.skipped_not_end_to_end_encrypted ? skippedNote(details.skipped_not_end_to_end_encrypted) : null,
     read.length ? make("p", { class: "note" }, "The sender is not authenticated: anyone with the collect link can submit.") : null,
     make("div", { class: "actions" }, refresh, read.length ? close : null),
     read.map(submission),
@@ -61,11 +61,11 @@ function howMany(read) {
   return read.length ? `${count(read.length, "submission")}, opened in this browser.` : "There is no submission to read here yet.";
 }
 
-function aboutRequest(told) {
-  const limit = told.max_submission;
+function aboutRequest(details) {
+  const limit = details.max_submission;
   return [
-    ["Submissions", limit === null ? `${told.received} received` : `${told.received} received of at most ${limit}`],
-    told.expired_at ? ["Accepts submissions until", moment(told.expired_at)] : ["Accepts submissions", "no: the request has expired"],
+    ["Submissions", limit === null ? `${details.received} received` : `${details.received} received of at most ${limit}`],
+    details.expired_at ? ["Accepts submissions until", moment(details.expired_at)] : ["Accepts submissions", "no: the request has expired"],
   ];
 }
 

@@ -46,8 +46,8 @@ async function look(key) {
 
 /** What the service's answers mean where there is nothing to open. */
 function ended(status, value, again) {
-  const told = { time: "expired", views: "used-up", attempts: "no-tries-left", deleted: "deleted" }[value?.reason];
-  if (status === 410 && told) return refuse(told);
+  const details = { time: "expired", views: "used-up", attempts: "no-tries-left", deleted: "deleted" }[value?.reason];
+  if (status === 410 && details) return refuse(details);
   if (status === 404 && value?.reason === "not-found") return refuse("not-found");
   const retry = make("button", { type: "button", on: { click: again } }, "Try again");
   return refuse(status === 0 ? "no-answer" : "not-available", { actions: [retry] });
@@ -55,13 +55,13 @@ function ended(status, value, again) {
 
 // --- Before it is opened -------------------------------------------------------------------------------------
 
-function ready(key, told) {
+function ready(key, details) {
   document.title = TITLE;
   const error = make("p", { class: "error", id: "error", role: "alert" });
-  const entry = told.passcode_required ? passcodeEntry(told.attempts_left) : null;
+  const entry = details.passcode_required ? passcodeEntry(details.attempts_left) : null;
   const button = make("button", { type: "submit", class: "primary", id: "open" }, "Open it");
   const form = make("form", { novalidate: true, autocomplete: "off" }, entry, error, button);
-  const part = { key, told, error, button, input: entry?.querySelector("input") ?? null, tries: entry?.querySelector("#tries") };
+  const part = { key, details, error, button, input: entry?.querySelector("input") ?? null, tries: entry?.querySelector("#tries") };
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     if (button.getAttribute("aria-disabled") !== "true") open(part);
@@ -73,8 +73,8 @@ function ready(key, told) {
     make("p", { class: "lead" }, "It is encrypted, and only this link opens it. Open it when you are ready to read it."),
     make("p", { class: "quiet" }, "Opening it may use up a view. Loading this page has used no view."),
     facts([
-      ["Available until", told.expired_at ? moment(told.expired_at) : "its views are used or it is withdrawn"],
-      told.timed_view ? ["Visible for", `${seconds(told.timed_view)} once it is open`] : null,
+      ["Available until", details.expired_at ? moment(details.expired_at) : "its views are used or it is withdrawn"],
+      details.timed_view ? ["Visible for", `${seconds(details.timed_view)} once it is open`] : null,
     ]),
     form,
   );
@@ -100,8 +100,8 @@ function triesLeft(left) {
 }
 
 async function open(part) {
-  const { key, told, input } = part;
-  const passcode = told.passcode_required ? input.value : null;
+  const { key, details, input } = part;
+  const passcode = details.passcode_required ? input.value : null;
   if (passcode === "") return wrong(part, "Please type the passcode. No try was used.");
   busy(part, true);
   try {
@@ -126,7 +126,7 @@ function notOpened(part, status, value) {
     part.input.select();
     return wrong(part, `Wrong passcode. ${triesLeft(value.attempts_left)}`, "passcode-wrong");
   }
-  // The share was there when the page looked: who cannot prove the token is told that there is none.
+  // The share was there when the page looked: a viewer who cannot prove the token gets "not found".
   if (status === 404 && value?.reason === "not-found") return refuse("wrong-key");
   if (status === 0) return wrong(part, "No response. A view may have been used; please try again.", "no-answer");
   return ended(status, value, () => look(part.key));

@@ -19,16 +19,16 @@ export async function answer(route, refuse, ended) {
   const { status, value } = await ask("GET", route);
   const part = { route, refuse, ended, again: () => answer(route, refuse, ended) };
   if (status !== 200 || !value) return ended(status, value, part.again);
-  return ready({ ...part, told: value, who: {} });
+  return ready({ ...part, details: value, who: {} });
 }
 
 // --- Before the form -----------------------------------------------------------------------------------------
 
 function ready(part) {
-  const { told } = part;
-  const title = visible(told.title);
+  const { details } = part;
+  const title = visible(details.title);
   document.title = title;
-  const input = told.passcode_required
+  const input = details.passcode_required
     ? make("input", { id: "passcode", type: "password", autocomplete: "off", autocapitalize: "off", spellcheck: "false", "aria-describedby": "passcode-hint error", "aria-required": "true" })
     : null;
   const read = () => {
@@ -43,7 +43,7 @@ function ready(part) {
     make("h1", { dir: "auto" }, title),
     make("p", { class: "lead" }, "Someone asks you for information. It is encrypted in this browser, and only they can read it."),
     make("p", { class: "quiet" }, "Opening the form may use up an access. Loading this page has used none."),
-    facts([["Open until", moment(told.expired_at)]]),
+    facts([["Open until", moment(details.expired_at)]]),
     gate(part, "Open the form", input ? passcodeEntry(input) : null, input, read),
   );
 }
@@ -197,14 +197,14 @@ function notSent(status, value) {
   return `${NOT_SENT[value?.reason] ?? "The service refused it."} Nothing was sent; what you typed is still here.`;
 }
 
-// What is wrong with an entry is told beside it: a long form's end may be out of sight.
+// What is wrong with an entry is shown beside it: a long form's end may be out of sight.
 function tell({ error, button }, text, wrong = null) {
   if (wrong) wrong.mark(text);
   else error.textContent = text;
   (wrong ?? button).focus();
 }
 
-function sent(now, told) {
+function sent(now, details) {
   now.leave();
   const title = "Sent, and only they can read it";
   showTitled(
@@ -213,7 +213,7 @@ function sent(now, told) {
     title,
     make("p", { class: "lead" }, "Your submission was encrypted in this browser. The service stores it but cannot read it; only the requester has the key."),
     make("p", {}, "Nothing of it stays on this page. To correct something, open the link again, send another submission and tell the requester which one counts."),
-    facts([["Your submission's code", make("code", { id: "number" }, visible(told.short_code))]]),
+    facts([["Your submission's code", make("code", { id: "number" }, visible(details.short_code))]]),
   );
   announce(title);
 }

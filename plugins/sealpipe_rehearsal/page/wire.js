@@ -70,7 +70,7 @@ export function decodeFragment(text) {
   try {
     key = body.startsWith(FRAGMENT_VERSION) ? decodeBase64url(body.slice(1)) : null;
   } catch {
-    // told below, as every other damage
+    // reported below, like any other damage
   }
   if (key === null || key.length !== KEY) throw new WireError("malformed-key", "the link's key is damaged");
   return key;
