@@ -70,7 +70,9 @@ def main() -> None:
         audit = _compile(auditor, AUDIT, [], upgrade=upgrade)
     for file in set(LOCKS.glob("*.txt")) - {LOCKS / f"{name}.txt" for name in found}:
         file.unlink()
-    files = {LOCKS / f"{name}.txt": told for name, told in found.items()} | {AUDIT: ("what audits a release", audit)}
+    files = {LOCKS / f"{name}.txt": contents for name, contents in found.items()} | {
+        AUDIT: ("what audits a release", audit)
+    }
     for file, (what, locked) in files.items():
         text = HEAD.format(what) + "".join(f"{row}\n" for row in locked.values())
         file.write_text(text, encoding="utf-8")

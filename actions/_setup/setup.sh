@@ -165,7 +165,7 @@ cleared() {
 }
 
 # In the background and a group of its own, so that a job that is cancelled ends it, and what it has started, at once.
-# What it says is told only where it fails.
+# Its output is shown only if it fails.
 run() {
   local code=0
   set -m

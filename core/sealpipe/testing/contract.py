@@ -55,7 +55,7 @@ class FaultyServer:
 
     def __init__(self, how: str) -> None:
         self.received = 0
-        self._over = threading.Event()
+        self._stopping = threading.Event()
         faulty_server = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -68,7 +68,7 @@ class FaultyServer:
                 faulty_server.received += 1
                 self.close_connection = True
                 if how == "silent":
-                    faulty_server._over.wait()
+                    faulty_server._stopping.wait()
                 elif how == "dripping":
                     self.drip()
                 elif how != "closed":
@@ -80,7 +80,7 @@ class FaultyServer:
             def drip(self) -> None:
                 self.wfile.write(b"HTTP/1.1 200 OK\r\nx-drip: ")
                 with suppress(OSError):
-                    while not faulty_server._over.wait(DRIP):
+                    while not faulty_server._stopping.wait(DRIP):
                         self.wfile.write(b"a")
 
             def log_message(self, *_: object) -> None:
@@ -96,7 +96,7 @@ class FaultyServer:
 
     def stop(self) -> None:
         """Stop the server."""
-        self._over.set()
+        self._stopping.set()
         self._server.shutdown()
         self._server.server_close()
 
