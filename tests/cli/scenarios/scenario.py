@@ -2,7 +2,7 @@
 
 docs/CONTRIBUTING.md tells how to write one. Every line is a step, or belongs to the step above it:
 
-    $ [NAME=VALUE ...] PROGRAM WORDS [< FILE]   runs a program: `sealpipe` forked (`support.terminal`), others started
+    $ [NAME=VALUE ...] PROGRAM WORDS [< FILE]   runs a program: `sealpipe` in this process, others in their own
     > TEXT     a line of its stdout             2> TEXT    a line of its stderr
     exit N     its exit code, if it is not 0    | TEXT     a line of the file that the step writes
 
@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from cli.scenarios import in_process
 from sealpipe_rehearsal.people import LinkRefusedError
 from sealpipe_rehearsal.running_service import RunningService
 from support.terminal import Done, Terminal, opened
@@ -34,6 +35,7 @@ KINDS = {
     "sealed_link": rf"sealpipe-link\.{_WORD}+\.{_WORD}+",
     "credential": rf"svc_sk_live_{_WORD}{{16}}\.{_WORD}{{43}}\.{_WORD}{{43}}",
     "public_key": rf"\bB{_WORD}{{86}}\b",
+    "marker": rf"(?:{_WORD}{{12}}|x)\.[0-9a-f]{{12,32}}",
     "digest": r"\b[0-9a-f]{32,64}\b",
     "id": r"\b[0-9a-f]{12}\b",
     "code": rf"{_WORD}{{12}}",
@@ -81,12 +83,8 @@ class Scenario:
 
     def __init__(self, path: Path, user: Terminal, service: RunningService) -> None:
         self._path, self._user, self._service = path, user, service
-        self.values = {
-            "SERVICE": service.origin,
-            "PORT": f"{service.address.port}",
-            "HERE": str(user.here),
-            "HOME": str(user.home),
-        }
+        self.values = {"SERVICE": service.origin, "PORT": str(service.address.port)}
+        self.values |= {"HERE": str(user.here), "HOME": str(user.home)}
         self._use(user.environ["SEALPIPE_API_KEY"])
         self._told = 0
 
@@ -114,7 +112,7 @@ class Scenario:
             *words, _, file = words
             stdin = (self._user.here / file).read_bytes()
         if words[0] == "sealpipe":
-            return self._user.sealpipe(*words[1:], stdin=stdin, **environ)
+            return in_process.run(self._user, words[1:], stdin, environ)
         return self._user.run(words, stdin=stdin, environ=environ)
 
     def _act(self, words: list[str], body: list[str]) -> Done:
