@@ -30,18 +30,18 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from cli.kills.collecting import MATTER, Killed, Makes, Step, Sweep
 from sealpipe_rehearsal.server import start
 from support import places
-from support.aws import moto
-from support.fake_github import FakeGitHub
-from support.fake_gitlab import FakeGitLab
-from support.kubernetes import Cluster, emulator
-from support.openbao import dev_server
+from support.aws import InAwsSm, InAwsSsm, moto
+from support.fake_github import FakeGitHub, InGitHub
+from support.fake_gitlab import FakeGitLab, InGitLab
+from support.kubernetes import Cluster, InKubernetes, emulator
+from support.openbao import InVault, dev_server
 from support.parts import secret_service
 
 
 @contextmanager
 def _cluster() -> Iterator[places.Place]:
     with emulator() as url, Cluster(url) as cluster:
-        yield places.InKubernetes(cluster)
+        yield InKubernetes(cluster)
 
 
 @contextmanager
@@ -63,12 +63,12 @@ def _always(stack: ExitStack, name: str) -> Makes:
         kind = {"file": places.InFile, "dir": places.InDir, "dotenv": places.InDotenv}[name]
         return lambda job: kind(job.terminal.here)
     made: Mapping[str, Callable[[], places.Place]] = {
-        "vault": lambda: places.InVault(stack.enter_context(dev_server())),
-        "aws-sm": lambda: places.InAwsSm(stack.enter_context(moto())),
-        "aws-ssm": lambda: places.InAwsSsm(stack.enter_context(moto())),
+        "vault": lambda: InVault(stack.enter_context(dev_server())),
+        "aws-sm": lambda: InAwsSm(stack.enter_context(moto())),
+        "aws-ssm": lambda: InAwsSsm(stack.enter_context(moto())),
         "k8s": lambda: stack.enter_context(_cluster()),
-        "github-secret": lambda: places.InGitHub(stack.enter_context(_hub())),
-        "gitlab-variable": lambda: places.InGitLab(stack.enter_context(FakeGitLab())),
+        "github-secret": lambda: InGitHub(stack.enter_context(_hub())),
+        "gitlab-variable": lambda: InGitLab(stack.enter_context(FakeGitLab())),
         "keyring": lambda: stack.enter_context(_keyring()),
     }
     place = made[name]()

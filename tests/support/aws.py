@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -23,6 +23,7 @@ from botocore.loaders import JSONFileLoader
 
 from support.fake_web import Asked, FakeWeb, Fault, FrontDoor, Reply, first
 from support.parts import ROOT, missing
+from support.places import BOTH, Place, Values
 
 STORE = "SEALPIPE_STORE__OTHER__"
 DEFAULT = "SEALPIPE_PLUGIN_AWS__"
@@ -176,3 +177,74 @@ def _await(url: str, process: subprocess.Popen[bytes]) -> None:
         except httpx.HTTPError:
             time.sleep(0.05)
     raise AssertionError("moto's server did not start")
+
+
+class _InAws(Place):
+    def __init__(self, aws: Moto) -> None:
+        self.aws, self.url = aws, aws.url
+
+    def environ(self, url: str = "") -> Mapping[str, str]:
+        more = {"AWS_SECRET_ACCESS_KEY": "made-up-k3y-of-the-tests", "AWS_EC2_METADATA_DISABLED": "true"}
+        more |= {"SEALPIPE_PLUGIN_AWS__ENDPOINT_URL": url or self.url}
+        return {**ENVIRON, **more}
+
+
+class InAwsSm(_InAws):
+    """Secrets Manager."""
+
+    name = "aws-sm"
+
+    def single(self, group: str) -> Sequence[str]:
+        return [f"aws-sm:{group}#{BOTH}"]
+
+    def there(self, group: str) -> Values:
+        client = self.aws.client("secretsmanager")
+        try:
+            found = client.get_secret_value(SecretId=group)
+        except client.exceptions.ResourceNotFoundException:
+            return {}
+        return {key: value.encode() for key, value in json.loads(found["SecretString"]).items()}
+
+    def writes(self, group: str) -> Any:
+        found = self.aws.client("secretsmanager").list_secret_version_ids(SecretId=group, IncludeDeprecated=True)
+        return sorted(version["VersionId"] for version in found["Versions"])
+
+    def rotate(self, group: str, password: str) -> None:
+        members = {key: value.decode() for key, value in self.there(group).items()} | {"password": password}
+        self.aws.client("secretsmanager").put_secret_value(SecretId=group, SecretString=json.dumps(members))
+
+    def count(self, group: str) -> int:
+        return len(self.writes(group))
+
+    def groups(self, group: str) -> list[str]:
+        filters = [{"Key": "name", "Values": [f"{group}/"]}]
+        return [each["Name"] for each in self.aws.client("secretsmanager").list_secrets(Filters=filters)["SecretList"]]
+
+
+class InAwsSsm(_InAws):
+    """Parameter Store."""
+
+    name = "aws-ssm"
+
+    def single(self, group: str) -> Sequence[str]:
+        return [f"aws-ssm:/{group}/#{BOTH}"]
+
+    def _found(self, group: str) -> Any:
+        return self.aws.client("ssm").get_parameters_by_path(Path=f"/{group}/", WithDecryption=True)["Parameters"]
+
+    def there(self, group: str) -> Values:
+        return {each["Name"].rpartition("/")[2]: each["Value"].encode() for each in self._found(group)}
+
+    def writes(self, group: str) -> Any:
+        return {each["Name"]: each["Version"] for each in self._found(group)}
+
+    def rotate(self, group: str, password: str) -> None:
+        name = f"/{group}/password"
+        self.aws.client("ssm").put_parameter(Name=name, Value=password, Type="SecureString", Overwrite=True)
+
+    def count(self, group: str) -> int:
+        return max(self.writes(group).values())
+
+    def groups(self, group: str) -> list[str]:
+        found = self.aws.client("ssm").get_parameters_by_path(Path=f"/{group}/", Recursive=True)["Parameters"]
+        return sorted({each["Name"].strip("/").rpartition("/")[0] for each in found})

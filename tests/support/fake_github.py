@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -15,6 +16,8 @@ from nacl.exceptions import CryptoError
 from nacl.public import PrivateKey, SealedBox
 
 from support.fake_web import Asked, FakeWeb, Reply
+from support.places import Place as Backend
+from support.places import Values, upper
 
 Place = tuple[str, ...]
 
@@ -180,3 +183,37 @@ class FakeGitHub(FakeWeb):
         if not body or len(body) > 65536:
             return Reply(422, {"message": "Validation Failed", "errors": [], **_DOCS})
         return Reply(201, self.add(repo, number, body))
+
+
+class InGitHub(Backend):
+    """The secrets of a repository: a fake that opens what was sealed with its private key. Nobody can read them."""
+
+    name, marked, blind = "github-secret", False, True
+
+    def __init__(self, fake: FakeGitHub) -> None:
+        self.fake, self.url = fake, fake.base_url
+
+    def environ(self, url: str = "") -> Mapping[str, str]:
+        return {"GITHUB_API_URL": url or self.url, "GITHUB_TOKEN": TOKEN}
+
+    def single(self, group: str) -> Sequence[str]:
+        return [f"github-secret:acme/app#{upper(group)}_PW=staging_password,{upper(group)}_USER=user"]
+
+    def each(self, group: str) -> Sequence[str]:
+        del group
+        return []
+
+    def there(self, group: str) -> Values:
+        kept = self.fake.vaults.places["acme", "app"].opened
+        names = {"password": f"{upper(group)}_PW", "user": f"{upper(group)}_USER"}
+        return {key: kept[name] for key, name in names.items() if name in kept}
+
+    def writes(self, group: str) -> int:
+        return sum(asked.method == "PUT" and upper(group) in asked.target for asked in self.fake.asked)
+
+    def count(self, group: str) -> int:
+        names = [asked.target for asked in self.fake.asked if asked.method == "PUT"]
+        return max(sum(f"{upper(group)}_{end}" in name for name in names) for end in ("PW", "USER"))
+
+    def rotate(self, group: str, password: str) -> None:
+        self.fake.vaults.places["acme", "app"].opened[f"{upper(group)}_PW"] = password.encode()

@@ -6,11 +6,14 @@ The CI/CD variables have switches for what older ones and smaller plans do not h
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from support.fake_web import Asked, FakeWeb, Reply
+from support.places import Place as Backend
+from support.places import Values, upper
 
 Place = tuple[str, str]
 
@@ -178,3 +181,40 @@ class FakeGitLab(FakeWeb):
         size, page = int(asked.query.get("per_page", 20)), int(asked.query.get("page", 1))
         ordered = notes[::-1] if asked.query.get("sort", "desc") == "desc" else notes
         return Reply(200, ordered[size * (page - 1) : size * page])
+
+
+class InGitLab(Backend):
+    """The variables of a project."""
+
+    name = "gitlab-variable"
+
+    def __init__(self, fake: FakeGitLab) -> None:
+        self.fake, self.url = fake, fake.base_url
+
+    def environ(self, url: str = "") -> Mapping[str, str]:
+        return {"CI_SERVER_URL": url or self.url, "GITLAB_TOKEN": TOKEN}
+
+    def single(self, group: str) -> Sequence[str]:
+        return [f"gitlab-variable:acme/sub/app#{upper(group)}_PW=staging_password,{upper(group)}_USER=user"]
+
+    def each(self, group: str) -> Sequence[str]:
+        del group
+        return []
+
+    def there(self, group: str) -> Values:
+        kept = {row["key"]: row["value"] for row in self.fake.shelves.places["projects", "acme/sub/app"]}
+        names = {"password": f"{upper(group)}_PW", "user": f"{upper(group)}_USER"}
+        return {key: kept[name].encode() for key, name in names.items() if name in kept}
+
+    def writes(self, group: str) -> int:
+        """Every request that changes a variable names it: in its path, or a new one in its body."""
+        name = upper(group)
+        writing = [each for each in self.fake.asked if each.method in ("POST", "PUT")]
+        return sum(name in each.target or name in each.body.decode() for each in writing)
+
+    def count(self, group: str) -> int:
+        names = [asked.body.decode() + asked.target for asked in self.fake.asked if asked.method in ("POST", "PUT")]
+        return max(sum(f"{upper(group)}_{end}" in each for each in names) for end in ("PW", "USER"))
+
+    def rotate(self, group: str, password: str) -> None:
+        self.fake.shelves.find(("projects", "acme/sub/app"), f"{upper(group)}_PW")["value"] = password

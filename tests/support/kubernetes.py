@@ -13,7 +13,7 @@ import base64
 import re
 import ssl
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ import pytest
 
 from support.fake_web import Asked, FrontDoor, Reply
 from support.parts import missing
+from support.places import BOTH, Place, Values
 
 REQUIRED = {"kubernetes.io/tls": {"tls.crt", "tls.key"}, "kubernetes.io/ssh-auth": {"ssh-privatekey"}}
 LARGEST = 1024 * 1024
@@ -194,3 +195,39 @@ def cluster(kmock_url: str) -> Iterator[Cluster]:
     """On plain HTTP, as `kubectl proxy` is."""
     with Cluster(kmock_url) as made:
         yield made
+
+
+class InKubernetes(Place):
+    """kmock's emulator. A Secret's name has no capitals, so that no submission can be in it."""
+
+    name = "k8s"
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster, self.url = cluster, cluster.base_url
+
+    def environ(self, url: str = "") -> Mapping[str, str]:
+        return {"SEALPIPE_PLUGIN_K8S__SERVER": url or self.url, "SEALPIPE_PLUGIN_K8S__TOKEN": TOKEN}
+
+    def single(self, group: str) -> Sequence[str]:
+        return [f"k8s:prod/{group}#{BOTH}"]
+
+    def each(self, group: str) -> Sequence[str]:
+        del group
+        return []
+
+    def there(self, group: str) -> Values:
+        try:
+            data = self.cluster.read("prod", group)["data"]
+        except LookupError:
+            return {}
+        return {key: base64.b64decode(value) for key, value in data.items()}
+
+    def writes(self, group: str) -> int:
+        return int(self.cluster.read("prod", group)["metadata"]["resourceVersion"])
+
+    def count(self, group: str) -> int:
+        return self.writes(group)
+
+    def rotate(self, group: str, password: str) -> None:
+        coded = base64.b64encode(password.encode()).decode()
+        self.cluster.change("prod", group, {"data": {"password": coded}})

@@ -12,13 +12,16 @@ import ssl
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import hvac
+
 from support.parts import missing
+from support.places import BOTH, Place, Values
 
 ROOT_TOKEN = "root-token-of-the-tests"
 
@@ -130,3 +133,53 @@ def _running(options: list[str]) -> Iterator[None]:
         process.wait(30)
         draining.join(30)
         process.stdout.close()
+
+
+class InVault(Place):
+    """The versioned key-value engine of OpenBao, read with the vendor's own client."""
+
+    name = "vault"
+
+    def __init__(self, bao: Bao) -> None:
+        self.bao, self.url = bao, bao.addr
+        self._kv = hvac.Client(bao.addr, token=bao.root).secrets.kv.v2
+
+    def environ(self, url: str = "") -> Mapping[str, str]:
+        return {"VAULT_ADDR": url or self.url, "VAULT_TOKEN": self.bao.root}
+
+    def single(self, group: str) -> Sequence[str]:
+        return [f"vault:secret/{group}#{BOTH}"]
+
+    def there(self, group: str) -> Values:
+        try:
+            found = self._kv.read_secret_version(group, mount_point="secret", raise_on_deleted_version=True)
+        except hvac.exceptions.InvalidPath:
+            return {}
+        return {key: value.encode() for key, value in found["data"]["data"].items()}
+
+    def writes(self, group: str) -> int:
+        return int(self.metadata(group)["current_version"])
+
+    def count(self, group: str) -> int:
+        return self.writes(group)
+
+    def groups(self, group: str) -> list[str]:
+        return [f"{group}/{name}" for name in self.names(group)]
+
+    def metadata(self, group: str) -> Any:
+        return self._kv.read_secret_metadata(group, mount_point="secret")["data"]
+
+    def marks(self, group: str) -> list[str]:
+        """The submissions that are marked there."""
+        return str((self.metadata(group)["custom_metadata"] or {}).get("sealpipe", "")).split()
+
+    def names(self, group: str) -> list[str]:
+        """What is below a path."""
+        try:
+            return list(self._kv.list_secrets(group, mount_point="secret")["data"]["keys"])
+        except hvac.exceptions.InvalidPath:
+            return []
+
+    def rotate(self, group: str, password: str) -> None:
+        members = {key: value.decode() for key, value in self.there(group).items()} | {"password": password}
+        self._kv.create_or_update_secret(group, members, mount_point="secret")

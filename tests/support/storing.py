@@ -17,12 +17,12 @@ import pytest
 
 from sealpipe_rehearsal.running_service import RunningService
 from support import places
-from support.aws import Moto, moto
-from support.fake_github import FakeGitHub
-from support.fake_gitlab import FakeGitLab
+from support.aws import InAwsSm, InAwsSsm, Moto, moto
+from support.fake_github import FakeGitHub, InGitHub
+from support.fake_gitlab import FakeGitLab, InGitLab
 from support.job import Job, client_of
-from support.kubernetes import Cluster, emulator
-from support.openbao import Bao, dev_server
+from support.kubernetes import Cluster, InKubernetes, emulator
+from support.openbao import Bao, InVault, dev_server
 from support.parts import secret_service
 from support.terminal import Done
 
@@ -153,8 +153,8 @@ def bao() -> Iterator[Bao]:
 
 
 @pytest.fixture
-def vault(bao: Bao) -> places.InVault:
-    return places.InVault(bao)
+def vault(bao: Bao) -> InVault:
+    return InVault(bao)
 
 
 @pytest.fixture(scope="session")
@@ -192,12 +192,12 @@ def into(request: pytest.FixtureRequest, job: Job) -> Into:
     """A backend by its name; the job knows it, too."""
     get = request.getfixturevalue
     made: dict[str, Callable[[], places.Place]] = {
-        "vault": lambda: places.InVault(get("bao")),
-        "aws-sm": lambda: places.InAwsSm(get("one_moto")),
-        "aws-ssm": lambda: places.InAwsSsm(get("one_moto")),
-        "k8s": lambda: places.InKubernetes(get("cluster")),
-        "github-secret": lambda: places.InGitHub(get("hub")),
-        "gitlab-variable": lambda: places.InGitLab(get("lab")),
+        "vault": lambda: InVault(get("bao")),
+        "aws-sm": lambda: InAwsSm(get("one_moto")),
+        "aws-ssm": lambda: InAwsSsm(get("one_moto")),
+        "k8s": lambda: InKubernetes(get("cluster")),
+        "github-secret": lambda: InGitHub(get("hub")),
+        "gitlab-variable": lambda: InGitLab(get("lab")),
         "keyring": lambda: places.InKeyring(get("keyring_session")),
         "file": lambda: places.InFile(job.terminal.here),
         "dir": lambda: places.InDir(job.terminal.here),

@@ -16,12 +16,12 @@ from cli.collect.hostile_world import World
 from sealpipe.errors import UnsupportedError
 from sealpipe.flows.collect.options import CollectEachOptions
 from support import places
-from support.aws import moto
-from support.fake_github import FakeGitHub
-from support.fake_gitlab import FakeGitLab
+from support.aws import InAwsSm, InAwsSsm, moto
+from support.fake_github import FakeGitHub, InGitHub
+from support.fake_gitlab import FakeGitLab, InGitLab
 from support.hostile import PASSWORD, USER, Hostile, Row
-from support.kubernetes import Cluster, emulator
-from support.openbao import dev_server
+from support.kubernetes import Cluster, InKubernetes, emulator
+from support.openbao import InVault, dev_server
 from support.parts import secret_service
 
 _ANYBODYS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
@@ -103,8 +103,8 @@ def stores(world: World, names: tuple[str, ...] = ()) -> Iterator[Stores]:
         for name in names or made:
             place, known = made[name]()
             found[place.name] = (place, known)
-            if isinstance(place, places.InAwsSm):
-                ssm = places.InAwsSsm(place.aws)
+            if isinstance(place, InAwsSm):
+                ssm = InAwsSsm(place.aws)
                 found["aws-ssm"] = ssm, lambda ssm=ssm: {each.rpartition("/")[0][1:] for each in _parameters(ssm)}
         before = dict(os.environ), tempfile.tempdir
         tempfile.tempdir = str(world.here)  # certificates for the vendors' clients are written there, and nothing else
@@ -119,17 +119,17 @@ def stores(world: World, names: tuple[str, ...] = ()) -> Iterator[Stores]:
 
 
 def _vault(stack: ExitStack) -> tuple[places.Place, Names]:
-    place = places.InVault(stack.enter_context(dev_server()))
+    place = InVault(stack.enter_context(dev_server()))
     return place, lambda: {*place.names("")}
 
 
 def _aws_sm(stack: ExitStack) -> tuple[places.Place, Names]:
     aws = stack.enter_context(moto())
     pages = aws.client("secretsmanager").get_paginator("list_secrets")
-    return places.InAwsSm(aws), lambda: {each["Name"] for page in pages.paginate() for each in page["SecretList"]}
+    return InAwsSm(aws), lambda: {each["Name"] for page in pages.paginate() for each in page["SecretList"]}
 
 
-def _parameters(ssm: places.InAwsSsm) -> Iterator[str]:
+def _parameters(ssm: InAwsSsm) -> Iterator[str]:
     for page in ssm.aws.client("ssm").get_paginator("get_parameters_by_path").paginate(Path="/", Recursive=True):
         yield from (each["Name"] for each in page["Parameters"])
 
@@ -137,20 +137,20 @@ def _parameters(ssm: places.InAwsSsm) -> Iterator[str]:
 def _k8s(stack: ExitStack) -> tuple[places.Place, Names]:
     cluster = stack.enter_context(Cluster(stack.enter_context(emulator())))
     made = lambda: {asked["metadata"]["name"] for method, asked in cluster.writes if method == "POST"}  # noqa: E731
-    return places.InKubernetes(cluster), made
+    return InKubernetes(cluster), made
 
 
 def _github(stack: ExitStack) -> tuple[places.Place, Names]:
     hub = stack.enter_context(FakeGitHub())
     hub.vaults.places["acme", "app"].limit = 1_000_000  # GitHub takes a hundred
     kept = hub.vaults.places["acme", "app"].opened
-    return places.InGitHub(hub), lambda: {name.partition("_")[0].lower() for name in kept}
+    return InGitHub(hub), lambda: {name.partition("_")[0].lower() for name in kept}
 
 
 def _gitlab(stack: ExitStack) -> tuple[places.Place, Names]:
     lab = stack.enter_context(FakeGitLab())
     kept = lab.shelves.places["projects", "acme/sub/app"]
-    return places.InGitLab(lab), lambda: {row["key"].partition("_")[0].lower() for row in kept}
+    return InGitLab(lab), lambda: {row["key"].partition("_")[0].lower() for row in kept}
 
 
 def _keyring(stack: ExitStack) -> tuple[places.Place, Names]:

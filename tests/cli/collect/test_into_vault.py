@@ -8,8 +8,7 @@ import pytest
 
 from support.fake_web import FrontDoor, drop
 from support.job import Job
-from support.openbao import Bao
-from support.places import InVault
+from support.openbao import Bao, InVault
 from support.storing import Asked, Given, Into, asked, asked_at_once
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from support.fake_github import FakeGitHub
+from support.fake_github import FakeGitHub, InGitHub
 from support.fake_web import drop_after
 from support.job import Caller, Job
-from support.places import InFile, InGitHub
+from support.places import InFile
 from support.storing import Asked, another_machine, asked_at_once
 from support.strace import failing
 

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from sealpipe_rehearsal.running_service import RunningService
+from support.fake_github import InGitHub
 from support.faulty import Exchange, Faulty
 from support.job import Job, ended
-from support.places import InGitHub, InVault, Place
+from support.openbao import InVault
+from support.places import Place
 from support.storing import MARK, NAMES, Asked, Into, another_machine, asked_at_once
 from support.terminal import Done
 

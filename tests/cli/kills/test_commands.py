@@ -19,8 +19,8 @@ from cli.rotating import Rotating
 from cli.sweep import MATTER, Sweep, spread
 from sealpipe_rehearsal.running_service import RunningService
 from support.job import Job
-from support.openbao import Bao
-from support.places import InFile, InVault
+from support.openbao import Bao, InVault
+from support.places import InFile
 from support.strace import only
 
 FEW = 6

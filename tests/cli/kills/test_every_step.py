@@ -22,10 +22,10 @@ from cli.sweep import LINK_FILE, Sweep
 from sealpipe.api import Credential
 from sealpipe.flows.share import sealed_link
 from sealpipe_rehearsal.running_service import RunningService
-from support.fake_github import FakeGitHub
+from support.fake_github import FakeGitHub, InGitHub
 from support.job import Job
 from support.killing import KILLED, InProcess
-from support.places import InDir, InDotenv, InFile, InGitHub, Values
+from support.places import InDir, InDotenv, InFile, Values
 from support.storing import an_hour_later, asked_at_once
 from support.strace import Point
 from support.terminal import Done
