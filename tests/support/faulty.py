@@ -16,11 +16,10 @@ import struct
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
-from support.wires import accepted, at_once
+from support.wires import LOOPBACK, Wire
 
-LOOPBACK = "127.0.0.1"
 DRIP = 0.2
 DROPS = 100
 """Far more than any deadline here lasts; not for ever, so that who waits for them all fails and does not hang."""
@@ -102,11 +101,13 @@ class Exchange:
         self.client.close()
 
 
-class Faulty:
+class Faulty(Wire):
     """The server. `base_url` is what the client is given; the link base stays the rehearsal's own.
 
     With `tls` it speaks TLS. `greets` has each connection first, before a request is read from it.
     """
+
+    patience = None
 
     def __init__(
         self,
@@ -128,14 +129,7 @@ class Faulty:
         self._faults = list(faults)
         self._then: Fault = then or passes
         self._received: list[Received] = []
-        self._connections = 0
-        self._threads: list[threading.Thread] = []
-        self._open: set[socket.socket] = set()
-        # Bound, and so ours to the end; while it does not listen, connections are refused. A port that the
-        # kernel chose would be given back by `shutdown`, one that was asked for stays: so it is asked for.
-        with _bound(0) as chosen:
-            self.port: int = chosen.getsockname()[1]
-            self._socket = _bound(self.port)
+        super().__init__(self._talk)
 
     @property
     def base_url(self) -> str:
@@ -145,11 +139,6 @@ class Faulty:
         """Every whole request so far."""
         with self._lock:
             return list(self._received)
-
-    def connections(self) -> int:
-        """How many connections were taken, with or without a request."""
-        with self._lock:
-            return self._connections
 
     def mend(self) -> None:
         """No fault from now on; listen again if nobody did."""
@@ -166,56 +155,19 @@ class Faulty:
         self.committed.clear()
         self.released.clear()
 
-    def listen(self) -> None:
-        """Take connections."""
-        with contextlib.suppress(OSError):  # it listens already
-            self._socket.listen(64)
-        thread = threading.Thread(target=self._accept, name="faulty-accept", daemon=True)
-        self._threads.append(thread)
-        thread.start()
-
-    def refuse(self) -> None:
-        """Refuse connections from now on; the port stays ours."""
-        with contextlib.suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
-
     def stop(self) -> None:
         self.ending.set()
         self.released.set()
-        self.refuse()
-        self._socket.close()
-        with self._lock:
-            still_open = list(self._open)
-        for client in still_open:
-            with contextlib.suppress(OSError):
-                client.shutdown(socket.SHUT_RDWR)
-        for thread in self._threads:
+        super().stop()
+        for thread in self._threads.copy():
             thread.join(_TIMEOUT)
 
-    def __enter__(self) -> Self:
-        self.listen()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-
-    def _accept(self) -> None:
-        for client in accepted(self._socket):
-            at_once(client)
-            with self._lock:
-                self._connections += 1
-                self._open.add(client)
-                thread = threading.Thread(target=self._serve, args=(client,), name="faulty", daemon=True)
-                self._threads.append(thread)
-            thread.start()
-
-    def _serve(self, client: socket.socket) -> None:
+    def _talk(self, client: socket.socket) -> None:
+        if self._greets is not None:
+            self._greets(self, client)
+        client = client if self._tls is None else self.secured(self._tls, client)
         rest = bytearray()
-        try:
-            if self._greets is not None:
-                self._greets(self, client)
-            if self._tls is not None:
-                client = self._secured(client, self._tls)
+        with client:
             while (message := _read_message(client, rest)) is not None:
                 received = Received(*message)
                 with self._lock:
@@ -224,26 +176,6 @@ class Faulty:
                 fault(Exchange(self, client, received))
                 if client.fileno() < 0:
                     return
-        except OSError:
-            return
-        finally:
-            client.close()
-            with self._lock:
-                self._open.discard(client)
-
-    def _secured(self, client: socket.socket, tls: ssl.SSLContext) -> socket.socket:
-        secured = tls.wrap_socket(client, server_side=True)
-        with self._lock:
-            self._open.discard(client)
-            self._open.add(secured)
-        return secured
-
-
-def _bound(port: int) -> socket.socket:
-    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    sock.bind((LOOPBACK, port))
-    return sock
 
 
 def _read_message(sock: socket.socket, rest: bytearray) -> tuple[bytes, bytes] | None:

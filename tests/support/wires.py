@@ -42,36 +42,74 @@ def at_once(connection: socket.socket) -> socket.socket:
 class Wire:
     """A listening socket on loopback; each connection is handed to `serve` in a thread of its own."""
 
+    patience: float | None = _SECONDS
+    """How long a connection may be silent, in seconds."""
+
     def __init__(self, serve: Callable[[socket.socket], object]) -> None:
         self._serve = serve
-        self._socket = at_once(socket.create_server((LOOPBACK, 0)))
-        self.port: int = self._socket.getsockname()[1]
         self.connections = 0
         self._open: set[socket.socket] = set()
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._threads: list[threading.Thread] = []
+        # Bound, and so ours to the end; while it does not listen, connections are refused. A port that the
+        # kernel chose would be given back by `shutdown`, one that was asked for stays: so it is asked for.
+        with _bound(0) as chosen:
+            self.port: int = chosen.getsockname()[1]
+            self._socket = _bound(self.port)
+        self.listen()
 
-    def __enter__(self) -> Self:
-        return self
+    def listen(self) -> None:
+        """Take connections."""
+        with contextlib.suppress(OSError):  # it listens already
+            self._socket.listen(64)
+        self._start(self._accept)
 
-    def __exit__(self, *_: object) -> None:
+    def refuse(self) -> None:
+        """Refuse connections from now on; the port stays ours."""
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
+
+    def stop(self) -> None:
+        self.refuse()
         self._socket.close()
         for client in self._open.copy():
             with contextlib.suppress(OSError):
                 client.shutdown(socket.SHUT_RDWR)  # and whoever serves it ends
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def _start(self, work: Callable[..., object], *words: object) -> None:
+        self._threads.append(threading.Thread(target=work, args=words, daemon=True))
+        self._threads[-1].start()
+
     def _accept(self) -> None:
         for client in accepted(self._socket):
+            at_once(client).settimeout(self.patience)
             self.connections += 1
-            client.settimeout(_SECONDS)
-            threading.Thread(target=self._run, args=(client,), daemon=True).start()
+            self._open.add(client)
+            self._start(self._run, client)
 
     def _run(self, client: socket.socket) -> None:
-        self._open.add(client)
         with client, contextlib.suppress(OSError):
             self._serve(client)
         self._open.discard(client)
+
+    def secured(self, context: ssl.SSLContext, client: socket.socket) -> ssl.SSLSocket:
+        """The same connection under TLS; it ends with the others."""
+        secured = context.wrap_socket(client, server_side=True)
+        self._open.discard(client)
+        self._open.add(secured)
+        return secured
+
+
+def _bound(port: int) -> socket.socket:
+    sock = at_once(socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP))
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    sock.bind((LOOPBACK, port))
+    return sock
 
 
 def tls(context: ssl.SSLContext, service: tuple[str, int]) -> Wire:
@@ -127,10 +165,7 @@ def _ready(ends: list[socket.socket]) -> list[socket.socket]:
     return pending or readable(ends)
 
 
-PATIENCE = 30
-
-
-class Intercepting:
+class Intercepting(Wire):
     """The proxy. `routes`: the port on this machine behind each host. `asked` is whom it was to connect to.
 
     `read` is what it read of each connection; `user` and `password` are its login.
@@ -145,54 +180,26 @@ class Intercepting:
         self._routes = routes
         self.asked: list[str] = []
         self.read: dict[str, bytearray] = {}
-        self._listening = at_once(socket.create_server(("127.0.0.1", 0)))
-        self._open: list[socket.socket] = []
-        self._threads = [threading.Thread(target=self._accept, daemon=True)]
-
-    @property
-    def port(self) -> int:
-        return int(self._listening.getsockname()[1])
+        super().__init__(self._intercept)
 
     def url(self, login: str = "us%40er:pass%3Aword@") -> str:
         """Its address for HTTPS_PROXY."""
         return f"http://{login}127.0.0.1:{self.port}"
 
-    def __enter__(self) -> Self:
-        self._threads[0].start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for each in (self._listening, *self._open):
-            with contextlib.suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
-            each.close()
-        for thread in self._threads:
-            thread.join(PATIENCE)
-
-    def _accept(self) -> None:
-        for client in accepted(self._listening):
-            client.settimeout(PATIENCE)
-            self._open.append(client)
-            self._threads.append(threading.Thread(target=self._serve, args=(client,), daemon=True))
-            self._threads[-1].start()
-
-    def _serve(self, client: socket.socket) -> None:
-        with contextlib.suppress(OSError):
-            host, allowed = self._head(client)
-            if not allowed:
-                client.sendall(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
-                client.close()
-                return
-            self.asked.append(host)
-            client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            self._authority.issue_cert(host).configure_cert(context)
-            with (
-                context.wrap_socket(client, server_side=True) as inside,
-                socket.create_connection(("127.0.0.1", self._routes[host]), timeout=PATIENCE) as behind,
-            ):
-                self._open += [inside, behind]
-                pump_both(inside, behind, self.read.setdefault(host, bytearray()))
+    def _intercept(self, client: socket.socket) -> None:
+        host, allowed = self._head(client)
+        if not allowed:
+            client.sendall(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
+            return
+        self.asked.append(host)
+        client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._authority.issue_cert(host).configure_cert(context)
+        with (
+            self.secured(context, client) as inside,
+            socket.create_connection((LOOPBACK, self._routes[host]), timeout=_SECONDS) as behind,
+        ):
+            pump_both(inside, behind, self.read.setdefault(host, bytearray()))
 
     def _head(self, client: socket.socket) -> tuple[str, bool]:
         """The host of a CONNECT, and whether its login is right."""

@@ -182,7 +182,7 @@ def test_no_call_of_the_library_sends_it(client: Client, faulty: Faulty, call: s
     assert caught.value.exit_code == 2
     assert WRITTEN[written] not in told(caught.value)
     assert faulty.received() == []
-    assert faulty.connections() == 0
+    assert faulty.connections == 0
 
 
 @pytest.mark.parametrize("call", CALLS)
@@ -212,7 +212,7 @@ def test_where_the_address_holds_it_nothing_is_asked_of_it(service: RunningServi
     ):
         client.list_shares()
     assert CUSTODY not in told(caught.value)
-    assert faulty.connections() == 0
+    assert faulty.connections == 0
 
 
 def test_a_resent_entry_of_the_outbox_passes_the_same_gate(client: Client, faulty: Faulty) -> None:

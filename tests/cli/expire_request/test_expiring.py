@@ -106,7 +106,7 @@ def test_expiring_again_sends_no_delete_and_keeps_nothing_twice(
 def test_the_delete_goes_over_a_connection_of_its_own(proxied: Proxied, call_at: CallAt, job: Job) -> None:
     server = proxied()
     call_at(server.base_url)("expire_request", made(job))
-    assert server.connections() == 2
+    assert server.connections == 2
     closing = [request.method for request in server.received() if request.header("connection") == "close"]
     assert closing == ["DELETE"]
 

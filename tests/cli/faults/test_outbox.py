@@ -105,7 +105,7 @@ def test_another_base_address_is_refused(lost: Lost, proxied: Callable[..., Faul
     done = job.resume(SEALPIPE_BASE_URL=other.base_url)
     assert done.code == 2
     assert server.base_url in done.err
-    assert other.connections() == 0
+    assert other.connections == 0
     assert_untouched(job, server, done, before)
 
 

@@ -135,7 +135,7 @@ def test_nothing_is_sent_to_where_a_redirect_points(
     done = job.share()
     assert (done.code, done.out) == (12, "")
     assert len(server.received()) == 1
-    assert other.connections() == 0
+    assert other.connections == 0
 
 
 def test_a_refused_connection_is_retried_until_it_succeeds(

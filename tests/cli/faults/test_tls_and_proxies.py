@@ -196,4 +196,4 @@ def test_loopback_is_never_reached_through_a_proxy(proxied: Callable[..., Faulty
     address = f"http://{faulty.LOOPBACK}:{proxy.port}"
     done = job.share(HTTP_PROXY=address, http_proxy=address, HTTPS_PROXY=address, ALL_PROXY=address)
     assert done.code == 0
-    assert proxy.connections() == 0
+    assert proxy.connections == 0

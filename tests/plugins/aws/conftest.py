@@ -14,4 +14,4 @@ def environ(front: Front, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """The variables of a login, and the settings that lead to the front."""
     for name, value in ENVIRON.items():
         monkeypatch.setenv(name, value)
-    return {**ENVIRON, f"{DEFAULT}ENDPOINT_URL": front.base_url, f"{DEFAULT}TIMEOUT": "5"}
+    return {**ENVIRON, f"{DEFAULT}ENDPOINT_URL": front.base_url, f"{DEFAULT}TIMEOUT": "20"}

@@ -86,7 +86,7 @@ def test_an_answer_is_taken_whole_and_the_line_used_again(says: Says, name: str)
             ("GET", "/v1/x", b""),
             ("POST", "/v1/y", b"{}"),
         ]
-        assert server.connections() == 1
+        assert server.connections == 1
 
 
 def test_the_names_of_headers_are_found_whatever_their_case(says: Says) -> None:
@@ -162,7 +162,7 @@ def test_a_line_with_odd_chunks_is_not_used_again(says: Says, name: str) -> None
     line, server = says(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + CHUNKS[name])
     for number in (1, 2):
         line.exchange("GET", "/", {"Host": "vault"}, None)
-        assert (line.is_open, server.connections()) == (False, number)
+        assert (line.is_open, server.connections) == (False, number)
 
 
 def answer(body: bytes) -> bytes:
@@ -187,7 +187,7 @@ def test_an_unrequested_response_is_not_used_for_the_next_call() -> None:
         assert line.exchange("GET", "/c", {"Host": "vault"}, None).body == b"b"
         line.close()
         assert [each.target for each in server.received()] == ["/a", "/b", "/c"]
-        assert server.connections() == 2
+        assert server.connections == 2
 
 
 def test_nor_is_one_that_tls_holds_already() -> None:
