@@ -8,10 +8,10 @@ from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[2]
 HERE = "tests/unit/house/test_support.py"
-FILES_AT_MOST = 30
-LINES_AT_MOST = 335
+FILES_AT_MOST = 29
+LINES_AT_MOST = 300
 LONGER = {
-    "faulty.py": 385,  # a server and its faults, each used by name
+    "faulty.py": 381,  # a server and its faults, each used by name
 }
 """Modules of support that are longer, and how long they are: none grows."""
 
