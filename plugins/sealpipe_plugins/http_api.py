@@ -166,7 +166,10 @@ class Endpoint:
 
     def _no_response_error(self, error: Exception, *, writes: bool) -> PluginError:
         if isinstance(error, _BodyTooLongError) and not writes:
-            return ResponseTooLongError(f"{self.name} at {self.host} responded with more than {self._limit} bytes")
+            return ResponseTooLongError(
+                f"{self.name} at {self.host} responded with more than {self._limit} bytes",
+                remedy="check the address; a longer value cannot be read",
+            )
         in_time = " in time" if isinstance(error, httpx.TimeoutException) else ""
         if writes:
             return UnknownOutcomeError(

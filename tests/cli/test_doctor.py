@@ -270,6 +270,13 @@ def test_a_create_whose_answer_is_lost_ends_with_9_and_says_that_it_ends_by_itse
 # -- plugins, and what never shows ----------------------------------------------------------------
 
 
+def test_a_backend_without_a_check_is_not_contacted(user: Terminal) -> None:
+    for name, detail in (("webhook", "settings complete; not contacted"), ("text", "ready")):
+        done = user.sealpipe("doctor", name, SEALPIPE_PLUGIN_WEBHOOK__UNSIGNED="true")
+        assert done.code == 0
+        assert done.out.splitlines()[-1].endswith(detail)
+
+
 def test_one_source_can_be_looked_at_alone(user: Terminal, service: RunningService) -> None:
     done = user.sealpipe("doctor", "gen")
     assert (done.code, done.err) == (0, "")

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from sealpipe.ci_systems import is_set
 from sealpipe.errors import PluginError, PolicyError, ReferenceSyntaxError, SealpipeError, SettingError
 from sealpipe.plugin import CIInfo, OutgoingAction
+from sealpipe.plugin.backends import NOT_CONTACTED
 from sealpipe.registry.calls import format_install_command
 from sealpipe.registry.stores import PLUGIN_PREFIX, find_unknown_variables
 
@@ -142,7 +143,8 @@ def _check_instance(registry: Registry, plugin: InstalledPlugin, name: str) -> I
         yield report_failure(check, error)
         return
     if health.ok:
-        yield report_ok(check, health.detail or "ready")
+        nothing_to_contact = health.detail == NOT_CONTACTED and not plugin.info.settings
+        yield report_ok(check, "ready" if nothing_to_contact else health.detail or "ready")
     else:
         yield report_failure(check, PluginError(health.detail or "it cannot be used now", locator=f"{name}:"))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Final, Literal, NamedTuple
 
 from sealpipe.errors import PluginError, WriteConflictError
 from sealpipe.plugin.context import Context
@@ -80,6 +80,10 @@ class Health(NamedTuple):
     detail: str = ""
 
 
+NOT_CONTACTED: Final = "settings complete; not contacted"
+"""What doctor says of a backend without a `check` of its own."""
+
+
 class Source(ABC):
     """A source of secrets."""
 
@@ -109,7 +113,7 @@ class Source(ABC):
 
     def check(self) -> Health:
         """Check whether the source can be used now, without reading a secret."""
-        return Health(ok=True)
+        return Health(ok=True, detail=NOT_CONTACTED)
 
     def close(self) -> None:  # noqa: B027 - most have nothing to release
         """Release connections and logins. Called once at the end of a run; its errors are ignored."""
@@ -171,7 +175,7 @@ class Sink(ABC):
 
     def check(self) -> Health:
         """Check whether the sink can be used now, without changing anything."""
-        return Health(ok=True)
+        return Health(ok=True, detail=NOT_CONTACTED)
 
     def close(self) -> None:  # noqa: B027 - most have nothing to release
         """Release connections and logins, as `Source.close` does."""
@@ -256,4 +260,4 @@ class Channel(ABC):
 
     def check(self) -> Health:
         """Check whether the channel can be used now, without sending anything."""
-        return Health(ok=True)
+        return Health(ok=True, detail=NOT_CONTACTED)

@@ -11,6 +11,7 @@ from typing import ClassVar
 import pytest
 
 from sealpipe.errors import AccessDeniedError, PluginError, SecretNotFoundError, UnavailableError
+from sealpipe.flows.resolve.select import select
 from sealpipe.plugin import Document
 from sealpipe.reference import parse
 from sealpipe.registry import Registry
@@ -24,6 +25,7 @@ from sealpipe.testing.contract import (
     log_everything,
     log_text,
 )
+from sealpipe.wire.fields import revealed
 
 Content = bytes | Mapping[str, bytes]
 ODD_KEYS = ("dotted.key", "with space", "slash/key", "UPPER", "eq=al", "com,ma", "\u00fcml\u00e4ut")
@@ -36,7 +38,10 @@ class SourceContract(Contract):
     kind = "source"
 
     holds: ClassVar[frozenset[str]] = frozenset({"text", "map"})
-    """What the backend can hold: `text`, `binary` (any bytes), `map`, `empty` (an empty value)."""
+    """What the backend can hold: `text`, `binary` (any bytes), `map`, `empty` (an empty value).
+
+    With `map`, `fetch` returns a mapping, or a map's text in the format that it gives to `Document`.
+    """
     odd_keys: ClassVar[tuple[str, ...]] = ODD_KEYS
     """Keys of a map that the backend can hold."""
     largest: ClassVar[int] = LARGE
@@ -69,11 +74,19 @@ class SourceContract(Contract):
 
     def value(self, registry: Registry, content: Content) -> bytes | Mapping[str, bytes]:
         """Store content, fetch it again, and return it as bytes."""
-        document = self.get(registry, self.put(content))
+        body = self.put(content)
+        document = self.get(registry, body)
         assert isinstance(document, Document), document
         if isinstance(document.content, Mapping):
             return {key: _bytes(value) for key, value in document.content.items()}
-        return _bytes(document.content)
+        return self.read_map(registry, body) if isinstance(content, Mapping) else _bytes(document.content)
+
+    def read_map(self, registry: Registry, body: str) -> Mapping[str, bytes]:
+        """Return all values of a map, as a reference that ends in `#*` gives them."""
+        ref = parse(f"{self.name}:{body}#*")
+        document = self.get(registry, body)
+        assert isinstance(document, Document), document
+        return {field.key: _bytes(revealed(field)) for field in select(document, ref)}
 
     def need(self, what: str) -> None:
         """Skip the test if the backend cannot hold such content."""
