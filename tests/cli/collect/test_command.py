@@ -205,7 +205,7 @@ def test_every_failed_sink_is_reported(job: Job) -> None:
     done = job.run("collect", asked.file(), "--to", "file:a#user", "--to", "file:b#user", "--to", "file:c#user")
     assert (done.code, done.out.count("\n")) == (14, 1)
     assert all(f"not stored in file:{name}" in done.err for name in "ab")
-    assert "file:b: other content" in done.err
+    assert "file:b: the target already has other content" in done.err
     assert "reference: file:a" in done.err
     assert len(kept(job.state / "requests")) == 1
 
