@@ -33,7 +33,9 @@ def test_every_option_of_the_command_has_an_input_and_the_reverse(action: str) -
     common = {row.option for row in GLOBAL if row.name not in OURS | KEYS}
     rows = COMMANDS.get(action, ()) if action != "expire" else ()
     own = {row.option for row in rows if row.name not in OURS}
-    assert {each.flag for each in PAGES.inputs(action) if each.flag} == common | own
+    inputs, here = {each.flag for each in PAGES.inputs(action) if each.flag}, "actions/_run/sealpipe_action/manifest.py"
+    assert sorted((common | own) - inputs) == [], f"options without an input: add a row for `{action}` in {here}"
+    assert sorted(inputs - common - own) == [], f"inputs without an option: remove the row of `{action}` in {here}"
 
 
 @pytest.mark.parametrize("action", ACTIONS)

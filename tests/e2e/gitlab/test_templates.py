@@ -96,7 +96,12 @@ def test_every_option_of_the_command_has_an_input_that_reaches_it_by_its_variabl
             assert setting.get_variable(name) not in variables
             continue
         wanted = NAMED.get((name, setting.name), setting.name.replace("_", "-"))
-        assert template.job["variables"][setting.get_variable(name)] == f"$[[ inputs.{wanted} ]]"
+        variable, file = setting.get_variable(name), f"containers/gitlab/{name}.yml"
+        assert wanted in template.inputs, f"add the input {wanted} under `spec` in {file}"
+        found = template.job["variables"].get(variable)
+        assert found == f"$[[ inputs.{wanted} ]]", (
+            f"set {variable} from inputs.{wanted} in the job's variables in {file}"
+        )
         assert means_the_default(setting, template.inputs[wanted]), wanted
 
 

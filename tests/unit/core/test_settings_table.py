@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import re
 from collections import Counter
+from pathlib import Path
 
 import click
 import pytest
@@ -13,13 +15,14 @@ from sealpipe import UsageError, values
 from sealpipe.cli import cli
 from sealpipe.cli.command import ARGUMENTS
 from sealpipe.config import Config, list_known_variables
-from sealpipe.flows.collect.options import CollectOptions
+from sealpipe.flows.collect.options import CollectEachOptions, CollectOptions
 from sealpipe.flows.request import RequestOptions
 from sealpipe.flows.share import ShareOptions
 from sealpipe.reference import parse
 from sealpipe.settings import COMMANDS, GLOBAL, Setting, parse_param
 from sealpipe.settings_model import build_model
 
+CLI = Path(__file__).resolve().parents[3] / "core/sealpipe/cli"
 EVERY = [("", setting) for setting in GLOBAL] + [(name, each) for name, table in COMMANDS.items() for each in table]
 
 
@@ -94,6 +97,35 @@ def test_an_option_has_the_default_of_its_argument_in_python(command: str, optio
             assert default in (None, (), False, inspect.Parameter.empty), name
         else:
             assert named[name].parse(own) == default, name
+
+
+COMMAND_LINE_ONLY = {
+    "share": ("no_expiry", "link_file", "seal_link", "bind", "print", "receipt", "dry_run"),
+    "request": ("receipt",),
+    "collect": ("print", "dry_run"),
+}
+"""Options that are no argument of the call from Python: the command's module in `core/sealpipe/cli` uses each."""
+
+
+@pytest.mark.parametrize(
+    ("command", "call", "module"),
+    [
+        ("share", ShareOptions, "share"),
+        ("request", RequestOptions, "requests"),
+        ("collect", CollectEachOptions, "collect"),
+    ],
+)
+def test_no_option_is_accepted_and_dropped(command: str, call: type[object], module: str) -> None:
+    arguments = {each.name for each in dataclasses.fields(call) if each.init}  # type: ignore[arg-type]
+    missing = {row.name for row in COMMANDS[command] if ARGUMENTS.get(row.name, row.name) not in arguments}
+    assert sorted(missing - {*COMMAND_LINE_ONLY[command]}) == [], (
+        f"add a field to {call.__name__} in {call.__module__}, a line to ARGUMENTS in core/sealpipe/cli/command.py if "
+        f"the field has another name, or a line to COMMAND_LINE_ONLY here if core/sealpipe/cli/{module}.py uses it"
+    )
+    assert sorted({*COMMAND_LINE_ONLY[command]} - missing) == [], "remove them from COMMAND_LINE_ONLY"
+    text = (CLI / f"{module}.py").read_text(encoding="utf-8")
+    unused = [name for name in COMMAND_LINE_ONLY[command] if f'"{name}"' not in text]
+    assert unused == [], f"core/sealpipe/cli/{module}.py does not use them"
 
 
 def test_the_pydantic_model_has_the_same_names_and_defaults() -> None:

@@ -74,9 +74,14 @@ class Figures:
     option_files: int
 
 
+def count_lines() -> dict[Path, int]:
+    """Count the lines of each module of core."""
+    return {file: len(file.read_text(encoding="utf-8").splitlines()) for file in CORE.rglob("*.py")}
+
+
 def measure() -> Figures:
     """Count the files, and run a share under the profiler."""
-    lines = {file: len(file.read_text(encoding="utf-8").splitlines()) for file in CORE.rglob("*.py")}
+    lines = count_lines()
     lengths = [number for file, number in lines.items() if file.name != "errors.py"]
     naming = sum(bool(re.search(r"\btimed_view\b", file.read_text(encoding="utf-8"))) for file in lines)
     return Figures(len(lines), int(statistics.median(lengths)), max(lengths), *_share(), naming)

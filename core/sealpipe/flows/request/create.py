@@ -15,14 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple
 
 from sealpipe.api import requests as api
 from sealpipe.api.requests import CreatedRequest, RequestInfo
-from sealpipe.errors import (
-    Note,
-    OutcomeUnknownError,
-    PublicKeyMismatchError,
-    SealpipeError,
-    ServiceError,
-    StateError,
-)
+from sealpipe.errors import Note, OutcomeUnknownError, PublicKeyMismatchError, SealpipeError, ServiceError, StateError
 from sealpipe.flows import Budget, Do, Flow, call, outgoing, policy
 from sealpipe.flows.outgoing import load_deliveries
 from sealpipe.flows.request import ChosenKey, RequestOptions, choose_key, store_seed
