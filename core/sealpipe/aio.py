@@ -64,7 +64,7 @@ class AsyncServiceNetwork:
         else:
             result = await self._exchange(self._pool, operation, end)
         self._limiter.record(ticket, result)
-        return self._redactor.redact(result)
+        return self._redactor.redact(result, operation.body)
 
     async def close(self) -> None:
         """Close the connections."""

@@ -204,7 +204,7 @@ def _read_table(machine: Mapping[str, Any]) -> dict[str, str]:
         if name not in _FIXED:
             known = ", ".join(_FIXED)
             raise SettingError(
-                f"the machine's enforce.service sets {name[:40]!r}, which is not a setting",
+                f"the machine's enforce.service sets {name[:60]!r}, which is not a setting",
                 remedy=f"choose from {known}",
             )
         problem = "the value is not a string"

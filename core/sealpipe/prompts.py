@@ -64,7 +64,7 @@ def check_prompt(prompt: Prompt) -> Prompt:
     if len(prompt.text) > MAX_LENGTH:
         raise UsageError(f"a prompt has more than {MAX_LENGTH} characters", remedy="put the rest into --description")
     if prompt.type not in TYPES:
-        raise UsageError(f"{prompt.type[:20]!r} is not a field type", remedy="known are " + ", ".join(TYPES))
+        raise UsageError(f"{prompt.type[:60]!r} is not a field type", remedy="known are " + ", ".join(TYPES))
     if not _ID.fullmatch(prompt.id):
         raise UsageError(
             f"the prompt {prompt.text[:60]!r} does not give a valid id",

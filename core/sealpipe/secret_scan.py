@@ -32,6 +32,8 @@ REDACTED = b"[withheld]"
 OVERLAP = 32 * _REACH
 """Bytes of the previous piece that are searched again with the next one, for secrets across the boundary."""
 _TO_STANDARD, _TO_SAFE = bytes.maketrans(b"-_", b"+/"), bytes.maketrans(b"+/", b"-_")
+_FOLDABLE = 64 * 1024
+"""Maximum bytes of data that is also searched for secrets in lower case: host names and domains are written so."""
 _RUN = re.compile(rb"[A-Za-z0-9_-]*")
 _BEGUN = 12
 """Characters that identify a truncated secret."""
@@ -90,6 +92,8 @@ class SecretFinder:
         more += [form for secret in secrets + rest for form in _list_decoded_forms(secret)]
         self._all = tuple(dict.fromkeys([*self._list_usual_forms, *more]))
         named = tuple(names)
+        plain = [form for secret in secrets + rest for form in _list_usual_forms(secret)[:2]]
+        self._folded = tuple(form.lower() for form in plain)
         self._begun = (
             *(secret[:_BEGUN] for secret in secrets + rest),
             *(b"%s." % each.key_id.encode() for each in named),
@@ -100,7 +104,10 @@ class SecretFinder:
     def within(self, data: bytes | bytearray) -> bool:
         """Return whether the bytes contain one of the secrets."""
         needles = self._list_usual_forms if len(data) > LARGE else self._all
-        return any(_check_round_by_round(data, needles))
+        if any(_check_round_by_round(data, needles)):
+            return True
+        folded = data.lower() if len(data) <= _FOLDABLE else b""
+        return any(needle in folded for needle in self._folded)
 
     def spans(self, data: bytes | bytearray) -> list[tuple[int, int]]:
         """Return the spans of the secrets in the bytes, sorted and disjoint; also of truncated ones without escapes.

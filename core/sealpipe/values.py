@@ -69,7 +69,7 @@ def format_time(moment: datetime) -> str:
 
 def _shorten(text: str) -> str:
     """Quote the input, shortened and without control characters."""
-    return repr(text if len(text) <= 40 else text[:40] + "...")
+    return repr(text if len(text) <= 60 else text[:60] + "...")
 
 
 _OCTET: Final = "(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
@@ -96,18 +96,26 @@ def _check_http_url(name: str, text: str, allow_cleartext: str) -> str:
         number = parts.port  # raises ValueError for an invalid port
     except ValueError:
         raise SettingError(f"{name} is not a URL", remedy="write it as https://host/path") from None
-    if parts.scheme not in ("http", "https") or not parts.hostname or re.search(r"[\s\x00-\x1f]", text):
+    host = (parts.hostname or "").rstrip(".")
+    if parts.scheme not in ("http", "https") or not host or re.search(r"[\s\x00-\x1f]", text):
         raise SettingError(f"{name} is not an http(s) URL", remedy="write it as https://host/path")
     if parts.username is not None or parts.query or parts.fragment or "?" in text or "#" in text or number == 0:
         raise SettingError(
             f"{name} contains a user, a query, a fragment or port 0", remedy="write it as https://host/path"
         )
-    if is_cleartext(parts.scheme, parts.hostname):
+    if is_cleartext(parts.scheme, host):
         raise SettingError(
             f"{name} uses http:// to a remote host: {allow_cleartext} would be sent unencrypted",
             remedy="use https://; http:// works for loopback only",
         )
-    return text.rstrip("/")
+    # One spelling: it names a request's ledger, so that a second one would not know of a DELETE that was sent.
+    address = f"[{host}]" if ":" in host else host
+    if number not in (None, _DEFAULT_PORTS[parts.scheme]):
+        address += f":{number}"
+    return f"{parts.scheme}://{address}{parts.path.rstrip('/')}"
+
+
+_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
 def parse_base_url(text: str) -> str:
@@ -165,7 +173,7 @@ def parse_views(text: str) -> int | None:
 def parse_count(text: str) -> int:
     """Parse a whole number from 1 to 2,147,483,647."""
     if not re.fullmatch(r"-?[0-9]{1,100}", text, re.ASCII):
-        raise UsageError(f"{text[:20]!r} is not a whole number", remedy="write a whole number, 1 or more")
+        raise UsageError(f"{text[:60]!r} is not a whole number", remedy="write a whole number, 1 or more")
     if int(text) < 1:
         raise UsageError(f"{text[:20]} is too small", remedy="use 1 or more")
     if int(text) > _MAX_COUNT:
@@ -230,7 +238,7 @@ def parse_events(text: str) -> tuple[str, ...]:
     events = tuple(text.split(","))
     for event in events:
         if event not in NOTIFY_ON:
-            raise UsageError(f"{event[:20]!r} is not an event", remedy=f"choose from {', '.join(NOTIFY_ON)}")
+            raise UsageError(f"{event[:60]!r} is not an event", remedy=f"choose from {', '.join(NOTIFY_ON)}")
     if len(set(events)) < len(events):
         raise UsageError("the list repeats an event", remedy="list each event once")
     return events

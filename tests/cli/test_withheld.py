@@ -50,6 +50,15 @@ def test_a_credential_given_as_a_path_is_reported(user: Terminal) -> None:
     assert "the path of the credential file is itself a credential" in done.err
 
 
+@pytest.mark.parametrize("part", [1, 2], ids=["auth", "custody"])
+@pytest.mark.parametrize("option", ["--restrict-domain", "--restrict-address", "--expires-in", "--max-submissions"])
+def test_a_part_of_the_credential_in_a_words_place_is_not_repeated(user: Terminal, option: str, part: int) -> None:
+    secret = user.environ["SEALPIPE_API_KEY"].split(".")[part]
+    done = user.sealpipe("request", "-a", "Password", option, secret)
+    assert done.code == 2
+    assert not any(piece in done.out + done.err for piece in (secret[:12], secret[-12:]))
+
+
 def test_what_only_looks_a_little_like_it_stays(user: Terminal) -> None:
     name = "no#a-file-with-a-long-name_of-more-than-thirty-two-letters"
     done = user.sealpipe("share", "-f", "env:HOME", "--message-template", name)

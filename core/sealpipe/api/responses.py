@@ -139,6 +139,11 @@ def _parse_finite(number: str) -> float:
     return value if math.isfinite(value) else _refuse(number)  # 1e999: JSON could not express it again
 
 
+def _parse_finite_or_text(number: str) -> float | str:
+    value = float(number)
+    return value if math.isfinite(value) else number
+
+
 def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) < len(pairs):
@@ -265,7 +270,8 @@ def escape_text(text: str, limit: int = 500) -> str:
 def _parse_members(body: bytes) -> Mapping[str, Any]:
     """Return the members of an error's body; none if it is not a JSON object (such as a gateway's HTML, or empty)."""
     try:
-        value = json.loads(str(body, "utf-8-sig"))  # only UTF-8, as in `parse_object`
+        # Only UTF-8, as in `parse_object`. What JSON cannot express again becomes text.
+        value = json.loads(str(body, "utf-8-sig"), parse_constant=str, parse_float=_parse_finite_or_text)
     except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}

@@ -20,8 +20,10 @@ SCHEMA = 1
 
 _SECRET: Final = re.compile(
     r"(#|%23)(?:1[A-Za-z0-9_-]{32,}|[A-Za-z0-9_-]{43}(?![A-Za-z0-9_-]))|(_sk_live_)[A-Za-z0-9_.-]+"
+    r"|(?<![\w-])(?=[\w-]*[a-z])(?=[\w-]*[A-Z])(?=[\w-]*[0-9])[A-Za-z0-9_-]{43}(?![\w-])"
 )
-"""The key of a link or the seed of a request after its `#`, and the part of a credential after its prefix."""
+"""The key of a link or the seed of a request after its `#`, the part of a credential after its prefix, and 32 bytes in
+base64url, as any part of a credential or a key is written: typed where something else belongs, for example."""
 
 
 def print_result(text: str) -> None:

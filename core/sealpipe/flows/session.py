@@ -166,7 +166,7 @@ def open_session(
     if seconds > MAX_DEADLINE:
         raise SettingError(f"the deadline is longer than {MAX_DEADLINE // 86400} days", remedy="give a shorter one")
     previous = open_previous(api_key_previous) if api_key_previous else None
-    return Session(
+    session = Session(
         credential,
         parse_base_url(base_url or ""),
         parse_link_base_url(link_base_url or ""),
@@ -178,6 +178,9 @@ def open_session(
         previous,
         fixed_link=bool(machine) and "link_base_url" in machine.get("enforce", {}).get("service", {}),
     )
+    # Before DNS and a proxy see their hosts.
+    session.gate.check("an address", session.base_url.encode(), session.link_base_url.encode())
+    return session
 
 
 def _report_refusal(policy_hooks: tuple[PolicyHook, ...], registry: Callable[[], Registry], error: PolicyError) -> None:

@@ -6,6 +6,7 @@ shown or passed on before our credentials are redacted.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import replace
@@ -249,12 +250,17 @@ class Redactor:
         secrets = [secret for each in known for secret in (each.auth_secret, each.custody_secret) if secret is not None]
         self._needles = SecretFinder(secrets, names=known)
 
-    def redact(self, result: Response | Failure) -> Response | Failure:
-        """Return the result without the credentials. A body that still has one is dropped, and `flaw` says so."""
+    def redact(self, result: Response | Failure, sent: bytes | bytearray | None = None) -> Response | Failure:
+        """Return the result without the credentials. A body that still has one is dropped, and `flaw` says so.
+
+        A refusal also does not show the passcode, its verifier and the access token of the body that was `sent`.
+        """
         if isinstance(result, Failure):
             return result._replace(detail=self._redact_text(result.detail))
         headers = {name: self._redact_text(value) for name, value in result.headers.items()}
         body = self._redact_bytes(result.body)
+        if body and sent is not None and result.status >= 400:
+            body = _redact_sent(body, sent)
         if body is None:
             return replace(result, headers=headers, body=b"", flaw="repeats the credential")
         return replace(result, headers=headers, body=body)
@@ -274,3 +280,17 @@ class Redactor:
             done = end
         redacted = b"".join([*parts, data[done:]])
         return None if self._needles.within(redacted) else redacted
+
+
+_SENT_SECRETS = re.compile(rb'[{,]"(?:passcode|passcode_verifier|access_token)":("(?:[^"\\]|\\.){4,}")')
+"""Members of a body that readers of a log must not see, as JSON. A shorter value could be part of any word."""
+
+
+def _redact_sent(body: bytes, sent: bytes | bytearray) -> bytes:
+    for match in _SENT_SECRETS.finditer(sent):
+        value = json.loads(match[1])
+        once = {value, json.dumps(value, ensure_ascii=False)[1:-1], json.dumps(value)[1:-1]}
+        twice = {json.dumps(text)[1:-1] for text in once}  # as a gateway quotes a body in JSON of its own
+        for text in sorted(once | twice, key=len, reverse=True):
+            body = body.replace(text.encode(errors="surrogatepass"), REDACTED)
+    return body

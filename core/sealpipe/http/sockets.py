@@ -20,7 +20,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from sealpipe.errors import AccessDeniedError, SettingError, UsageError
 from sealpipe.http.connections import EXCHANGE_DEADLINE, refuse_cleartext, resolve_host
-from sealpipe.secret_scan import OVERLAP, CustodyGate
+from sealpipe.secret_scan import OVERLAP, CustodyGate, credential_leak_error
 
 if TYPE_CHECKING:
     _Base = socket.socket
@@ -202,6 +202,9 @@ def connect(
     if parts.scheme not in _OTHER_PROTOCOLS:
         refuse_cleartext(parts.scheme, parts.hostname or "")
     host, port = parts.hostname or "", parts.port or _PORTS[parts.scheme]
+    if gate is not None and gate.holds(host.encode()):  # DNS and a proxy would see it
+        error = credential_leak_error("an address")
+        raise AccessDeniedError(error.message, remedy=error.remedy)
     with EXCHANGE_DEADLINE.hold_until(EXCHANGE_DEADLINE.compute_end(deadline)):
         proxy_url = urlsplit(proxy) if proxy is not None and parts.scheme not in _OTHER_PROTOCOLS else None
         connection = (

@@ -86,7 +86,7 @@ def check_store_names(stores: Mapping[str, Store], plugins: Iterable[str]) -> No
         owner = owners.get(_to_variable(store.name))
         if owner is not None and store.plugin != owner:
             raise SettingError(
-                f"the store {store.name} has the name of the plugin {owner}, but uses the plugin {store.plugin[:40]!r}",
+                f"the store {store.name} has the name of the plugin {owner}, but uses the plugin {store.plugin[:60]!r}",
                 remedy=f"rename it, or set its plugin to {owner}",
             )
 
@@ -119,7 +119,7 @@ def find_unknown_variables(environ: Mapping[str, str], backends: Iterable[str]) 
 
 def _make_store(name: str, table: Mapping[str, Any], plugin: object) -> Store:
     if not NAME.fullmatch(name):
-        raise SettingError(f"the store {name[:40]!r} has an invalid name", remedy="rename it")
+        raise SettingError(f"the store {name[:60]!r} has an invalid name", remedy="rename it")
     if not isinstance(plugin, str) or not plugin:
         raise SettingError(f"the store {name} has no plugin", remedy=f'write plugin = "..." into [stores.{name}]')
     return Store(name, plugin, table)

@@ -159,7 +159,7 @@ class Outbox:
     def _get_path(self, entry_id: str) -> Path:
         if not _ID.fullmatch(entry_id):
             raise StateError(
-                f"{entry_id[:20]!r} is not the id of an outbox entry",
+                f"{entry_id[:60]!r} is not the id of an outbox entry",
                 remedy="list all entries: `sealpipe resume --list --all`",
             )
         return self.folder / f"{entry_id}.sealed"

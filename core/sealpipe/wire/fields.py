@@ -65,6 +65,7 @@ class Field:
         order: Iterable[str] = (),
     ) -> None:
         if not isinstance(value, str | Secret):
+            del value, self  # a traceback with local variables would show the one, and fail to show the other
             raise FieldError("bad-value", "a field's value must be text")
         attributes = {
             "key": _text(key, "key"),

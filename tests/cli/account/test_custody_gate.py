@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import ssl
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -23,6 +24,7 @@ from sealpipe.api import Credential
 from sealpipe.errors import AccessDeniedError
 from sealpipe.http.exchange import CHUNK_SIZE
 from sealpipe.http.plugin_network import PluginNetwork
+from sealpipe.http.sockets import connect
 from sealpipe.secret_scan import LARGE, CustodyGate
 from sealpipe.wire import envelope, keys, tokens
 from sealpipe_rehearsal.control_client import mint
@@ -206,13 +208,36 @@ def test_nor_does_one_from_asyncio(faulty: Faulty, call: str) -> None:
 
 def test_where_the_address_holds_it_nothing_is_asked_of_it(service: RunningService, faulty: Faulty) -> None:
     base = faulty.base_url.replace("/v1", f"/{CUSTODY}/v1")
-    with (
-        Client(api_key=KEY, base_url=base, link_base_url=service.link_base_url, deadline=2) as client,
-        pytest.raises(UsageError) as caught,
-    ):
-        client.list_shares()
+    with pytest.raises(UsageError, match="an address holds the credential: nothing was sent") as caught:
+        Client(api_key=KEY, base_url=base, link_base_url=service.link_base_url, deadline=2)
     assert CUSTODY not in told(caught.value)
     assert faulty.connections == 0
+
+
+@pytest.mark.parametrize("name", ["base_url", "link_base_url"])
+def test_a_host_name_may_hold_it_in_lower_case(service: RunningService, name: str) -> None:
+    addresses = {"base_url": service.base_url, "link_base_url": service.link_base_url}
+    addresses[name] = f"https://{CUSTODY}.example/v1"
+    with pytest.raises(UsageError, match="an address holds the credential"):
+        Client(api_key=KEY, base_url=addresses["base_url"], link_base_url=addresses["link_base_url"])
+
+
+@pytest.mark.parametrize(
+    "written", [CUSTODY, CUSTODY.swapcase(), CUSTODY.upper()], ids=["as it is", "swapped", "upper"]
+)
+def test_a_domain_of_a_request_may_hold_it_in_lower_case(client: Client, faulty: Faulty, written: str) -> None:
+    body = json.dumps({"restricted_domain": [f"{written}.example".lower()]}).encode()
+    assert GATE.holds(body)
+    title = f"see {written}"
+    with pytest.raises(UsageError, match="holds the credential: nothing was sent"):
+        client.request(["Password"], title=title)
+    assert faulty.received() == []
+
+
+def test_a_plugins_socket_does_not_look_up_a_host_that_holds_it() -> None:
+    with pytest.raises(AccessDeniedError, match="an address holds the credential") as caught:
+        connect(f"tcp://{CUSTODY}.example:6379", ssl.create_default_context, None, 1, 1, GATE)
+    assert CUSTODY.lower() not in told(caught.value)
 
 
 def test_a_resent_entry_of_the_outbox_passes_the_same_gate(client: Client, faulty: Faulty) -> None:

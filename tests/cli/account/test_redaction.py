@@ -243,3 +243,41 @@ def test_a_share_whose_answer_echoes_is_made_all_the_same(user: Terminal, faulty
     assert done.code == 0
     assert done.json["link"]
     assert user.environ["SEALPIPE_API_KEY"].split(".")[1] not in done.out + done.err
+
+
+@pytest.mark.parametrize("form", [str, lambda text: json.dumps(text)[1:-1]], ids=["as it is", "escaped"])
+def test_a_refusal_does_not_show_the_passcode_that_was_sent(
+    user: Terminal, faulty: Faulty, form: Callable[[str], str]
+) -> None:
+    passcode = "hünter-2 is \\ weak"
+    mark = f"the passcode {form(passcode)}"
+    body = json.dumps({"message": mark, "error_code": 19, "additional_data": {"passcode": mark}}).encode()
+    words = ("request", "-a", "Password", "--passcode-from", "env:CODE")
+    for output in ("text", "json"):
+        faulty.plan(then=lambda exchange: exchange.send(message(400, body)))
+        done = user.sealpipe(*words, "--output", output, SEALPIPE_BASE_URL=faulty.base_url, CODE=passcode)
+        assert done.code == 5
+        assert "the passcode [withheld]" in done.err
+        assert "nter-2" not in done.out + done.err
+
+
+def test_nor_the_token_and_the_verifier_of_a_share(user: Terminal, faulty: Faulty) -> None:
+    def refuses(exchange: Exchange) -> None:
+        text = exchange.received.body.decode()
+        exchange.send(message(400, json.dumps({"message": text[-400:], "error_code": 19}).encode()))
+
+    faulty.plan(then=refuses)
+    words = ("share", "-f", "text:x", "--custody", "off", "--passcode-from", "env:CODE")
+    done = user.sealpipe(*words, SEALPIPE_BASE_URL=faulty.base_url, CODE="hunter2")
+    assert done.code == 5
+    assert "access_token" in done.err
+    sent = json.loads(faulty.received()[0].body)
+    assert not [name for name in ("access_token", "passcode_verifier") if sent[name] in done.out + done.err]
+
+
+def test_a_number_that_json_does_not_have_leaves_the_error_valid_json(user: Terminal, faulty: Faulty) -> None:
+    body = b'{"message": "no", "error_code": 19, "additional_data": {"a": NaN, "b": -Infinity, "c": 1e999}}'
+    faulty.plan(then=lambda exchange: exchange.send(message(400, body)))
+    done = user.sealpipe("share", "-f", "text:x", "--output", "json", SEALPIPE_BASE_URL=faulty.base_url)
+    error = json.loads(done.err.splitlines()[-1], parse_constant=pytest.fail)["error"]
+    assert (error["exit_code"], error["additional_data"]) == (5, {"a": "NaN", "b": "-Infinity", "c": "1e999"})

@@ -142,7 +142,10 @@ def test_the_pydantic_model_has_the_same_names_and_defaults() -> None:
     [
         (values.parse_base_url, {"https://api.example/v1": "https://api.example/v1", "http://[::1]:1/v1": "http://[::1]:1/v1"}),
         (values.parse_base_url, {"https://api.example/a/v1/": "https://api.example/a/v1", "http://127.9.9.9/v1": None}),
-        (values.parse_link_base_url, {"https://links.example/": "https://links.example", "http://localhost:80": None}),
+        (values.parse_link_base_url, {"https://links.example/": "https://links.example", "http://LOCALHOST:80": "http://localhost"}),
+        # One spelling for one service: a request's ledger is named after it, and knows of a DELETE that was sent.
+        (values.parse_base_url, {f"https://{host}/v1": "https://api.example/v1"
+                                 for host in ("API.Example", "api.example:443", "api.example.", "api.example.:443")}),
         (values.parse_service_tag, {"svc": "svc", "acme2": "acme2"}),
         (values.parse_seconds, {"60s": 60.0, "2m": 120.0}),
         (values.parse_views, {"1": 1, "unlimited": None, "2147483647": 2_147_483_647}),
