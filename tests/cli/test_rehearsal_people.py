@@ -20,3 +20,11 @@ def test_what_is_not_named_stays_empty_and_one_access_is_spent(user: Terminal, s
     opened = [request for request in service.seen() if request.target.endswith("/open")]
     assert len(opened) == 1
     assert "user: acme" in user.sealpipe("collect", link.rpartition("/")[2]).out.lower().replace("user name", "user")
+
+
+def test_a_share_link_as_an_argument_is_refused_with_the_option_for_it(user: Terminal) -> None:
+    link = "http://127.0.0.1:1/s/code#1fragment"
+    done = user.sealpipe("rehearsal", "open", link)
+    assert done.code == 2
+    assert "pipe it in, or name a variable with --link env:LINK" in done.err
+    assert link not in done.err + done.out

@@ -47,12 +47,14 @@ class Command(click.Command):
     """A command that does not echo an unexpected argument: it may be a secret whose option is missing."""
 
     allow_extra_args = True
+    unexpected_remedy = ""
+    """What to do about an unexpected argument, for a command that knows."""
 
     def invoke(self, ctx: click.Context) -> Any:
         if ctx.args:
             raise UsageError(
                 "unexpected argument" if len(ctx.args) == 1 else f"{len(ctx.args)} unexpected arguments",
-                remedy=f"pass every value with its option: see `{ctx.command_path} --help`",
+                remedy=self.unexpected_remedy or f"pass every value with its option: see `{ctx.command_path} --help`",
             )
         return super().invoke(ctx)
 

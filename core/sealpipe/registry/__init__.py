@@ -192,8 +192,10 @@ class Registry:
         plugin_params = tuple(sorted((key, value) for key, value in ref.params if key not in core_params))
         for number, (key, _) in enumerate(ref.params, 1):
             if key not in core_params and key not in info.params:
+                # Any other name may be part of a secret.
+                is_name = key in PARAMETERS or key in TARGET_PARAMETERS or self.catalog.has_parameter(key)
                 raise ReferenceSyntaxError(
-                    f"{ref.name}: parameter {number} is unknown",
+                    f"{ref.name}: parameter {key if is_name else number} is unknown",
                     remedy=suggest(key, [*info.params, *core_params], "parameters"),
                 )
         return Locator(ref.name, ref.body, plugin_params, str(Reference(ref.name, ref.body, plugin_params)))

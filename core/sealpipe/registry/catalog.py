@@ -31,8 +31,7 @@ _BUILT_IN: Final[Mapping[str, str]] = {
 }
 """The modules that register the built-in plugins, by kind; each is loaded when one of its kind is needed."""
 
-BUILT_IN: Final = tuple(_BUILT_IN.values())
-"""Modules with hooks, by name: the core imports no plugin statically."""
+BUILT_IN: Final = tuple(_BUILT_IN.values())  # modules with hooks, by name: the core imports no plugin statically
 
 _MAX_NAME_SHOWN: Final = 40  # a longer text is not a name, and may be a secret
 
@@ -109,8 +108,7 @@ class Catalog:
             self._load(kind)
             if ((kind, name) not in self._plugins or name in self._preferred) and not self._has_loaded:
                 self._load_entry_points()
-            preferred = self._preferred.get(name)
-            if preferred is not None and not self._manager.has_plugin(preferred):
+            if (preferred := self._preferred.get(name)) is not None and not self._manager.has_plugin(preferred):
                 raise NotConfiguredError(
                     f"the config takes {name} from the plugin {preferred}, which {self._explain(preferred)}",
                     locator=f"{name}:",
@@ -140,8 +138,7 @@ class Catalog:
             if not self._has_loaded and are_declared():
                 self._load_entry_points()
             for name in self.list_names("ci"):
-                info = cast("CIInfo", self._plugins["ci", name].info)
-                if name not in excluded and is_set(environ, info.sign):
+                if name not in excluded and is_set(environ, cast("CIInfo", self._plugins["ci", name].info).sign):
                     return name
             return None
 
@@ -163,6 +160,10 @@ class Catalog:
             if not self._has_loaded:
                 self._load_entry_points()
             return [self._plugins[key] for key in sorted(self._plugins)]
+
+    def has_parameter(self, name: str) -> bool:
+        """Return whether a plugin declares this parameter of references. Loads no entry points."""
+        return any(name in getattr(each.info, "params", ()) for each in [*self._plugins.values()])
 
     def get_module_name(self, kind: str, name: str) -> str:
         """Return the name of the module that registered a plugin."""

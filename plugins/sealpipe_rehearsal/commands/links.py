@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@click.command("open", cls=Command)
+class _OpenCommand(Command):
+    unexpected_remedy = "a share's link is a secret: pipe it in, or name a variable with --link env:LINK"
+
+
+@click.command("open", cls=_OpenCommand)
 @options("open", common=("output",))
 def open_link(link: str, passcode_from: str | None, **values: Any) -> None:
     """Open a share's link as its recipient and print the fields. This uses a view.

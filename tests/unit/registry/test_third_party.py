@@ -78,6 +78,8 @@ def test_a_plugin_has_the_parameters_that_it_declares(install: Install) -> None:
     with pytest.raises(ReferenceSyntaxError, match="attic: parameter 2 is unknown") as caught:
         fetched("attic:a?trim=1&levle=2")
     assert caught.value.remedy == "did you mean level?"
+    with pytest.raises(ReferenceSyntaxError, match="env: parameter raw is unknown"):  # other sources have it
+        fetched("env:A?raw=1")
     with pytest.raises(ReferenceSyntaxError, match="parameter 1 is unknown") as caught:
         fetched(f"attic:a?{CANARY}=2")
     assert "known parameters: decode, filename" in caught.value.remedy
