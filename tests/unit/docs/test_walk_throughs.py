@@ -70,6 +70,21 @@ def test_the_source_on_the_page_is_listed(shelf: dict[str, Path]) -> None:
     assert re.search(r"source\s+shelf\s.*an item of Shelf: shelf:NAME#KEY", done.stdout), done.stdout + done.stderr
 
 
+def test_the_fake_on_the_page_runs_outside_pytest_as_printed(shelf: dict[str, Path]) -> None:
+    printed = re.search(r"^PYTHONPATH=tests python -i -c '(.*?)'$", SOURCE_PAGE, re.DOTALL | re.MULTILINE)
+    assert printed is not None
+    read = """
+import os, sys
+from sealpipe.__main__ import main
+os.environ |= {"SHELF_TOKEN": "Canary-token-77bd", "SHELF_URL": shelf.base_url}
+sys.argv = ["sealpipe", "doctor", "shelf"]
+main()
+"""
+    done = run(shelf, "-c", printed[1] + read)
+    assert done.stdout.startswith("export SHELF_TOKEN=Canary-token-77bd SHELF_URL=http://127.0.0.1:")
+    assert "Shelf accepts the token" in done.stdout, done.stdout + done.stderr
+
+
 def test_the_linter_has_nothing_to_say_about_the_source_on_the_page(shelf: dict[str, Path]) -> None:
     folder = shelf["shelf/source.py"].parents[3]
     source = [str(path) for path in (ROOT / "core", folder / "plugins", folder / "tests", ROOT / "tests")]
