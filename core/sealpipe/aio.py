@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import aclosing
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, Self, TypeVar
 
@@ -27,6 +27,7 @@ from sealpipe.http.connections import describe_not_loopback
 from sealpipe.http.exchange import Redactor, ResponseBuffer, SendWatch, build_request, describe_failure
 from sealpipe.http.rate_limiter import RateLimiter, Ticket
 from sealpipe.secret import strip_frames, strips_frames
+from sealpipe.secret_scan import LARGE
 from sealpipe.state.entry import JournaledLink
 from sealpipe.values import is_loopback
 
@@ -64,7 +65,10 @@ class AsyncServiceNetwork:
         else:
             result = await self._exchange(self._pool, operation, end)
         self._limiter.record(ticket, result)
-        return self._redactor.redact(result, operation.body)
+        redact = partial(self._redactor.redact, result, operation.body)
+        # To search many megabytes takes seconds: other tasks go on meanwhile.
+        is_large = isinstance(result, Response) and len(result.body) > LARGE
+        return await asyncio.to_thread(redact) if is_large else redact()
 
     async def close(self) -> None:
         """Close the connections."""

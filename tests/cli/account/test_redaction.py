@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import re
+import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sealpipe import Client, SealpipeError
+from sealpipe import AsyncClient, Client, NotFoundError, SealpipeError
 from sealpipe.api import Credential, Failure, Response
 from sealpipe.http.exchange import Redactor
 from sealpipe_rehearsal.control_client import mint
@@ -281,3 +284,29 @@ def test_a_number_that_json_does_not_have_leaves_the_error_valid_json(user: Term
     done = user.sealpipe("share", "-f", "text:x", "--output", "json", SEALPIPE_BASE_URL=faulty.base_url)
     error = json.loads(done.err.splitlines()[-1], parse_constant=pytest.fail)["error"]
     assert (error["exit_code"], error["additional_data"]) == (5, {"a": "NaN", "b": "-Infinity", "c": "1e999"})
+
+
+def test_other_tasks_go_on_while_a_large_response_is_searched(faulty: Faulty, monkeypatch: pytest.MonkeyPatch) -> None:
+    ticked = threading.Event()
+
+    def redact(_self: Redactor, result: Response | Failure, _sent: object) -> Response | Failure:
+        assert ticked.wait(20)
+        return result
+
+    monkeypatch.setattr(Redactor, "redact", redact)
+    body = json.dumps({"message": "x" * 2 * 1024 * 1024, "error_code": 1}).encode()
+    faulty.plan(then=lambda exchange: exchange.send(message(404, body)))
+
+    async def tick() -> None:
+        while not faulty.received():
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.3)
+        ticked.set()
+
+    async def job() -> None:
+        settings: dict[str, Any] = {"base_url": faulty.base_url, "link_base_url": "http://127.0.0.1/s", "deadline": 30}
+        async with AsyncClient(api_key=KEY, **settings) as client:
+            await asyncio.gather(client.list_submissions("abc"), tick())
+
+    with pytest.raises(NotFoundError):
+        asyncio.run(job())
