@@ -97,7 +97,7 @@ def test_a_word_that_names_two_is_refused_and_neither_is_ended(
     done = user.sealpipe(what, command, "a%2Fb")
     assert (done.code, done.out) == (2, "")
     assert "a%2Fb is ambiguous" in done.err
-    assert "name the first as a%252Fb, the second as the plain code" in done.err
+    assert "write the first as a%252Fb, the second as the plain code" in done.err
     assert ended(service) == []
     assert user.sealpipe(what, "expire", "a%252Fb", "--output", "json").json["short_code"] == "a%2Fb"
     assert user.sealpipe(what, "expire", "a/b", "--output", "json").json["short_code"] == "a/b"

@@ -125,7 +125,7 @@ def test_a_plan_has_room_for_so_many_endpoints(service: RunningService, plan: st
     service.set_account(plan=plan)
     for number in range(room):
         service.add_webhook(f"https://example.com/{number}")
-    with pytest.raises(RehearsalError, match=f"room for {room} webhook endpoints") as refused:
+    with pytest.raises(RehearsalError, match=f"the plan allows {room} webhook endpoints") as refused:
         service.add_webhook("https://example.com/more")
     assert refused.value.status == 403
     service.set_account("other", plan="business")
@@ -140,7 +140,7 @@ def test_the_operator_can_raise_the_number_and_removing_one_makes_room(service: 
         service.add_webhook("https://example.com/more")
     service.remove_webhook(made[0].id)
     service.add_webhook("https://example.com/more")
-    with pytest.raises(RehearsalError, match="no such webhook endpoint"):
+    with pytest.raises(RehearsalError, match="the webhook endpoint does not exist"):
         service.remove_webhook(made[0].id)
 
 

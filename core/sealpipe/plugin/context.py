@@ -118,9 +118,7 @@ class Context:
         from sealpipe.errors import NotConfiguredError
 
         if self._oidc is None:
-            raise NotConfiguredError(
-                "this CI system issues no tokens that sealpipe supports", remedy="authenticate another way"
-            )
+            raise NotConfiguredError("no CI system issues tokens here", remedy="authenticate another way")
         return self._oidc(audience)
 
     def new_file(self, path: Path, content: bytes) -> None:

@@ -158,7 +158,7 @@ class Registry:
         ci = self.ci()
         if ci is None:
             raise NotConfiguredError(
-                "this CI system issues no tokens that sealpipe supports",
+                "no CI system issues tokens here",
                 remedy="authenticate another way: with a token, or AppRole",
             )
         return call_plugin("the CI", lambda: ci.oidc_token(audience))
