@@ -77,9 +77,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Half as many again as there are cores: most tests wait, for a process, a browser or an engine."""
+    """Twice as many as there are cores: most tests wait, for a deadline, a process, a browser or an engine."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return cores + cores // 2
+    return 2 * cores
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
