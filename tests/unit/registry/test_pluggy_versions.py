@@ -27,7 +27,8 @@ def test_plugins_work_on_each_pluggy(version: str, tmp_path: Path) -> None:
     used = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=True)
     assert used.stdout.startswith(f"{version}.")
     assert str(tmp_path) in used.stdout
-    options = ["-o", "addopts=--import-mode=importlib", "-q", "-x", "-p", "no:cacheprovider"]
+    plugins = ["-p", "no:cacheprovider", "-p", "pytest_timeout"]
+    options = ["-o", "addopts=--import-mode=importlib", "-q", "-x", *plugins]
     command = [sys.executable, "-m", "pytest", *options, *TESTS]
     done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout
