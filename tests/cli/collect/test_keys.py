@@ -95,9 +95,11 @@ def test_a_receipt_whose_seed_is_gone_fails_alone(call: Caller, job: Job, tmp_pa
     lost.answer()
     fine.answer()
     (tmp_path / "seed").unlink()
-    first, second = call("collect_each", [lost.receipt, fine.receipt])
-    assert (first.status, first.problem().exit_code) == ("failed", 14)
-    assert values(second) == [["hunter2", "bob"]]
+    for receipts in ([lost.receipt, fine.receipt], [fine.receipt, lost.receipt]):
+        results = {each.short_code: each for each in call("collect_each", receipts)}
+        failed = results[lost.code]
+        assert (failed.status, failed.problem().exit_code, failed.skipped) == ("failed", 14, 0)
+        assert values(results[fine.code]) == [["hunter2", "bob"]]
 
 
 @pytest.mark.parametrize("by_receipt", [False, True])

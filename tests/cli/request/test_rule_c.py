@@ -162,4 +162,5 @@ def test_in_python_a_swap_names_its_code(
     with pytest.raises(PublicKeyMismatchError) as swapped:
         call_at(server.base_url)("request", ["Password"], outbox=job.outbox)
     assert (swapped.value.short_code, swapped.value.exit_code) == (codes(job)[0], 12)
+    assert not swapped.value.unclear
     assert (len(creates(server.received())), job.left()) == (1, [])

@@ -82,6 +82,11 @@ class TestWhatIsStored:
         put(environ, "aws-sm:db", {"pw": 'ne"w', "more": "x"}, "merge")
         assert held(vendor, "db") == text.replace('"old"', '"ne\\"w"').replace("1E5", '1E5, "more": "x"')
 
+    def test_a_value_is_not_escaped_to_ascii(self, vendor: Any, environ: dict[str, str]) -> None:
+        made(vendor, "db", '{"pw": "old"}')
+        put(environ, "aws-sm:db", {"pw": "é"}, "merge")
+        assert held(vendor, "db") == '{"pw": "é"}'
+
     @pytest.mark.parametrize(("text", "after"), [("{}", '{"a": "x"}'), ('{"b":1}', '{"b":1, "a": "x"}')])
     def test_a_new_member_comes_last(self, vendor: Any, environ: dict[str, str], text: str, after: str) -> None:
         made(vendor, "db", text)
@@ -238,8 +243,9 @@ class TestKilled:
         put_refused(environ, "aws-sm:db", {"a": SECRET}, UnknownOutcomeError, "failed while it was written")
 
     def test_where_it_was_not_written_it_is_to_be_tried_again(self, environ: dict[str, str], front: Front) -> None:
-        front.deny("CreateSecret", "InternalServiceError", 500)
-        put_refused(environ, "aws-sm:db", {"a": SECRET}, UnavailableError, "was not written: the store failed")
+        for code in ("InternalServiceError", "SomethingNew"):
+            front.deny("CreateSecret", code, 500)
+            put_refused(environ, "aws-sm:db", {"a": SECRET}, UnavailableError, "was not written: the store failed")
         front.deny("CreateSecret", "ThrottlingException")
         put_refused(environ, "aws-sm:db", {"a": SECRET}, UnavailableError, "asks to try again later")
 

@@ -48,6 +48,12 @@ def obstacles(place: Path) -> dict[str, Path]:
     return {name: place / name for name in ("link", "hanging", "folder", "pipe")} | {"device": Path("/dev/null")}
 
 
+@pytest.mark.parametrize(("what", "words"), [("folder", "is a folder"), ("pipe", "is not a regular file")])
+def test_a_refusal_says_what_is_in_the_way(what: str, words: str, tmp_path: Path) -> None:
+    with pytest.raises(WriteConflictError, match=words):
+        put("file", str(obstacles(tmp_path)[what]), {"K": "v"}, "replace")
+
+
 @pytest.mark.parametrize("sink", ["file", "dotenv", "dir"])
 @pytest.mark.parametrize("what", ["link", "hanging", "folder", "pipe", "device"])
 def test_nothing_but_a_plain_file_is_ever_written_over(sink: str, what: str, tmp_path: Path) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import pty
 import signal
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from sealpipe.ci_systems import CISystem
+from sealpipe_plugins.local import terminal
 from sealpipe_rehearsal.running_service import RunningService
 from support.ci_jobs import SOME, job, titled
 from support.terminal import SEALPIPE, Terminal, opened
@@ -138,6 +141,27 @@ def test_more_than_a_line_is_refused_and_no_shell_gets_the_rest(
     assert (done.code, done.out, service.seen()) == (14, "", [])
     assert "a line of a terminal" in done.err
     assert "file:PATH" in done.err
+
+
+def test_a_second_line_of_a_slow_paste_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The terminal hands the lines over one by one; the window is long here, so that a slow machine is no failure."""
+    master, slave = pty.openpty()
+    monkeypatch.setattr(terminal, "TERMINAL", os.ttyname(slave))
+    monkeypatch.setattr(terminal, "_PASTE_WINDOW", 30)
+
+    def paste() -> None:
+        os.read(master, 100)  # the question
+        os.write(master, b"first\n")
+        time.sleep(0.3)
+        os.write(master, b"second\n")
+
+    with ThreadPoolExecutor() as pool:
+        pasting = pool.submit(paste)
+        with pytest.raises(terminal.InputTooLongError):
+            terminal.read_secret_line(QUESTION)
+        pasting.result()
+    os.close(master)
+    os.close(slave)
 
 
 def test_a_long_line_is_whole(user: Terminal, service: RunningService) -> None:

@@ -184,7 +184,7 @@ ANSWERS = {
     ),
     "a web page": (says(200, b"<html>hunter2</html>"), NotConfiguredError, "is not Vault"),
     "nesting": (says(200, b"[" * 100_000), NotConfiguredError, "is not Vault"),
-    "no data": (says(200, b"{}"), SecretNotFoundError, "has no secrets engine there"),
+    "no data": (says(200, b"{}"), SecretNotFoundError, ": Vault has no secrets engine there"),
     "half an answer": (half, UnavailableError, "closed the connection"),
     "no answer": (faulty.reset_before, UnavailableError, "closed the connection"),
     "a drip": (faulty.holds_before, UnavailableError, "did not respond in time"),

@@ -106,6 +106,22 @@ def test_a_link_through_a_loose_folder_is_one_too(tmp_path: Path) -> None:
         read_key(tmp_path / "named" / "way" / "key")
 
 
+def test_a_loop_of_links_is_not_followed_forever(tmp_path: Path) -> None:
+    (tmp_path / "one").symlink_to("two")
+    (tmp_path / "two").symlink_to("one")
+    assert find_folder_flaw(tmp_path / "one", {}, "it") is None
+
+
+def test_in_a_ci_job_other_loose_folders_are_refused(tmp_path: Path) -> None:
+    """The job's folder is trusted with its parents, not what lies beside it."""
+    loose = tmp_path / "loose"
+    loose.mkdir()
+    file = key_in(loose)
+    loose.chmod(0o777)
+    with pytest.raises(CredentialError, match="/loose, and so replace"):
+        read_key(file, GITLAB_CI="true", CI_PROJECT_DIR=str(tmp_path / "builds" / "app"))
+
+
 def test_what_the_system_made_so_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     project = tmp_path / "builds" / "app"
     made = tmp_path / "builds" / "app.tmp"

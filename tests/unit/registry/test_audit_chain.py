@@ -370,6 +370,7 @@ def test_a_request_that_collecting_ends_has_its_own_lines_before_and_after(
         ("collect", "collected"),
     ]
     assert told[1]["short_codes"] == [asked["short_code"]]
+    assert told[3]["ended"] is True
     assert "c4nary" not in machine.audit.read_text()
 
 

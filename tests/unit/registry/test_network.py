@@ -173,6 +173,13 @@ def own_client(network: PluginNetwork, authority: trustme.CA, folder: Path) -> h
     return network.http(authorities=authority.cert_pem.bytes().decode(), certificate=(certificate, key))
 
 
+def test_a_plugins_own_ca_is_trusted_without_a_certificate(
+    network_of: NetworkOf, authority: trustme.CA, secure: Backend
+) -> None:
+    with network_of(None).http(authorities=authority.cert_pem.bytes().decode()) as client:
+        assert client.get(secure.base_url).text == "it is I"
+
+
 def test_a_proxy_over_tls_is_trusted_by_the_systems_ca_and_gets_no_certificate_of_a_backend(
     network_of: NetworkOf,
     authority: trustme.CA,
