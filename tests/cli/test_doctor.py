@@ -70,6 +70,12 @@ def test_json_has_the_same_checks(user: Terminal) -> None:
     assert all(set(row) <= {"check", "status", "detail", "remedy", "exit_code"} for row in told["checks"])
 
 
+@pytest.mark.parametrize(("parts", "words"), [(2, "two parts: "), (3, "three parts: ")])
+def test_it_tells_how_many_parts_the_credential_has(user: Terminal, parts: int, words: str) -> None:
+    credential = ".".join(user.environ["SEALPIPE_API_KEY"].split(".")[:parts])
+    assert words in rows(user.sealpipe("doctor", SEALPIPE_API_KEY=credential))["credential"][1]
+
+
 # -- state ----------------------------------------------------------------------------------------
 
 

@@ -13,6 +13,7 @@ from cli.collect.submitter import Asked, Hours, ask, hours, on, values
 from sealpipe.errors import NoSubmissionError, PendingError, RetriesExhaustedError
 from sealpipe.flows.collect import Progress
 from sealpipe.flows.collect.options import CollectEachOptions, CollectOptions
+from sealpipe.flows.collect.poll import BURST, RATE, RequestBudget
 from sealpipe_rehearsal.server import start
 from sealpipe_rehearsal.service.plans import PLANS, RateLimiter
 from support import faulty
@@ -84,6 +85,14 @@ def test_however_many_they_are_they_take_half_of_that_rate_and_half_of_its_burst
     assert {each.code: looks(time, each)[-1] for each in asked} == {each.code: 300 for each in asked}
     assert min(len(looks(time, each)) for each in asked) >= 3
     assert all(0 < each.left <= 300 and 0 < each.waiting <= 70 for each in told)
+
+
+def test_a_spent_budget_is_predicted_to_refill_at_its_rate() -> None:
+    now = 12.0
+    budget = RequestBudget(lambda: now)
+    budget.spend(int(BURST))
+    now = 24.0
+    assert budget.predict_allowance(delay=0, polls=0, remaining=0) == pytest.approx(12 * RATE)
 
 
 OUTAGES: dict[str, Fault] = {
