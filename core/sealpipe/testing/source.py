@@ -149,7 +149,8 @@ class SourceContract(Contract):
             thread.start()
         for thread in threads:
             thread.join()
-        assert all(_is_same(found[number], expected[number]) for number in range(8))
+        different = {number: found[number] for number in range(8) if not _is_same(found[number], expected[number])}
+        assert different == {}, different
 
     def test_a_value_shows_in_no_repr_error_or_log(self, registry: Registry, caplog: pytest.LogCaptureFixture) -> None:
         log_everything(caplog)

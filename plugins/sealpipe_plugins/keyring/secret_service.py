@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from typing import Any, Final, NamedTuple, TypeVar
@@ -14,6 +15,9 @@ from sealpipe.plugin import AccessDeniedError, NotConfiguredError, UnavailableEr
 T = TypeVar("T")
 
 UNLOCK: Final = "unlock it first: by logging in, or with gnome-keyring-daemon --unlock in this D-Bus session"
+_ONE_AT_A_TIME: Final = threading.Lock()
+"""While connections of one process come and go at once, gnome-keyring sometimes says that an entry does not exist."""
+
 _CREATE_KEYRING: Final = "log in on a desktop once, or start it with gnome-keyring-daemon --unlock, which creates one"
 
 
@@ -74,7 +78,7 @@ def _run_in_collection(entry: SecretServiceEntry, work: Callable[[Any], T]) -> T
     path = getattr(entry.backend, "preferred_collection", secretstorage.collection.DEFAULT_COLLECTION)
     failure: AccessDeniedError | NotConfiguredError | UnavailableError
     try:
-        with closing(secretstorage.dbus_init()) as connection:
+        with _ONE_AT_A_TIME, closing(secretstorage.dbus_init()) as connection:
             # get_default_collection() would create one, with a dialog for its password
             collection = secretstorage.Collection(connection, path)
             if collection.is_locked():
