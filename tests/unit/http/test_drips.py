@@ -32,7 +32,7 @@ SLACK = 2.0
 """Seconds that a loaded machine may take beside it."""
 
 
-def failure(do: Callable[[Registry, str], object], to: str, peer: Held) -> PluginError:
+def assert_late(do: Callable[[Registry, str], object], to: str, peer: Held) -> PluginError:
     """What a call ends with, and it lets go of the peer in time (importing an SDK takes time of its own)."""
     network = PluginNetwork(None, deadline=DEADLINE)
     registry = Registry(environ=os.environ, network=lambda: network, deadline=DEADLINE)
@@ -61,14 +61,14 @@ def set_up(monkeypatch: pytest.MonkeyPatch, name: str, address: str) -> str:
 @pytest.mark.parametrize("name", TALKERS)
 def test_a_backend_whose_answer_drips_is_late(monkeypatch: pytest.MonkeyPatch, name: str, what: str) -> None:
     with dripping(what) as peer:
-        failure(TALKERS[name].do, set_up(monkeypatch, name, f"http://127.0.0.1:{peer.port}"), peer)
+        assert_late(TALKERS[name].do, set_up(monkeypatch, name, f"http://127.0.0.1:{peer.port}"), peer)
         assert peer.connections == 1
 
 
 @pytest.mark.parametrize("name", TALKERS)
 def test_a_backend_whose_handshake_drips_is_late(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     with dripping("handshake") as peer:
-        failure(TALKERS[name].do, set_up(monkeypatch, name, f"https://127.0.0.1:{peer.port}"), peer)
+        assert_late(TALKERS[name].do, set_up(monkeypatch, name, f"https://127.0.0.1:{peer.port}"), peer)
 
 
 @pytest.mark.parametrize("name", TALKERS)
@@ -76,7 +76,7 @@ def test_a_proxy_whose_answer_drips_is_late(monkeypatch: pytest.MonkeyPatch, nam
     with dripping("head") as proxy:
         monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.port}")
         monkeypatch.delenv("NO_PROXY", raising=False)
-        failure(TALKERS[name].do, set_up(monkeypatch, name, "https://backend.example"), proxy)
+        assert_late(TALKERS[name].do, set_up(monkeypatch, name, "https://backend.example"), proxy)
         assert proxy.connections == 1
 
 
@@ -94,7 +94,7 @@ def mail(monkeypatch: pytest.MonkeyPatch, port: int, security: str) -> str:
 )
 def test_a_mail_server_that_drips_is_late(monkeypatch: pytest.MonkeyPatch, what: str, security: str) -> None:
     with dripping(what) as peer:
-        failure(post, mail(monkeypatch, peer.port, security), peer)
+        assert_late(post, mail(monkeypatch, peer.port, security), peer)
 
 
 @pytest.mark.parametrize("after", ["EHLO", "STARTTLS", "MAIL", "RCPT", "DATA", "."])
@@ -116,7 +116,7 @@ def test_a_mail_server_that_drips_at_a_later_step_is_late(monkeypatch: pytest.Mo
 
     with Held(serve) as peer:
         security = "starttls" if after == "STARTTLS" else "none"
-        failure(post, mail(monkeypatch, peer.port, security), peer)
+        assert_late(post, mail(monkeypatch, peer.port, security), peer)
 
 
 def test_a_mail_servers_handshake_after_starttls_drips(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,10 +131,10 @@ def test_a_mail_servers_handshake_after_starttls_drips(monkeypatch: pytest.Monke
         drip(client, b"\x16\x03\x03\x3f\xff")
 
     with Held(serve) as peer:
-        failure(post, mail(monkeypatch, peer.port, "starttls"), peer)
+        assert_late(post, mail(monkeypatch, peer.port, "starttls"), peer)
 
 
-def ends_in_time(reference: str) -> None:
+def assert_ends_in_time(reference: str) -> None:
     """A source whose own ways know no deadline is left behind."""
     for module in ("aws.client", "keyring.secret_service"):
         import_module(f"sealpipe_plugins.{module}")  # importing an SDK takes time of its own
@@ -172,7 +172,7 @@ def test_a_profiles_process_that_never_ends_is_late(
     config.write_text(f"[profile own]\ncredential_process = sleep 20\n[profile source]\n{role}\n")
     for name, value in {"CONFIG_FILE": str(config), "PROFILE": profile, "REGION": "eu-west-1"}.items():
         monkeypatch.setenv(f"AWS_{name}", value)
-    ends_in_time("aws-sm:db")
+    assert_ends_in_time("aws-sm:db")
 
 
 @pytest.mark.parametrize("variable", ["AWS_EC2_METADATA_SERVICE_ENDPOINT", "AWS_CONTAINER_CREDENTIALS_FULL_URI"])
@@ -181,7 +181,7 @@ def test_a_machine_whose_metadata_drips_is_late(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setenv("AWS_REGION", "eu-west-1")
     with dripping("body") as peer:
         monkeypatch.setenv(variable, f"http://127.0.0.1:{peer.port}/")
-        ends_in_time("aws-sm:db")
+        assert_ends_in_time("aws-sm:db")
         assert peer.connections
 
 
@@ -203,7 +203,7 @@ def test_a_keyring_that_never_answers_is_late(monkeypatch: pytest.MonkeyPatch, t
         threading.Thread(target=serve, daemon=True).start()
         monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", f"unix:path={tmp_path / 'bus'}")
         monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.SecretService.Keyring")
-        ends_in_time("keyring:service/user")
+        assert_ends_in_time("keyring:service/user")
 
 
 def mail_server(client: socket.socket) -> None:
