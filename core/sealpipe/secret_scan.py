@@ -87,13 +87,12 @@ class SecretFinder:
     ) -> None:
         secrets = [secret.reveal_bytes() for secret in usual]
         rest = [secret.reveal_bytes() for secret in others]
-        self._list_usual_forms = tuple(dict.fromkeys(form for secret in secrets for form in _list_usual_forms(secret)))
+        self._usual_forms = tuple(dict.fromkeys(form for secret in secrets for form in _list_usual_forms(secret)))
         more = [form for secret in rest for form in _list_usual_forms(secret)]
         more += [form for secret in secrets + rest for form in _list_decoded_forms(secret)]
-        self._all = tuple(dict.fromkeys([*self._list_usual_forms, *more]))
+        self._all = tuple(dict.fromkeys([*self._usual_forms, *more]))
         named = tuple(names)
-        plain = [form for secret in secrets + rest for form in _list_usual_forms(secret)[:2]]
-        self._folded = tuple(form.lower() for form in plain)
+        self._folded = tuple(half.lower() for secret in secrets + rest for half in _split(secret))
         self._begun = (
             *(secret[:_BEGUN] for secret in secrets + rest),
             *(b"%s." % each.key_id.encode() for each in named),
@@ -103,7 +102,7 @@ class SecretFinder:
 
     def within(self, data: bytes | bytearray) -> bool:
         """Return whether the bytes contain one of the secrets."""
-        needles = self._list_usual_forms if len(data) > LARGE else self._all
+        needles = self._usual_forms if len(data) > LARGE else self._all
         if any(_check_round_by_round(data, needles)):
             return True
         folded = data.lower() if len(data) <= _FOLDABLE else b""
@@ -114,7 +113,7 @@ class SecretFinder:
 
         In more than 1 MiB, finds only secrets without escapes: remove these, then check the rest with `within`.
         """
-        needles = self._list_usual_forms if len(data) > LARGE else self._all
+        needles = self._usual_forms if len(data) > LARGE else self._all
         views = [_View(data)]
         if len(data) <= LARGE and any(islice(_check_round_by_round(data, needles + self._begun), 1, None)):
             views += (view for escape in _ESCAPES for view in _resolve_with_map(_View(data), escape))
@@ -167,16 +166,19 @@ def _list_usual_forms(secret: bytes) -> list[bytes]:
 
     Includes its halves, because a truncated or split secret still contains one of them.
     """
-    plain = secret[:-1]
-    half = len(plain) // 2
     return [
-        plain[:half],
-        plain[half:],
-        plain.translate(_TO_STANDARD),
+        *_split(secret),
+        secret[:-1].translate(_TO_STANDARD),
         *_base64(secret),
         secret.hex().encode(),
         secret.hex().upper().encode(),
     ]
+
+
+def _split(secret: bytes) -> tuple[bytes, bytes]:
+    """Return the halves of a secret without its last character."""
+    half = (len(secret) - 1) // 2
+    return secret[:half], secret[half:-1]
 
 
 def _list_decoded_forms(secret: bytes) -> list[bytes]:

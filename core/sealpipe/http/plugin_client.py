@@ -94,7 +94,7 @@ class _Transport(httpx.BaseTransport):
             check_request(self._gate, request.url.raw_host, request.url.raw_path, request.headers.raw, request.read())
             return
         except UsageError as error:
-            refusal = make_access_denied_error(request.url.host, error)
+            refusal = make_access_denied_error(self._gate, request.url.host, error)
         raise refusal
 
     def _convert(self, request: httpx.Request) -> httpcore.Request:

@@ -90,7 +90,7 @@ class _Bounded(_Base):
         try:
             self.gate.check("a line", piece)
         except UsageError as error:
-            refusal = make_access_denied_error(self._name_peer(), error)
+            refusal = make_access_denied_error(self.gate, self._name_peer(), error)
         else:
             self._tail = piece[-OVERLAP:]
             return
@@ -135,9 +135,13 @@ def make_guarded_tls(custody_gate: CustodyGate) -> type[BoundedTls]:
     return Guarded
 
 
-def make_access_denied_error(host: str, error: UsageError) -> AccessDeniedError:
-    """Return the gate's error as a plugin's: of any other error, users see only the type."""
-    return AccessDeniedError(f"the data for {host}: {error.message}", remedy=error.remedy)
+def make_access_denied_error(gate: CustodyGate, host: str, error: UsageError) -> AccessDeniedError:
+    """Return the gate's error as a plugin's: of any other error, users see only the type.
+
+    A host that contains one of our secrets is not shown.
+    """
+    shown = "[withheld]" if gate.holds(host.encode()) else host
+    return AccessDeniedError(f"the data for {shown}: {error.message}", remedy=error.remedy)
 
 
 def bound_socket(plain: socket.socket) -> BoundedSocket:
@@ -203,8 +207,7 @@ def connect(
         refuse_cleartext(parts.scheme, parts.hostname or "")
     host, port = parts.hostname or "", parts.port or _PORTS[parts.scheme]
     if gate is not None and gate.holds(host.encode()):  # DNS and a proxy would see it
-        error = credential_leak_error("an address")
-        raise AccessDeniedError(error.message, remedy=error.remedy)
+        raise make_access_denied_error(gate, host, credential_leak_error("an address"))
     with EXCHANGE_DEADLINE.hold_until(EXCHANGE_DEADLINE.compute_end(deadline)):
         proxy_url = urlsplit(proxy) if proxy is not None and parts.scheme not in _OTHER_PROTOCOLS else None
         connection = (

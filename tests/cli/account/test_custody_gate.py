@@ -335,6 +335,12 @@ def test_no_plugin_sends_it_over_the_client_that_all_share(http: httpx.Client, r
     assert http.post(receiver.url, json={"text": "nothing of the kind"}).status_code == 204
 
 
+def test_a_host_of_a_plugin_that_holds_it_is_not_shown(http: httpx.Client) -> None:
+    with pytest.raises(AccessDeniedError, match="nothing was sent") as caught:
+        http.get(f"https://{CUSTODY}.example/")
+    assert CUSTODY.lower() not in told(caught.value)
+
+
 def test_every_error_of_the_gate_is_ours() -> None:
     with pytest.raises(SealpipeError):
         GATE.check("it", KEY.encode())
