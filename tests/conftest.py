@@ -14,6 +14,7 @@ import pytest
 from hypothesis import settings
 
 from sealpipe import ci_systems
+from support.forked import retry_at_once
 from tiers import is_first, is_in_rest, is_left_out
 
 # The suite itself may run in a CI system. What it starts does not, but where a test says so.
@@ -30,6 +31,7 @@ for number, handler in (
 # A file of certificates is read whole for every client, 25 ms; in a folder only the one that is needed is looked up.
 if "SSL_CERT_DIR" in os.environ:
     os.environ.pop("SSL_CERT_FILE", None)
+retry_at_once()
 
 
 REST_SECONDS = 600

@@ -3,6 +3,8 @@
 A start costs 0.2 s of CPU, nearly all of it for imports, and the tests make thousands of commands. Whoever tests a
 start, watches it from outside or sends it signals starts it whole (`support.terminal.SEALPIPE`).
 
+What waits before a retry does not wait here (`retry_at_once`): the tests of backoff have a clock of their own.
+
 Two processes take part beside the test's own: `serve` imports, listens, forks, and kills a command where nobody waits
 for it any longer. The test hands over streams, folder, environment and words itself (`support.terminal.run`).
 """
@@ -25,6 +27,7 @@ UNLIKE = ("PYTHON", "LC_", "LD_", "OPENSSL")
 def serve(door: str) -> None:
     """Listen until standard input ends. Returns in the process of a command, when everything is as it was called."""
     _import()
+    retry_at_once()
     gc.freeze()  # what is imported is not looked through again, in every process, until its very end
     running: dict[int, tuple[int, socket.socket]] = {}  # by a descriptor that is readable when the process has ended
     waiting: dict[socket.socket, int] = {}
@@ -59,6 +62,22 @@ def serve(door: str) -> None:
             running[os.pidfd_open(command)] = (command, line)
             waiting[line] = command
     _become(told, streams)
+
+
+def retry_at_once() -> None:
+    """Take the wait out of retries: a backoff is a random part of its bound, and the smallest part is nothing."""
+    from functools import wraps
+
+    from sealpipe.flows import Budget
+
+    draw_backoff = Budget.draw_backoff
+
+    @wraps(draw_backoff)
+    def draw_smallest(budget: Budget, tries: int) -> float:
+        budget.draw = budget.draw or (lambda: 0.0)
+        return draw_backoff(budget, tries)
+
+    Budget.draw_backoff = draw_smallest  # type: ignore[method-assign]
 
 
 def _import() -> None:

@@ -25,6 +25,8 @@ from support.terminal import Done
 
 STARTING = 20.0
 """Seconds that starting and ending a process may take on a busy machine."""
+WAITING = "from sealpipe.flows import Budget\nBudget.draw_backoff = lambda *_: 1.0"
+"""What has a command wait before each retry, in all for far longer than it takes to listen again."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +148,7 @@ def test_a_refused_connection_is_retried_until_it_succeeds(
     job = job_at(server)
     late = threading.Timer(0.5, server.mend)
     late.start()
-    done = job.share()
+    done = job.terminal.sealpipe("share", "-f", "env:DB_PASSWORD", before=WAITING)
     late.join()
     assert done.code == 0, done
     assert len(job.shares()) == len(server.received()) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import unwrap
 from typing import Any
 
 import pytest
@@ -68,6 +69,13 @@ def test_the_pause_doubles_up_to_eight_seconds_and_there_are_five_tries() -> Non
     assert isinstance(error, OutcomeUnknownError)
     assert len(given) == MAX_TRIES == 5
     assert waits == [0.5, 1.0, 2.0, 4.0]
+
+
+def test_without_a_draw_of_ones_own_the_pause_is_a_random_part() -> None:
+    draw_backoff = unwrap(Budget.draw_backoff)  # for all other tests, retries follow at once
+    drawn = [draw_backoff(Budget(), 3) for _ in range(50)]
+    assert len(set(drawn)) > 1
+    assert 0.0 <= min(drawn) <= max(drawn) <= 2.0
 
 
 @pytest.mark.parametrize("oversleep", [1.0, 1.5, 3.0, 100.0])
