@@ -24,21 +24,43 @@ _SCALARS = (str, int, float, date, time)  # bool is an int, datetime a date
 
 def parse_toml(path: Path, what: str) -> dict[str, Any]:
     """Parse a TOML file. SettingError gives the place of a syntax error, without its text. Raises OSError."""
-    content = path.read_bytes()
+    config = load_toml(path.read_bytes())
+    if isinstance(config, TomlFlaw):
+        raise SettingError(
+            f"{what} {path} is not valid TOML at {config.location}", remedy="write each setting as `name = value`"
+        )
+    return config
+
+
+class TomlFlaw(NamedTuple):
+    """A syntax error: where it is, in words and as line and column (0: unknown), and whether it repeats a name."""
+
+    location: str
+    line: int = 0
+    column: int = 0
+    repeats: bool = False
+
+
+def load_toml(content: bytes) -> dict[str, Any] | TomlFlaw:
+    """Parse TOML; a flaw has the place of a syntax error, and nothing of the text, which can hold a secret."""
     try:
         return tomllib.loads(content.decode("utf-8"))
     except tomllib.TOMLDecodeError as error:
-        # Only the place: the rest of the message can quote the line, which can hold a secret.
         position = _POSITION.search(str(error))
-        location = (
-            f"line {position[1]}, column {position[2]}" if position else "the end of the file: something is not closed"
-        )
+        repeats = str(error).startswith(_REPEATING)
+        if position is None:
+            return TomlFlaw("the end of the file: something is not closed")
+        line, column = int(position[1]), int(position[2])
+        return TomlFlaw(f"line {line}, column {column}", line, column, repeats)
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        location = f"line {line}: not UTF-8"
+        return TomlFlaw(f"line {line}: not UTF-8", line)
     except RecursionError:
-        location = "a place that is nested too deeply"
-    raise SettingError(f"{what} {path} is not valid TOML at {location}", remedy="write each setting as `name = value`")
+        return TomlFlaw("a place that is nested too deeply")
+
+
+_REPEATING: Final = ("Cannot ", "Duplicate ")
+"""How messages of tomllib about a name that is set twice begin."""
 
 
 class Flaw(NamedTuple):

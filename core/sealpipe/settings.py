@@ -265,3 +265,14 @@ COMMANDS: Mapping[str, tuple[Setting, ...]] = {
         ),
     ),
 }
+
+ARGUMENTS: Mapping[str, str] = {
+    "ask": "prompts",
+    "dir": "folder",
+    "field": "fields",
+    "param": "params",
+    "passcode_from": "passcode",
+    "restrict_address": "ip_whitelist",
+    "restrict_domain": "restricted_domains",
+}
+"""Options that have another name in calls from Python."""

@@ -15,7 +15,7 @@ from click.core import ParameterSource
 
 from sealpipe.cli import render
 from sealpipe.errors import UsageError
-from sealpipe.settings import COMMANDS, GLOBAL, Setting
+from sealpipe.settings import ARGUMENTS, COMMANDS, GLOBAL, Setting
 
 if TYPE_CHECKING:
     from sealpipe.api import Credential
@@ -129,18 +129,6 @@ def options(
         return function
 
     return decorate
-
-
-ARGUMENTS = {
-    "ask": "prompts",
-    "dir": "folder",
-    "field": "fields",
-    "param": "params",
-    "passcode_from": "passcode",
-    "restrict_address": "ip_whitelist",
-    "restrict_domain": "restricted_domains",
-}
-"""Options that have another name in calls from Python."""
 
 
 def call_arguments(command: str, call: type[Any], values: Mapping[str, Any], but: Sequence[str] = ()) -> dict[str, Any]:

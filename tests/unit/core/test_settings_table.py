@@ -13,13 +13,12 @@ import pytest
 
 from sealpipe import UsageError, values
 from sealpipe.cli import cli
-from sealpipe.cli.command import ARGUMENTS
 from sealpipe.config import Config, list_known_variables
 from sealpipe.flows.collect.options import CollectEachOptions, CollectOptions
 from sealpipe.flows.request import RequestOptions
 from sealpipe.flows.share import ShareOptions
 from sealpipe.reference import parse
-from sealpipe.settings import COMMANDS, GLOBAL, Setting, parse_param
+from sealpipe.settings import ARGUMENTS, COMMANDS, GLOBAL, Setting, parse_param
 from sealpipe.settings_model import build_model
 
 CLI = Path(__file__).resolve().parents[3] / "core/sealpipe/cli"
@@ -119,7 +118,7 @@ def test_no_option_is_accepted_and_dropped(command: str, call: type[object], mod
     arguments = {each.name for each in dataclasses.fields(call) if each.init}  # type: ignore[arg-type]
     missing = {row.name for row in COMMANDS[command] if ARGUMENTS.get(row.name, row.name) not in arguments}
     assert sorted(missing - {*COMMAND_LINE_ONLY[command]}) == [], (
-        f"add a field to {call.__name__} in {call.__module__}, a line to ARGUMENTS in core/sealpipe/cli/command.py if "
+        f"add a field to {call.__name__} in {call.__module__}, a line to ARGUMENTS in core/sealpipe/settings.py if "
         f"the field has another name, or a line to COMMAND_LINE_ONLY here if core/sealpipe/cli/{module}.py uses it"
     )
     assert sorted({*COMMAND_LINE_ONLY[command]} - missing) == [], "remove them from COMMAND_LINE_ONLY"

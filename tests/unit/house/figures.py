@@ -22,8 +22,8 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 CORE: Final = ROOT / "core" / "sealpipe"
-BATCH: Final = CORE / "batch"
-"""A capability of its own: its files come on top of those that the figures count. Their length is held, too."""
+ON_TOP: Final = ("batch", "mcp")
+"""Capabilities of their own: their files come on top of those that the figures count. Their length is held, too."""
 
 _PROFILED: Final = """
 import inspect
@@ -84,7 +84,7 @@ def count_lines() -> dict[Path, int]:
 def measure() -> Figures:
     """Count the files, and run a share under the profiler."""
     lines = count_lines()
-    first = {file: number for file, number in lines.items() if BATCH not in file.parents}
+    first = {file: number for file, number in lines.items() if file.relative_to(CORE).parts[0] not in ON_TOP}
     lengths = [number for file, number in first.items() if file.name != "errors.py"]
     longest = max(number for file, number in lines.items() if file.name != "errors.py")
     naming = sum(bool(re.search(r"\btimed_view\b", file.read_text(encoding="utf-8"))) for file in lines)

@@ -79,7 +79,7 @@ def plan_delivery(
 ) -> DeliveryPlan:
     """Check a delivery as far as possible without a plugin. Raises UsageError."""
     targets = tuple(
-        [_parse_channel("link", target) for target in send] + [_parse_channel("passcode", to) for to in passcode_to]
+        [parse_channel("link", target) for target in send] + [parse_channel("passcode", to) for to in passcode_to]
     )
     contents = {each.content for each in targets}
     if "passcode" in contents and not with_passcode:
@@ -104,11 +104,12 @@ def resolve_recipients(
     for name, ref in plan.params.items():
         value = yield from resolve_value(ref, registry, cache)
         values[name] = _check_value(name, ref, None if value is None else value.reveal())
-    recipients: tuple[Recipient, ...] = yield Do(partial(_check_targets, plan.targets, values, registry))
+    recipients: tuple[Recipient, ...] = yield Do(partial(check_targets, plan.targets, values, registry))
     return recipients
 
 
-def _parse_channel(content: Content, target: Target | str) -> ChannelTarget:
+def parse_channel(content: Content, target: Target | str) -> ChannelTarget:
+    """Parse a channel and the template of its address. Raises UsageError."""
     target = parse_target(target) if isinstance(target, str) else target
     return ChannelTarget(content, target, parse_template(target.to, f"what follows {target.name}:"))
 
@@ -142,9 +143,10 @@ def _check_value(name: str, ref: Reference, value: str | None) -> str:
     return value
 
 
-def _check_targets(
+def check_targets(
     targets: Sequence[ChannelTarget], values: Mapping[str, str], registry: Callable[[], Registry]
 ) -> tuple[Recipient, ...]:
+    """Fill in the values, and let each channel check its recipient. Sends nothing. Raises UsageError, PluginError."""
     from sealpipe.registry.calls import check_recipient
 
     plugins = registry()

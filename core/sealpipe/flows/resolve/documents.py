@@ -63,24 +63,30 @@ def _parse_yaml(data: bytes, where: str) -> Any:
         )
     reason = "it is nested too deeply"
     try:
-        return _convert_yaml(yaml.compose(data.decode("utf-8"), Loader=yaml.SafeLoader), {})
+        return convert_yaml(yaml.compose(data.decode("utf-8"), Loader=yaml.SafeLoader), {})
     except yaml.YAMLError as error:
         problem_mark = getattr(error, "problem_mark", None)
         reason = "it is not YAML" if problem_mark is None else f"line {problem_mark.line + 1}"
-    except _NotAMapError as error:
+    except NotAMapError as error:
         reason = f"line {error.line} repeats a key, or has one that is no text"
     except RecursionError:
         pass
     refuse_document(where, "yaml", reason)
 
 
-class _NotAMapError(Exception):  # never leaves this module
+class NotAMapError(Exception):
+    """A mapping of YAML repeats a key, or has one that is no text: where, counted from 1."""
+
     def __init__(self, node: Any) -> None:
         self.line = node.start_mark.line + 1
+        self.column = node.start_mark.column + 1
 
 
-def _convert_yaml(node: Any, converted: dict[int, Any]) -> Any:
-    """Convert a node to its value. Scalars keep their text (`0123`, `yes`); an alias is the same value, not a copy."""
+def convert_yaml(node: Any, converted: dict[int, Any]) -> Any:
+    """Convert a node to its value. Scalars keep their text (`0123`, `yes`); an alias is the same value, not a copy.
+
+    `converted` is what was converted before, by the node's identity. Raises NotAMapError, RecursionError.
+    """
     if node is None or node.tag == _NULL:
         return None
     if isinstance(node.value, str):
@@ -90,12 +96,12 @@ def _convert_yaml(node: Any, converted: dict[int, Any]) -> Any:
     if node.id == "sequence":
         items: list[Any] = []
         converted[id(node)] = items
-        items.extend(_convert_yaml(item, converted) for item in node.value)
+        items.extend(convert_yaml(item, converted) for item in node.value)
         return items
     members: dict[str, Any] = {}
     converted[id(node)] = members
     for key, value in node.value:
         if not isinstance(key.value, str) or key.value in members:
-            raise _NotAMapError(key)
-        members[key.value] = _convert_yaml(value, converted)
+            raise NotAMapError(key)
+        members[key.value] = convert_yaml(value, converted)
     return members
