@@ -2,9 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, Protocol, TypeVar
 
 import pytest
+
+AT_ONCE, WAITING_AT_ONCE = 4, 32
+"""More of those that do not wait would only get into each other's way."""
+
+
+class Waiting(Protocol):
+    @property
+    def waits(self) -> bool: ...
+
+
+K = TypeVar("K")
+T = TypeVar("T")
+
+
+@contextmanager
+def ahead(work: Iterable[tuple[K, Waiting, Callable[[], T]]]) -> Iterator[dict[K, Future[T]]]:
+    """The results to be, by their keys. What waits does so beside the others."""
+    jobs = sorted(work, key=lambda job: not job[1].waits)
+    with ThreadPoolExecutor(WAITING_AT_ONCE) as patient, ThreadPoolExecutor(AT_ONCE) as quick:
+        yield {key: (patient if row.waits else quick).submit(do) for key, row, do in jobs}
 
 
 def selected(request: pytest.FixtureRequest, parameter: str) -> list[Any]:

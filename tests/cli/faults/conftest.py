@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import pytest
 
-from cli.faults.ahead import selected
+from cli.faults.ahead import ahead, selected
 from cli.sweep import LINK_FILE, Sweep
 from sealpipe_rehearsal.running_service import RunningService
 from support.faulty import Faulty, reset_after, unauthorized
@@ -19,7 +20,6 @@ from support.strace import Point
 
 __all__ = ["calls", "calls_to_file", "fronted", "job", "job_at", "lost", "proxied", "service"]
 
-AT_ONCE = 10
 Lost = Callable[..., tuple[Job, Faulty]]
 
 
@@ -35,11 +35,12 @@ def outcomes(
     request: pytest.FixtureRequest, service: RunningService, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, Future[Any]]]:
     """What the module's `carry_out` returns of each row of its table, by the row as text; see `ahead.py`."""
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        yield {
-            str(row): pool.submit(request.module.carry_out, row, tmp_path_factory.mktemp("job"), service)
-            for row in selected(request, "row")
-        }
+    carry_out = request.module.carry_out
+    with ahead(
+        (str(row), row, partial(carry_out, row, tmp_path_factory.mktemp("job"), service))
+        for row in selected(request, "row")
+    ) as begun:
+        yield begun
 
 
 @pytest.fixture(scope="session")

@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cli.faults.ahead import selected
-from cli.faults.table import FINER, ROWS, Row
+from cli.faults.ahead import ahead, selected
+from cli.faults.table import FINER, LATE, ROWS, Row
 from sealpipe import AsyncClient, Client, Field, errors
 from sealpipe.api import Credential
 from sealpipe.flows.share.post import Share
@@ -24,10 +25,6 @@ from sealpipe_rehearsal.running_service import RunningService
 from support import front
 from support.front import Front, Received
 from support.job import Job
-
-AT_ONCE = 6
-LATE = 4.0
-"""Seconds over its deadline that a call may take where many others run beside it."""
 
 
 @dataclass
@@ -135,12 +132,12 @@ def results(
         with ExitStack() as stack:
             return CLIENTS[client](Case(row, place, service, stack))
 
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        yield {
-            (row.name, client): pool.submit(work, row, client, tmp_path_factory.mktemp("job"))
-            for row in selected(request, "row")
-            for client in selected(request, "client")
-        }
+    with ahead(
+        ((row.name, client), row, partial(work, row, client, tmp_path_factory.mktemp("job")))
+        for row in selected(request, "row")
+        for client in selected(request, "client")
+    ) as begun:
+        yield begun
 
 
 @pytest.mark.parametrize("client", CLIENTS)

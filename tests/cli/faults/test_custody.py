@@ -238,7 +238,7 @@ def test_a_share_that_could_not_be_taken_back_is_kept_in_the_outbox_until_it_is(
     server = fronted(passes, then=fault) if fault else proxied(made_and_then_refused)
     job = job_at(server)
     job.service.set_account(job.account, zero_knowledge_enrolled=False)
-    done = job.share("--custody", "require", "--deadline", "1s")
+    done = job.share("--custody", "require", "--deadline", "6s")
     assert (done.code, done.out) == (9, ""), done
     assert len(job.live_shares()) == live
     (entry,) = job.entries()

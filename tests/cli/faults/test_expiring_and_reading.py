@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.faults.table import HTML, JSON, LASTING, LIMIT, PAGE
+from cli.faults.table import HTML, JSON, LASTING, LATE, LIMIT, PAGE, SILENT
 from sealpipe import AsyncClient, Client, errors
 from sealpipe_rehearsal.running_service import RunningService
 from support import front
@@ -19,7 +19,7 @@ from support.front import Fault, Front, Received, envelope, passes, replaces, re
 from support.job import Job
 from support.terminal import Done
 
-STARTING = 20.0
+SLOW = (front.hangs, front.drips_head, front.drips_body)
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,19 @@ class Row:
     def code(self) -> int:
         return 0 if self.ends is None else self.ends.exit_code
 
+    @property
+    def deadline(self) -> float:
+        return SILENT if self.then in SLOW else LASTING
+
+    @property
+    def waits(self) -> bool:
+        return self.then in SLOW or "429" in self.name
+
 
 def expire(
     name: str, *faults: Fault, then: Fault = passes, ends: type[errors.SealpipeError] | None, sent: int, live: bool
 ) -> Row:
-    return Row(name, "shares expire CODE", faults, then, ends, (min(sent, 2), sent), live)
+    return Row(name, "shares expire CODE", faults, then, ends, (sent, sent), live)
 
 
 NOT_FOUND = envelope(404, 1)
@@ -126,7 +134,7 @@ def _reading() -> Iterator[Row]:
         ):
             yield Row(name, words, (fault,), passes, None, (2, 2))
         for name, fault, ends in TO_THE_END:
-            yield Row(name, words, (), fault, ends, (2, 5))
+            yield Row(name, words, (), fault, ends, (5, 5))
         for name, fault, ends in AT_ONCE_OVER:
             yield Row(name, words, (), fault, ends, (1, 1))
         yield Row("refused", words, (), passes, errors.ConnectError, (0, 0), listens=False)
@@ -138,7 +146,7 @@ def _reading() -> Iterator[Row]:
         ("figures that are text", rewrites(pagination={"page": "1"})),
         ("pagination that is an array", rewrites(pagination=[1])),
     ):
-        yield Row(name, "shares list", (), fault, errors.ProtocolError, (2, 5))
+        yield Row(name, "shares list", (), fault, errors.ProtocolError, (5, 5))
 
 
 ROWS = (*EXPIRING, *_reading())
@@ -162,7 +170,7 @@ def carry_out(row: Row, place: Path, service: RunningService) -> Outcome:
         code = shared_directly(job)
         began = time.monotonic()
         words = row.words.replace("CODE", f"-- {code}").split()  # a code may begin with dashes
-        done = job.run(*words[:2], "--deadline", f"{LASTING:.0f}s", *words[2:])
+        done = job.run(*words[:2], "--deadline", f"{row.deadline:.0f}s", *words[2:])
         seconds = time.monotonic() - began
         return Outcome(done, seconds, server.received(), job.live_shares() == [code], code, job.left())
 
@@ -183,7 +191,7 @@ def test_a_fault_ends_as_promised(row: Row, outcomes: dict[str, Future[Outcome]]
     tries = [each for each in outcome.sent if each.method == first]
     assert front.same_bytes(tries)
     assert row.words != "shares expire CODE" or {each.method for each in outcome.sent[len(tries) :]} <= {"GET"}
-    assert outcome.seconds < LASTING + STARTING
+    assert outcome.seconds < row.deadline + LATE
     noted = [path for path in outcome.left if path.startswith("shares/")]
     assert len(noted) == (row.words == "shares expire CODE" and row.ends is None)
     assert outcome.left == noted

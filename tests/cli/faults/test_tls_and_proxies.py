@@ -18,6 +18,8 @@ from support.faulty import Faulty, says
 from support.front import same_bytes
 from support.job import Job
 
+DEADLINE, LATE = 3.0, 9.0
+"""Seconds, and how many more a busy machine may take; a peer holds its connection for at least 20."""
 HOST = "service.example"
 """Behind a proxy: loopback is never reached through one."""
 
@@ -64,7 +66,7 @@ def test_an_untrusted_certificate_means_nothing_was_sent(
 ) -> None:
     server = proxied(tls=tls)
     job = job_at(server)
-    done = job.share("--deadline", "1s")
+    done = job.share("--deadline", "30s")
     assert (done.code, done.out) == (10, "")
     assert server.received() == []
     assert_nothing_left(job)
@@ -75,7 +77,7 @@ def test_plain_text_where_tls_is_expected_is_provably_nothing_sent(
 ) -> None:
     server = proxied(greets=lambda _, client: client.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n"))
     job = job_at(server)
-    done = job.share("--deadline", "1s", SEALPIPE_BASE_URL=server.base_url.replace("http:", "https:"))
+    done = job.share("--deadline", "30s", SEALPIPE_BASE_URL=server.base_url.replace("http:", "https:"))
     assert (done.code, done.out) == (10, "")
     assert_nothing_left(job)
 
@@ -87,11 +89,11 @@ def test_a_tls_handshake_that_never_ends_is_bounded_by_the_deadline(
     server = proxied(greets=greeting)
     job = job_at(server)
     base_url = server.base_url.replace("http:", "https:")
-    with Client(api_key=job.api_key, base_url=base_url, link_base_url=base_url, deadline=2.0) as client:
+    with Client(api_key=job.api_key, base_url=base_url, link_base_url=base_url, deadline=DEADLINE) as client:
         began = time.monotonic()
         with pytest.raises(errors.ConnectError):
             client.share([Field("DB_PASSWORD", job.secret)], outbox=job.outbox)
-        assert time.monotonic() - began < 4
+        assert time.monotonic() - began < DEADLINE + LATE
     assert_nothing_left(job)
 
 
@@ -101,7 +103,7 @@ def test_a_connection_that_is_reset_at_once_is_finished_by_resume(
     """Something of the request had left before the RST came: nothing is proven."""
     server = proxied(greets=faulty.hangs_up)
     job = job_at(server)
-    done = job.share("--deadline", "1s")
+    done = job.share("--deadline", "30s")
     assert (done.code, done.out) == (9, "")
     assert job.shares() == []
     server.mend()
@@ -115,11 +117,11 @@ def test_a_large_share_to_a_silent_peer_obeys_the_deadline(
     job = job_at(server)
     arguments: dict[str, Any] = {"base_url": server.base_url, "link_base_url": job.service.link_base_url}
     large = job.secret * 300_000
-    with Client(api_key=job.api_key, deadline=2.0, **arguments) as client:
+    with Client(api_key=job.api_key, deadline=DEADLINE, **arguments) as client:
         began = time.monotonic()
         with pytest.raises(errors.OutcomeUnknownError):
             client.share([Field("DB_PASSWORD", large)], outbox=job.outbox)
-        assert time.monotonic() - began < 5  # sealing included
+        assert time.monotonic() - began < DEADLINE + LATE
     assert len(job.entries()) == 1
     assert job.shares() == []
 
@@ -160,7 +162,7 @@ def test_a_proxy_that_refuses_to_connect_is_provably_nothing_sent(
     proxy = proxied(then=says(status, "<!DOCTYPE html>", {"Proxy-Authenticate": "Basic"}))
     job = job_at(proxy)
     environ: dict[str, Any] = through(proxy, ca_file)
-    done = job.share("--deadline", "1s", **environ)
+    done = job.share("--deadline", "30s", **environ)
     assert (done.code, done.out) == (10, ""), done
     assert {request.method for request in proxy.received()} == {"CONNECT"}
     assert_nothing_left(job)
@@ -172,7 +174,7 @@ def test_a_proxy_that_hangs_is_provably_nothing_sent(
     proxy = proxied(then=faulty.holds_before)
     job = job_at(proxy)
     environ: dict[str, Any] = through(proxy, ca_file)
-    done = job.share("--deadline", "1s", **environ)
+    done = job.share("--deadline", "5s", **environ)
     assert (done.code, done.out) == (10, ""), done
     assert_nothing_left(job)
 
@@ -184,7 +186,7 @@ def test_a_tunnel_that_breaks_after_the_commit_is_finished_by_resume(
     proxy = proxied(faulty.tunnels((faulty.LOOPBACK, server.port)), then=says(407))
     job = job_at(server)
     environ: dict[str, Any] = through(proxy, ca_file)
-    done = job.share("--deadline", "2s", **environ)
+    done = job.share("--deadline", "30s", **environ)
     assert (done.code, done.out) == (9, "")
     proxy.plan(then=faulty.tunnels((faulty.LOOPBACK, server.port)))
     assert_finished_by_resume(job, **environ)
