@@ -105,9 +105,22 @@ def _load_toml(content: bytes, place: Place) -> Loaded:
         if members.location.endswith("not UTF-8"):
             raise _fail(place, members.line, 0, "the file is not UTF-8", "save it as UTF-8")
         raise _fail(place, members.line, members.column, problem, _WRITE_TOML)
+    if _is_too_deep(members):
+        raise _fail(place, 0, 0, "the file is nested too deeply", _WRITE_TOML)
     text = content.decode("utf-8")
     scan = cache(lambda: positions.Positions(text).scan_toml())  # only mistakes and rows need it
     return _convert_times(members), lambda path: scan().find(path)
+
+
+def _is_too_deep(value: Any) -> bool:
+    """Return whether there are more levels than JSON may have; without recursion, because a dotted key has no limit."""
+    level = [value]
+    for _ in range(jsontext.DEPTH_LIMIT):
+        tables = [each for each in level if isinstance(each, dict | list)]
+        if not tables:
+            return False
+        level = [each for table in tables for each in (table.values() if isinstance(table, dict) else table)]
+    return True
 
 
 def _convert_times(value: Any) -> Any:

@@ -116,6 +116,8 @@ DEEP = 20_000
         ("a.toml", b"a = 1\nname = '\xfc'\n", "a.toml:2", "not UTF-8"),
         ("a.toml", b"name = 'x", "a.toml", "something is not closed"),
         ("a.toml", b"a = " + b"[" * DEEP, "a.toml", "nested too deeply"),
+        ("a.toml", b"a." * 2000 + b"b = 1\n", "a.toml", "nested too deeply"),
+        ("a.toml", b"[" + b"a." * 2000 + b"b]\n", "a.toml", "nested too deeply"),
         ("a.yaml", b"a: " + b"[" * DEEP, "a.yaml", "nested too deeply"),
         ("a.yaml", b"a: 1\na: 2\n", "a.yaml:2:1", "a key is repeated"),
         ("a.yaml", b"a: 'x\n", "a.yaml:2:1", "not YAML"),
