@@ -11,7 +11,7 @@ from support.wires import Wire
 
 Serve = Callable[[socket.socket], object]
 
-EVERY: Final = 0.1
+EVERY: Final = 0.2
 """Seconds between two bytes: far below any timeout of a single read."""
 
 _OK: Final = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
@@ -25,6 +25,10 @@ _STARTS: Final[Mapping[str, tuple[bool, bytes, bytes]]] = {
     "greetings": (False, b"220-mail.example\r\n", b"220-still\r\n" * 100),
 }
 """By what drips: whether it is asked first, what is said at once, and what comes byte by byte (then for ever `a`)."""
+
+
+ANSWERS: Final = ("head", "line", "body", "chunks")
+"""What may drip of an answer over HTTP."""
 
 
 class Held(Wire):
