@@ -5,14 +5,13 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from sealpipe.api import shares as api
 from sealpipe.api.shares import CreatedShare, without_wrap
-from sealpipe.errors import OutcomeUnknownError, PolicyError, StateError
+from sealpipe.errors import PolicyError, StateError
 from sealpipe.flows import Do, Flow, call, outgoing, policy
 from sealpipe.flows.session import Session
 from sealpipe.flows.share import ShareOptions as ShareOptions
@@ -21,7 +20,7 @@ from sealpipe.flows.share import post as sharing
 from sealpipe.flows.share.post import Share
 from sealpipe.plugin import OutgoingAction
 from sealpipe.plugin.context import LITERAL
-from sealpipe.state.entry import Entry, keep_entry_on_error
+from sealpipe.state.entry import Entry, keep_entry_on_error, refuse_old_entry
 from sealpipe.state.outbox import Outbox
 from sealpipe.values import parse_time
 
@@ -147,18 +146,18 @@ def finish_entry(session: Session, entry: Entry, *, resend: bool = False) -> Flo
     if entry.meta["base_url"] != session.base_url:
         entry.close()
         raise StateError(
-            f"outbox entry {entry.id} was made for {entry.meta['base_url']}, not for {session.base_url}",
+            f"{entry.label} was made for {entry.meta['base_url']}, not for {session.base_url}",
             remedy="set SEALPIPE_BASE_URL to the address that it was made for",
         )
     if session.fixed_link and entry.meta["link_base_url"] != session.link_base_url:
         entry.close()
         raise PolicyError(
-            f"outbox entry {entry.id} was made for links to {entry.meta['link_base_url']}, and this machine fixes "
+            f"{entry.label} was made for links to {entry.meta['link_base_url']}, and this machine fixes "
             f"{session.link_base_url}",
-            remedy=f"drop it with `sealpipe resume {entry.id} --discard`, and create it again",
+            remedy=entry.fill_in("drop it with `sealpipe resume ID --discard`, and create it again"),
         )
     if entry.response is None:
-        _refuse_old(entry)
+        refuse_old_entry(entry)
     work = _finish(session, entry, resend=resend)
     if not session.policy_hooks:
         return (yield from work)
@@ -169,18 +168,6 @@ def finish_entry(session: Session, entry: Entry, *, resend: bool = False) -> Flo
 
 def _describe_outcome(result: Share | SecureRequest) -> Mapping[str, object]:
     return {"outcome": result.outcome, "short_code": result.short_code}
-
-
-def _refuse_old(entry: Entry) -> None:
-    if entry.is_too_old(datetime.now(UTC)):
-        entry.close()
-        error = OutcomeUnknownError(
-            f"outbox entry {entry.id} is older than 23 hours: sending it again could make a second one",
-            remedy=f"check `sealpipe {entry.meta['kind']}s list`, expire what you do not need, "
-            f"then `sealpipe resume {entry.id} --discard` and create it again",
-        )
-        error.outbox_id = entry.id
-        raise error
 
 
 def _finish(session: Session, entry: Entry, *, resend: bool) -> Flow[Share | SecureRequest]:

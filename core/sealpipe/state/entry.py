@@ -1,22 +1,27 @@
-"""One entry of the outbox: a sealed journal with notes, the exact body, and the events since then.
+"""One entry of an outbox, wherever it is kept: notes, the exact body, and the events since then.
 
 `JournaledLink` is the base of shares and requests: a link whose entry ends when the link is safe.
 """
 
 from __future__ import annotations
 
-import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from pathlib import Path
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from typing import Any, Protocol
 
-from sealpipe.errors import Note, PluginError, PublicKeyMismatchError, ServiceError, StateError, UsageError
+from sealpipe.errors import (
+    Note,
+    OutcomeUnknownError,
+    PluginError,
+    PublicKeyMismatchError,
+    ServiceError,
+    StateError,
+    UsageError,
+)
 from sealpipe.secret import Secret
-from sealpipe.state import remove_file
-from sealpipe.state.journal import Journal, Record
 
 MAX_RESEND_AGE = timedelta(hours=23)
 """Older entries are never sent again: the service forgets an idempotency key after 24 hours."""
@@ -24,7 +29,6 @@ MAX_RESEND_AGE = timedelta(hours=23)
 _MAX_CLOCK_SKEW = timedelta(minutes=10)  # an entry from further in the future: a clock was set back
 SECRET_MEMBERS = frozenset({"fragment", "passcode"})
 """Members of an entry's notes that are Secrets."""
-_META, _BODY, _EVENT = b"M", b"B", b"E"
 
 
 @contextmanager
@@ -33,24 +37,32 @@ def keep_entry_on_error(entry: Entry | None) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        if entry is not None and entry.path.exists():
-            note = Note(f"outbox entry {entry.id} is kept: `sealpipe resume {entry.id}` finishes it")
+        if entry is not None and entry.exists():
+            note = Note(entry.fill_in(f"{entry.label} is kept: `sealpipe resume ID` finishes it"))
             if note not in getattr(error, "__notes__", ()):
                 error.add_note(note)
             entry.close()
         raise
 
 
+class EntryStore(Protocol):
+    """Where shares and requests are kept from the first byte sent until their links are delivered."""
+
+    def prepare(self) -> None:
+        """Make it ready to be written. Raises StateError."""
+
+    def add(self, meta: Mapping[str, Any], body: bytes | bytearray) -> Entry:
+        """Store a share or a request before it is sent. Raises StateError: then nothing may be sent."""
+
+
 @dataclass(slots=True, eq=False)
-class Entry:
-    """An open entry, locked by this process. Every note is on disk before the call returns."""
+class Entry(ABC):
+    """An open entry, which nobody else works on. Every note is on disk before the call returns."""
 
     id: str
     created_at: datetime
     meta: Mapping[str, Any] = field(repr=False)
     body: bytes | bytearray = field(repr=False)
-    journal: Journal = field(repr=False)
-    path: Path
     response: Mapping[str, Any] | None = None
     key: str = field(default="", repr=False)
     is_stored: bool = False
@@ -59,6 +71,31 @@ class Entry:
     """The state of the write to each sink that cannot be read back."""
     deliveries: dict[int, Any] = field(default_factory=dict)
     """The state of each message, by its number; none for one that has not been tried."""
+
+    @property
+    @abstractmethod
+    def label(self) -> str:
+        """The entry, as messages name it."""
+
+    @abstractmethod
+    def exists(self) -> bool:
+        """Return whether it has not ended."""
+
+    @abstractmethod
+    def fill_in(self, text: str) -> str:
+        """Return a text in which the command `sealpipe resume ID`, also with an option, is the one for this entry."""
+
+    @abstractmethod
+    def end(self) -> None:
+        """End the finished entry. Raises StateError if that fails."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Keep the entry for later, and unlock it."""
+
+    @abstractmethod
+    def _note(self, event: Mapping[str, Any]) -> None:
+        """Record what has happened. Raises StateError."""
 
     def note_response(self, response: Mapping[str, Any]) -> None:
         """Record the service's response: short code, expiry, custody, outcome."""
@@ -93,28 +130,6 @@ class Entry:
     def is_too_old(self, now: datetime) -> bool:
         """Return whether the service may have forgotten the idempotency key."""
         return not -_MAX_CLOCK_SKEW <= now - self.created_at <= MAX_RESEND_AGE
-
-    def end(self) -> None:
-        """Remove the finished entry. Raises StateError if it cannot be removed."""
-        try:
-            remove_file(self.path)
-        except OSError as error:
-            raise StateError(
-                f"outbox entry {self.id} is finished, but cannot be removed: {error.strerror}",
-                remedy=f"discard it later with `sealpipe resume {self.id} --discard`",
-            ) from None
-        finally:
-            self.journal.close()
-
-    def close(self) -> None:
-        """Keep the entry for `resume`, and unlock it."""
-        self.journal.close()
-
-    def _note(self, event: Mapping[str, object]) -> None:
-        try:
-            self.journal.append(_EVENT, _dump(event))
-        except OSError as error:
-            raise StateError(f"outbox entry {self.id} cannot be written: {error.strerror}") from None
 
 
 @dataclass(slots=True)
@@ -151,7 +166,7 @@ def settle_entry(entry: Entry | None, *, unclear: bool) -> Iterator[None]:
     except ServiceError as error:
         if entry is not None and error.unclear:
             error.outbox_id = entry.id
-            error.remedy = f"run `sealpipe resume {entry.id}`: it sends the same bytes under the same key"
+            error.remedy = entry.fill_in("run `sealpipe resume ID`: it sends the same bytes under the same key")
         else:
             discard_entry(entry)
         raise
@@ -162,6 +177,19 @@ def settle_entry(entry: Entry | None, *, unclear: bool) -> Iterator[None]:
         raise
 
 
+def refuse_old_entry(entry: Entry) -> None:
+    """Raise OutcomeUnknownError, and unlock the entry, if it is too old to be sent again."""
+    if entry.is_too_old(datetime.now(UTC)):
+        entry.close()
+        error = OutcomeUnknownError(
+            f"{entry.label} is older than 23 hours: sending it again could make a second one",
+            remedy=f"check `sealpipe {entry.meta['kind']}s list`, expire what you do not need, "
+            + entry.fill_in("then `sealpipe resume ID --discard` and create it again"),
+        )
+        error.outbox_id = entry.id
+        raise error
+
+
 def discard_entry(entry: Entry | None) -> None:
     """Remove an entry whose request created nothing; ignore errors."""
     if entry is not None:
@@ -169,41 +197,6 @@ def discard_entry(entry: Entry | None) -> None:
             entry.end()
 
 
-def make_records(meta: Mapping[str, Any], body: bytes | bytearray) -> list[Record]:
-    """Make the first records of a new entry's journal."""
-    return [(_META, _dump({**meta, "body_size": len(body)})), (_BODY, memoryview(body))]
-
-
-def replay(
-    entry_id: str, created_at: datetime, journal: Journal, path: Path, records: list[tuple[bytes, bytes]]
-) -> Entry:
-    """Restore the entry from its journal's records. StateError if the journal is truncated."""
-    meta = _load(records[0][1]) if records and records[0][0] == _META else {}
-    body = b"".join(payload for tag, payload in records if tag == _BODY)
-    if not meta or len(body) != meta["body_size"]:
-        journal.close()
-        raise StateError(
-            f"outbox entry {entry_id} is truncated",
-            remedy="check `sealpipe shares list` and `sealpipe requests list`, "
-            f"then discard it with `sealpipe resume {entry_id} --discard`",
-        )
-    entry = Entry(entry_id, created_at, meta, body, journal, path, key=meta["idempotency_key"])
-    for tag, payload in records:
-        if tag == _EVENT:
-            event = json.loads(payload)
-            entry.response = event.get("answered", entry.response)
-            entry.key = event.get("key", entry.key)
-            entry.is_stored = event.get("stored", entry.is_stored)
-            entry.write_states.update([event["place"]] if "place" in event else [])
-            entry.deliveries.update([event["delivery"]] if "delivery" in event else [])
-    return entry
-
-
-def _dump(value: Mapping[str, Any]) -> bytes:
-    return json.dumps(value, separators=(",", ":"), default=Secret.reveal).encode()
-
-
-def _load(data: bytes) -> dict[str, Any]:
-    """Load notes, and wrap their secrets in Secrets again, so that no traceback shows them."""
-    meta: dict[str, Any] = json.loads(data)
-    return {name: Secret(value) if value and name in SECRET_MEMBERS else value for name, value in meta.items()}
+def wrap_secrets(notes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return loaded notes with their secrets as Secrets again, so that no traceback shows them."""
+    return {name: Secret(value) if value and name in SECRET_MEMBERS else value for name, value in notes.items()}

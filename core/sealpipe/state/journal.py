@@ -21,8 +21,10 @@ from cryptography.hazmat.primitives.ciphers.algorithms import AES256
 from cryptography.hazmat.primitives.ciphers.modes import GCM
 from cryptography.hazmat.primitives.hashes import SHA256, Hash
 
+from sealpipe.api import Credential
 from sealpipe.errors import StateError
 from sealpipe.state import create_locked_file, open_locked_file, write_all
+from sealpipe.wire import tokens
 
 CHUNK_SIZE = 1024 * 1024
 """Maximum payload bytes per record: large payloads are split, so that sealing them needs no second copy."""
@@ -100,6 +102,15 @@ class Journal:
         descriptor, self._descriptor = self._descriptor, -1  # first, so that an interruption cannot close it twice
         if descriptor >= 0:
             os.close(descriptor)
+
+
+def derive_key(credential: Credential, salt: bytes, info: bytes, size: int) -> bytes:
+    """Derive a key of `size` bytes for state that only this credential opens."""
+    parts = [credential.auth_secret.reveal()]
+    if credential.custody_secret is not None:
+        # The custody part is never sent, so even the service, which sees the first two parts, cannot open the state.
+        parts.append(credential.custody_secret.reveal())
+    return tokens.hkdf(".".join(parts).encode(), salt, info, size)
 
 
 def read_header(path: Path) -> dict[str, Any]:

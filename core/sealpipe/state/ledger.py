@@ -12,7 +12,7 @@ import json
 import os
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -54,7 +54,7 @@ class Ledger(ABC):
 
     def keep(self, submissions: Iterable[Submission]) -> None:
         """Store the ciphertext of new submissions. Raises StateError."""
-        rows = {_identify(row): row for row in map(_to_row, submissions)}
+        rows = {identify_submission(row): row for row in map(_to_row, submissions)}
         self._note([{"submission": row} for identity, row in rows.items() if identity not in self._identities])
 
     def note_delete(self, delete: PendingDelete) -> None:
@@ -102,7 +102,7 @@ class Ledger(ABC):
     def _apply(self, event: Mapping[str, Any]) -> None:
         match event:
             case {"submission": dict(row)}:
-                self._identities.add(_identify(row))
+                self._identities.add(identify_submission(row))
             case {"sending": {"at": str(at), "told_at": server_time}}:
                 answered_at = None if server_time is None else parse_time(server_time)
                 self.pending = PendingDelete(parse_time(at), answered_at)
@@ -115,6 +115,11 @@ class Ledger(ABC):
                 self._write_states[marker, place] = state
             case _:
                 raise ValueError
+
+
+LedgerOpener = Callable[[str, str], Ledger | None]
+"""Opens the ledger of a request by the service's base URL and the short code, instead of a folder; None if another one
+has it open."""
 
 
 def has_ledger(folder: Path, base_url: str, short_code: str) -> bool:
@@ -269,7 +274,8 @@ def _to_row(submission: Submission) -> dict[str, Any]:
     }
 
 
-def _identify(row: Mapping[str, Any]) -> str:
+def identify_submission(row: Mapping[str, Any]) -> str:
+    """Return the identity of a submission's row in a ledger: 64 hexadecimal digits."""
     # includes the ciphertext: if two submissions have the same code, both are stored
     return sha256(json.dumps([row.get("short_code"), row.get("data")]).encode()).hexdigest()
 

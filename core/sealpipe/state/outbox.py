@@ -1,30 +1,33 @@
 """The outbox: shares and requests from the first byte sent until their links are delivered.
 
-Each entry is a sealed journal, under a key derived from the credential, so that the file alone opens nothing.
+Each entry is a file, a sealed journal under a key derived from the credential, so that the file alone opens nothing.
 """
 
 from __future__ import annotations
 
 import base64
+import json
 import os
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from sealpipe.api import Credential
 from sealpipe.errors import CredentialError, StateError, UsageError
-from sealpipe.secret import strips_frames
+from sealpipe.secret import Secret, strips_frames
 from sealpipe.state import make_private_directory, open_locked_file, remove_file
-from sealpipe.state.entry import Entry, make_records, replay
-from sealpipe.state.journal import Journal, read_header
+from sealpipe.state.entry import Entry, wrap_secrets
+from sealpipe.state.journal import Journal, Record, derive_key, read_header
 from sealpipe.values import format_time, parse_time
 from sealpipe.wire import tokens
 
 _INFO = b"sealpipe-outbox"
 _ID = re.compile(r"[0-9a-f]{12}")
 _SALT_SIZE = 16
+_META, _BODY, _EVENT = b"M", b"B", b"E"
 
 
 class EntrySummary(NamedTuple):
@@ -38,6 +41,44 @@ class EntrySummary(NamedTuple):
     created_at: datetime
     run: str
     damage: str = ""
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class FileEntry(Entry):
+    """An entry that is a file, locked by this process."""
+
+    journal: Journal = field(repr=False)
+    path: Path
+
+    @property
+    def label(self) -> str:
+        return f"outbox entry {self.id}"
+
+    def exists(self) -> bool:
+        return self.path.exists()
+
+    def fill_in(self, text: str) -> str:
+        return text.replace("`sealpipe resume ID", f"`sealpipe resume {self.id}")
+
+    def end(self) -> None:
+        try:
+            remove_file(self.path)
+        except OSError as error:
+            raise StateError(
+                f"{self.label} is finished, but cannot be removed: {error.strerror}",
+                remedy=self.fill_in("discard it later with `sealpipe resume ID --discard`"),
+            ) from None
+        finally:
+            self.journal.close()
+
+    def close(self) -> None:
+        self.journal.close()
+
+    def _note(self, event: Mapping[str, Any]) -> None:
+        try:
+            self.journal.append(_EVENT, _dump(event))
+        except OSError as error:
+            raise StateError(f"{self.label} cannot be written: {error.strerror}") from None
 
 
 class Outbox:
@@ -78,8 +119,10 @@ class Outbox:
         }
         path = make_private_directory(self.folder) / f"{entry_id}.sealed"
         try:
-            journal = Journal.create(path, self._derive_key(salt), header, make_records(meta, body))
-            return Entry(entry_id, moment, meta, body, journal, path, key=meta["idempotency_key"])
+            journal = Journal.create(
+                path, derive_key(self.credential, salt, _INFO, tokens.KEY_SIZE), header, _make_records(meta, body)
+            )
+            return FileEntry(entry_id, moment, meta, body, key=meta["idempotency_key"], journal=journal, path=path)
         except OSError as error:
             raise StateError(f"the outbox in {self.folder} cannot be written: {error.strerror}") from None
         except BaseException:
@@ -125,7 +168,9 @@ class Outbox:
                     f"outbox entry {entry_id} was created with the API key {header['key_id']}, not with this one",
                     remedy="set SEALPIPE_API_KEY to the credential that created it",
                 )
-            journal, entry = Journal.open(path, self._derive_key(base64.b64decode(header["salt"])))
+            journal, entry = Journal.open(
+                path, derive_key(self.credential, base64.b64decode(header["salt"]), _INFO, tokens.KEY_SIZE)
+            )
         except BlockingIOError:
             return "busy"
         except FileNotFoundError:
@@ -135,7 +180,7 @@ class Outbox:
         if not path.exists():  # it ended before it was locked
             journal.close()
             return "gone"
-        return replay(entry_id, parse_time(header["created_at"]), journal, path, entry)
+        return _replay(entry_id, parse_time(header["created_at"]), journal, path, entry)
 
     def discard(self, entry_id: str) -> None:
         """Remove an entry without opening it. StateError if there is none, or another process works on it."""
@@ -163,13 +208,6 @@ class Outbox:
                 remedy="list all entries: `sealpipe resume --list --all`",
             )
         return self.folder / f"{entry_id}.sealed"
-
-    def _derive_key(self, salt: bytes) -> bytes:
-        parts = [self.credential.auth_secret.reveal()]
-        if self.credential.custody_secret is not None:
-            # The custody part is never sent, so even the service, which sees the first two parts, cannot open the file.
-            parts.append(self.credential.custody_secret.reveal())
-        return tokens.hkdf(".".join(parts).encode(), salt, _INFO, 32)
 
 
 _MEMBERS: Mapping[str, Callable[[Any], object]] = {
@@ -209,3 +247,37 @@ def _summarize(path: Path) -> EntrySummary | None:
         return EntrySummary(path.stem, header["key_id"], parse_time(header["created_at"]), header["run"])
     except (OSError, StateError):
         return None
+
+
+def _make_records(meta: Mapping[str, Any], body: bytes | bytearray) -> list[Record]:
+    """Make the first records of a new entry's journal."""
+    return [(_META, _dump({**meta, "body_size": len(body)})), (_BODY, memoryview(body))]
+
+
+def _replay(
+    entry_id: str, created_at: datetime, journal: Journal, path: Path, records: list[tuple[bytes, bytes]]
+) -> FileEntry:
+    """Restore the entry from its journal's records. StateError if the journal is truncated."""
+    meta = wrap_secrets(json.loads(records[0][1])) if records and records[0][0] == _META else {}
+    body = b"".join(payload for tag, payload in records if tag == _BODY)
+    if not meta or len(body) != meta["body_size"]:
+        journal.close()
+        raise StateError(
+            f"outbox entry {entry_id} is truncated",
+            remedy="check `sealpipe shares list` and `sealpipe requests list`, "
+            f"then discard it with `sealpipe resume {entry_id} --discard`",
+        )
+    entry = FileEntry(entry_id, created_at, meta, body, key=meta["idempotency_key"], journal=journal, path=path)
+    for tag, payload in records:
+        if tag == _EVENT:
+            event = json.loads(payload)
+            entry.response = event.get("answered", entry.response)
+            entry.key = event.get("key", entry.key)
+            entry.is_stored = event.get("stored", entry.is_stored)
+            entry.write_states.update([event["place"]] if "place" in event else [])
+            entry.deliveries.update([event["delivery"]] if "delivery" in event else [])
+    return entry
+
+
+def _dump(value: Mapping[str, Any]) -> bytes:
+    return json.dumps(value, separators=(",", ":"), default=Secret.reveal).encode()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -23,6 +24,7 @@ from sealpipe.wire.link import called
 
 if TYPE_CHECKING:
     from sealpipe.prompts import Prompt
+    from sealpipe.state.ledger import LedgerOpener
     from sealpipe.state.receipt import Receipt
 
 PICK_RULES = ("only", "newest", "oldest", "each")
@@ -158,8 +160,8 @@ class CollectOptions:
     """`wait` in seconds."""
     folder_path: Path | None = field(init=False)
     """`folder`, absolute."""
-    state_path: Path | None = field(init=False)
-    """`state` as a path."""
+    state_path: Path | LedgerOpener | None = field(init=False)
+    """`state` as a path, or what opens a ledger instead (`use_ledger`)."""
 
     def _check(self, requests: Sequence[str | Receipt]) -> None:
         if not requests:
@@ -212,6 +214,13 @@ class CollectEachOptions(CollectOptions):
 
     def __post_init__(self) -> None:
         self._check(self.requests)
+
+
+def use_ledger(options: CollectOneOptions, opener: LedgerOpener) -> CollectOneOptions:
+    """Return the options with a ledger that is in no folder."""
+    chosen = copy(options)
+    set_checked(chosen, state_path=opener)
+    return chosen
 
 
 def plan_sample_writes(job: CollectJob) -> list[SinkWrite]:

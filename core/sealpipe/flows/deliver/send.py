@@ -213,8 +213,8 @@ def _summarize_failures(share: Deliverable, failures: Sequence[tuple[TrackedDeli
 
 
 def _make_delivery_error(share: Deliverable, message: str, remedy: str) -> DeliveryError:
-    entry = None if share.entry is None else share.entry.id
-    remedy = remedy.replace("ID", entry) if entry else f"the {share.kind} exists: its link is in the error's `share`"
-    error = DeliveryError(escape_text(message, 4000), remedy=remedy, outbox_id=entry)
+    entry = share.entry
+    remedy = f"the {share.kind} exists: its link is in the error's `share`" if entry is None else entry.fill_in(remedy)
+    error = DeliveryError(escape_text(message, 4000), remedy=remedy, outbox_id=None if entry is None else entry.id)
     error.share = share
     return error

@@ -24,8 +24,7 @@ from sealpipe.flows.session import Session
 from sealpipe.plugin import OutgoingAction
 from sealpipe.prompts import Prompt
 from sealpipe.secret import Secret
-from sealpipe.state.entry import Entry, JournaledLink, keep_entry_on_error, settle_entry
-from sealpipe.state.outbox import Outbox
+from sealpipe.state.entry import Entry, EntryStore, JournaledLink, keep_entry_on_error, settle_entry
 from sealpipe.state.receipt import Receipt, RequestKey
 from sealpipe.values import format_time, parse_time
 from sealpipe.wire import link
@@ -78,7 +77,7 @@ class SecureRequest(JournaledLink):
 
 
 def request(
-    session: Session, options: RequestOptions, outbox: Outbox | None = None, **notes: object
+    session: Session, options: RequestOptions, outbox: EntryStore | None = None, **notes: object
 ) -> Flow[SecureRequest]:
     """Create a request. With an outbox, the entry is open until `delivered()`; `notes` are added to it."""
     session.check_clear(options.heading, options.description, *(each.text for each in options.form))
@@ -116,7 +115,7 @@ class _PreparedRequest(NamedTuple):
     key: ChosenKey
     passcode: Secret | None
     recipients: tuple[Recipient, ...]
-    outbox: Outbox | None
+    outbox: EntryStore | None
     notes: Mapping[str, object]
 
 
@@ -181,7 +180,11 @@ def resume(session: Session, entry: Entry) -> Flow[SecureRequest]:
 
 
 def _find_created(session: Session, meta: Mapping[str, Any], error: ServiceError) -> Flow[CreatedRequest]:
-    """Find the request whose response was lost. A fresh key identifies it; the credential's key is in every request."""
+    """Find the request whose response was lost.
+
+    A fresh key identifies it, and so does one that the caller notes as its own (`own_key`); the credential's key is in
+    every request.
+    """
     from sealpipe.flows.lookup import PageWalk  # most responses arrive
 
     rows: list[RequestInfo] = []
@@ -192,7 +195,7 @@ def _find_created(session: Session, meta: Mapping[str, Any], error: ServiceError
         )
         while not pages.is_done:
             rows += [row for row in (yield from pages.fetch_next()) if row.public_key == meta["public_key"]]
-    if meta["key"] == "new" and len(rows) == 1:
+    if (meta["key"] == "new" or meta.get("own_key")) and len(rows) == 1:
         return CreatedRequest(rows[0].short_code, rows[0].expires_at, rows[0].public_key, replayed=True)
     if rows and isinstance(error, OutcomeUnknownError):
         codes = ", ".join(row.short_code for row in rows[:MAX_CANDIDATES])

@@ -39,7 +39,7 @@ from sealpipe.errors import (
 )
 from sealpipe.flows import MAX_TRIES, Budget, Do, Flow, Wait, call, outgoing, policy
 from sealpipe.flows.session import Session
-from sealpipe.state.ledger import Ledger, PendingDelete, open_ledger
+from sealpipe.state.ledger import Ledger, LedgerOpener, PendingDelete, open_ledger
 from sealpipe.values import format_time
 from sealpipe.wire.encoding import encoded
 
@@ -85,7 +85,7 @@ def get_utc_now() -> datetime:
 
 
 def expire_request(
-    session: Session, short_code: str, keep: Path | None, now: Clock = get_utc_now
+    session: Session, short_code: str, keep: Path | LedgerOpener | None, now: Clock = get_utc_now
 ) -> Flow[EndedRequest]:
     """Expire a request, and store what was submitted. See `Client.expire_request`."""
 
@@ -99,7 +99,7 @@ def end_under_policy(
     session: Session,
     verb: Literal["expire", "purge"],
     short_code: str,
-    keep: Path | None,
+    keep: Path | LedgerOpener | None,
     work: Callable[[Ledger], Flow[EndedRequest]],
 ) -> Flow[EndedRequest]:
     """Ask the policies; then do the work while the request's ledger is locked."""
@@ -110,7 +110,7 @@ def end_under_policy(
 
 
 def _end_on_record(
-    session: Session, short_code: str, keep: Path | None, work: Callable[[Ledger], Flow[EndedRequest]]
+    session: Session, short_code: str, keep: Path | LedgerOpener | None, work: Callable[[Ledger], Flow[EndedRequest]]
 ) -> Flow[EndedRequest]:
     record = yield from lock_record(session, short_code, keep)
     try:
@@ -119,13 +119,14 @@ def _end_on_record(
         record.close()
 
 
-def lock_record(session: Session, short_code: str, keep: Path | None) -> Flow[Ledger]:
+def lock_record(session: Session, short_code: str, keep: Path | LedgerOpener | None) -> Flow[Ledger]:
     """Open the request's ledger when no other command has it locked. StateError if that takes too long."""
     api.get(short_code)  # UsageError for an invalid short code, before there is a file for it
     session.check_clear(short_code)
     budget = session.start_budget()
+    open_record: LedgerOpener = keep if callable(keep) else partial(open_ledger, keep)
     while True:
-        record: Ledger | None = yield Do(partial(open_ledger, keep, session.base_url, short_code))
+        record: Ledger | None = yield Do(partial(open_record, session.base_url, short_code))
         if record is not None:
             return record
         if budget.get_remaining() <= _LOCK_POLL_INTERVAL:

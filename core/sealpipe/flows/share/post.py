@@ -34,8 +34,7 @@ from sealpipe.flows.share import ShareOptions
 from sealpipe.flows.share.seal import SealedShare, seal_share
 from sealpipe.plugin import OutgoingAction
 from sealpipe.secret import Secret
-from sealpipe.state.entry import Entry, JournaledLink, discard_entry, keep_entry_on_error, settle_entry
-from sealpipe.state.outbox import Outbox
+from sealpipe.state.entry import Entry, EntryStore, JournaledLink, discard_entry, keep_entry_on_error, settle_entry
 from sealpipe.values import format_time
 from sealpipe.wire import link
 
@@ -63,7 +62,7 @@ class Share(JournaledLink):
     """Whether the service said when the share expires; if not, `expires_at` is None, too."""
 
 
-def share(session: Session, options: ShareOptions, outbox: Outbox | None = None, **notes: object) -> Flow[Share]:
+def share(session: Session, options: ShareOptions, outbox: EntryStore | None = None, **notes: object) -> Flow[Share]:
     """Create a share. With an outbox, the entry is open until `delivered()`; `notes` are added to it."""
     session.check_clear(options.title, options.description, options.message_template)
     if session.policy_hooks:
@@ -97,7 +96,7 @@ def describe_outcome(share: Share) -> Mapping[str, object]:
 
 
 def _store_and_post(
-    session: Session, meta: Mapping[str, Any], sealed: SealedShare, outbox: Outbox | None
+    session: Session, meta: Mapping[str, Any], sealed: SealedShare, outbox: EntryStore | None
 ) -> Flow[Share]:
     """Journal the share, write its targets before anybody gets a link, and post it."""
     entry: Entry | None = None

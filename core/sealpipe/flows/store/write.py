@@ -204,7 +204,7 @@ def write_from_entry(session: Session, entry: Entry, *, resend: bool = False) ->
     try:
         return (yield from write_share_fields(session, writes, entry))
     except UnknownOutcomeError as error:
-        error.remedy = f"`sealpipe resume {entry.id} --resend` stores it again, whatever is there"
+        error.remedy = entry.fill_in("`sealpipe resume ID --resend` stores it again, whatever is there")
         raise
 
 
