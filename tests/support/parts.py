@@ -1,6 +1,7 @@
 """What a test needs beyond Python: skipped with its reason, or failed where a run must be whole.
 
-The small and read-only file systems are mounted where the user may mount. The keyring is the real gnome-keyring.
+The small and read-only file systems are mounted where the user may mount. The keyring is the real gnome-keyring, the
+database the real PostgreSQL.
 """
 
 from __future__ import annotations
@@ -8,12 +9,15 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import signal
 import subprocess
+import tempfile
+import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 
@@ -113,3 +117,75 @@ def secret_service(home: Path) -> Iterator[Mapping[str, str]]:
             yield environ
         finally:
             bus.terminate()
+
+
+class Postgres:
+    """A PostgreSQL of one test or folder of tests, reached by a socket in its own folder."""
+
+    def __init__(self, folder: Path) -> None:
+        programs = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+        self._programs = programs[-1].parent if programs else Path(program("initdb")).parent
+        # It refuses to run as root.
+        self._user: Mapping[str, Any] = {"user": "postgres", "group": "postgres", "extra_groups": []}
+        if os.geteuid() != 0:
+            self._user = {}
+        else:
+            shutil.chown(folder, "postgres", "postgres")
+        self.folder = folder
+        self._server: subprocess.Popen[bytes] | None = None
+        self.address = f"postgresql:///postgres?host={folder}&user=tests"
+        self._run("initdb", "-D", str(folder / "data"), "-A", "trust", "-U", "tests", "-E", "UTF8", "--no-sync")
+
+    def start(self) -> None:
+        """Start it, and wait until it accepts connections."""
+        settings = ("listen_addresses=", f"unix_socket_directories={self.folder}", "fsync=off")
+        self._server = subprocess.Popen(
+            [self._programs / "postgres", "-D", self.folder / "data", *(f"-c{each}" for each in settings)],
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            **self._user,
+        )
+        for _ in range(300):
+            if not self._run("pg_isready", "-q", "-h", str(self.folder), is_required=False):
+                return
+            assert self._server.poll() is None, "PostgreSQL has ended"
+            time.sleep(0.1)
+        raise AssertionError("PostgreSQL does not start")
+
+    def stop(self) -> None:
+        """End it in good order: connections are closed, the data is written."""
+        self._end(signal.SIGINT)
+
+    def kill(self) -> None:
+        """Kill it with all its processes, as a machine that loses power does."""
+        assert self._server is not None
+        for child in Path(f"/proc/{self._server.pid}/task/{self._server.pid}/children").read_text().split():
+            with suppress(ProcessLookupError):
+                os.kill(int(child), signal.SIGKILL)
+        self._end(signal.SIGKILL)
+
+    def _end(self, number: signal.Signals) -> None:
+        if self._server is not None:
+            self._server.send_signal(number)
+            self._server.wait(60)
+            self._server = None
+
+    def _run(self, name: str, *words: str, is_required: bool = True) -> int:
+        command = [self._programs / name, *words]
+        done = subprocess.run(command, cwd=self.folder, capture_output=True, check=False, **self._user)
+        assert not is_required or done.returncode == 0, done.stderr
+        return done.returncode
+
+
+@contextmanager
+def run_postgres() -> Iterator[Postgres]:
+    """A PostgreSQL in a folder of its own, started; its socket's path is short."""
+    with tempfile.TemporaryDirectory(prefix="pg-", ignore_cleanup_errors=True) as folder:
+        server = Postgres(Path(folder))
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()

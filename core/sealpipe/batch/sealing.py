@@ -1,0 +1,166 @@
+"""What a batch's database can read: nothing of ours. Blobs, ids, the key check and the keys of requests.
+
+A blob is strict JSON, sealed by AES-256-GCM under a key that HKDF derives from the credential, with a random nonce. Its
+associated data are the key id and its `Cell`: batch, row, column, version, state and generation. So no blob can be put
+in another place, back into a later version of its own, or beside another state.
+
+Ids are HMACs under a random key that the batch's own blob holds: they stay the same when the credential is rotated.
+"""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import json
+import os
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from sealpipe.api import Credential
+from sealpipe.errors import EncodingError, StateError, UsageError
+from sealpipe.secret import Secret
+from sealpipe.state.journal import derive_key
+from sealpipe.wire import jsontext, keys, tokens
+
+Members = Mapping[str, Any]
+"""JSON members: text, numbers, booleans, None, and lists and objects of these. A Secret is revealed inside the seal."""
+
+_BLOB_INFO, _RATE_INFO = b"sealpipe-batch", b"sealpipe-batch-rate"
+_REQUEST_INFO = b"sealpipe-batch-request|1"
+_NONCE_SIZE = 12
+_PADDING = 64
+"""Contents are padded to a multiple of this many bytes, so that a blob's length says little."""
+ID_SIZE: Final = 24
+"""Hexadecimal digits of every id."""
+
+
+class Cell(NamedTuple):
+    """Where a blob stands: what must be the same when it is opened."""
+
+    row: str = ""
+    column: str = ""
+    version: int = 0
+    state: str = ""
+    generation: int = 0
+
+
+class BatchSealer:
+    """Seals and opens everything of one batch under one credential."""
+
+    def __init__(self, credential: Credential, batch: str) -> None:
+        self.key_id = credential.key_id
+        self._batch = batch
+        material = derive_key(credential, batch.encode(), _BLOB_INFO, 64)
+        self._cipher = AESGCM(material[:32])
+        self.key_check = hmac.digest(material[32:], batch.encode(), "sha256").hex()[:ID_SIZE]
+        """What the batch's row holds, to find out whether this credential opens it."""
+
+    def seal(self, cell: Cell, members: Members) -> bytes:
+        """Seal members for one place. Raises StateError if they are not JSON."""
+        nonce = os.urandom(_NONCE_SIZE)
+        return nonce + self._cipher.encrypt(nonce, _dump(members), self._bind(cell))
+
+    def open(self, cell: Cell, blob: bytes) -> dict[str, Any]:
+        """Open the blob of a place. Raises StateError if it was changed, moved or replaced."""
+        try:
+            plain = self._cipher.decrypt(blob[:_NONCE_SIZE], blob[_NONCE_SIZE:], self._bind(cell))
+            members = jsontext.loads(plain)
+        except (InvalidTag, ValueError, EncodingError):
+            members = None
+        if not isinstance(members, dict):
+            raise make_damage_error()
+        return members
+
+    def _bind(self, cell: Cell) -> bytes:
+        return json.dumps([self._batch, self.key_id, *cell], separators=(",", ":")).encode()
+
+
+def make_damage_error() -> StateError:
+    """Make the error for a part of the database that sealpipe did not write there."""
+    return StateError(
+        "the batch's database was changed by something other than sealpipe, or is damaged: nothing was done",
+        remedy="restore it from a backup, then run `sealpipe batch adopt FILE`",
+    )
+
+
+def _dump(members: Members) -> bytes:
+    try:
+        text = json.dumps(members, separators=(",", ":"), ensure_ascii=False, allow_nan=False, default=_reveal).encode()
+    except (TypeError, ValueError):
+        text = b""
+    if not text:  # raised here: the error's context would hold the members
+        raise StateError("a batch's row holds something that is not JSON", remedy="report this as a bug")
+    return text + b" " * (-len(text) % _PADDING)
+
+
+def _reveal(value: object) -> str:
+    if isinstance(value, Secret):
+        return value.reveal()
+    raise TypeError
+
+
+class IdMaker:
+    """Makes the ids of one batch's rows and effects."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    @classmethod
+    def create(cls) -> IdMaker:
+        """Make one with a new random key."""
+        return cls(os.urandom(32))
+
+    @classmethod
+    def load(cls, text: object) -> IdMaker:
+        """Restore one from the text of `dump`. Raises StateError."""
+        key = base64.b64decode(text) if isinstance(text, str) else b""
+        if len(key) != 32:
+            raise make_damage_error()
+        return cls(key)
+
+    def dump(self) -> str:
+        """Return the key as base64, for the batch's blob."""
+        return base64.b64encode(self._key).decode()
+
+    def make_row_id(self, key: str) -> str:
+        """Return the id of the row with this key."""
+        return _digest(self._key, "row", key)
+
+    def make_effect_id(self, row: str, name: str) -> str:
+        """Return the id of a row's effect."""
+        return _digest(self._key, "effect", row, name)
+
+
+def make_batch_id(salt: bytes, name: str) -> str:
+    """Return the id of a batch, the same for every credential: a name belongs to one credential.
+
+    `salt` is the database's own. Whoever reads the database can confirm a guess of the name, and nothing else.
+    """
+    return _digest(salt, "batch", name)
+
+
+def make_rate_id(credential: Credential, service: str) -> str:
+    """Return the id of the rate that a credential has at a service."""
+    return _digest(derive_key(credential, b"", _RATE_INFO, 32), "rate", service)
+
+
+def _digest(key: bytes, *parts: str) -> str:
+    return hmac.digest(key, json.dumps(parts).encode(), "sha256").hex()[:ID_SIZE]
+
+
+def derive_request_key(credential: Credential, batch: str, row_key: str, generation: int) -> keys.KeyPair:
+    """Derive the key pair of a row's request, so that nothing has to be stored. Raises UsageError.
+
+    The same batch name, row key and generation always give the same pair; its public key identifies the request.
+    """
+    if credential.custody_secret is None:
+        raise UsageError(
+            "a batch of requests needs a credential with a custody secret: the key of each request comes from it",
+            remedy='create an API key with custody, or share the rows instead (kind = "share")',
+        )
+    context = json.dumps([batch, row_key, generation], separators=(",", ":")).encode()
+    seed = tokens.hkdf(credential.custody_secret.reveal_bytes(), context, _REQUEST_INFO, tokens.KEY_SIZE)
+    return keys.from_seed(seed, tag=credential.tag)

@@ -1,0 +1,230 @@
+"""Stores in empty databases of both kinds, with the database at hand for whoever changes it by hand.
+
+As a program (`python -P stores.py NAME PLACE ...`) it does one of `WORK` in a process of its own.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import sys
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from sealpipe.api import Credential
+from sealpipe.batch.database import Database, prepare_schema
+from sealpipe.batch.opening import open_database, open_store
+from sealpipe.batch.records import SECOND, Batch, NewRow, Row
+from sealpipe.batch.store import BatchStore
+from sealpipe.errors import SealpipeError
+from sealpipe.secret import Secret
+from support.parts import Postgres
+
+SERVICE = "https://api.example/v1"
+MINUTE = 60 * SECOND
+TABLES: Mapping[str, str] = {
+    "batches": "SELECT * FROM sealpipe_batches",
+    "rows": "SELECT * FROM sealpipe_rows",
+    "effects": "SELECT * FROM sealpipe_effects",
+    "history": "SELECT * FROM sealpipe_history",
+}
+"""The tables of batches, and what reads each; blobs are the last column."""
+
+
+def make_credential(*, custody: bool = True) -> Credential:
+    """A new credential."""
+    sizes = (12, 32, 32) if custody else (12, 32)
+    parts = [base64.urlsafe_b64encode(os.urandom(size)).decode().rstrip("=") for size in sizes]
+    return Credential.parse(f"svc_sk_live_{'.'.join(parts)}")
+
+
+class Place(ABC):
+    """A database that is empty at first; stores of several workers may be open in it at once."""
+
+    def __init__(self) -> None:
+        self.credential = make_credential()
+        self._opened: list[Database] = []
+
+    @abstractmethod
+    def connect(self) -> Database: ...
+
+    @property
+    @abstractmethod
+    def words(self) -> list[str]:
+        """What a process of `stores.py` finds it by."""
+
+    @abstractmethod
+    def read_files(self) -> bytes:
+        """Everything of ours in the database's files."""
+
+    def database(self) -> Database:
+        """One more connection."""
+        self._opened.append(self.connect())
+        return self._opened[-1]
+
+    def store(
+        self, credential: Credential | None = None, service: str = SERVICE, previous: Credential | None = None
+    ) -> BatchStore:
+        """One more worker's store."""
+        database = self.database()
+        prepare_schema(database)
+        return open_store(database, credential or self.credential, service, previous=previous)
+
+    def change(self, statement: str, **parameters: object) -> None:
+        """Change the database by hand."""
+        with self.database().transaction() as transaction:
+            transaction.run(statement, **parameters)
+
+    def tables(self) -> dict[str, list[tuple[Any, ...]]]:
+        """Everything that stands in the tables of batches."""
+        database = self.database()
+        return {name: sorted(database.read(statement)) for name, statement in TABLES.items()}
+
+    def close(self) -> None:
+        for database in self._opened:
+            database.close()
+
+
+class SqlitePlace(Place):
+    """A folder."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder = folder
+
+    def connect(self) -> Database:
+        return open_database(self.folder)
+
+    @property
+    def words(self) -> list[str]:
+        return ["sqlite", str(self.folder)]
+
+    def read_files(self) -> bytes:
+        return b"".join(file.read_bytes() for file in self.folder.iterdir())
+
+
+class PostgresPlace(Place):
+    """A server, from which the tables of the test before are removed."""
+
+    def __init__(self, server: Postgres) -> None:
+        super().__init__()
+        self.server = server
+        for name in ("meta", "batches", "rows", "effects", "history", "rate"):
+            self.change(f"DROP TABLE IF EXISTS sealpipe_{name}")
+
+    def connect(self) -> Database:
+        return open_database(Path("/nonexistent"), Secret(self.server.address))
+
+    @property
+    def words(self) -> list[str]:
+        return ["postgres", self.server.address]
+
+    def read_files(self) -> bytes:
+        names = ("meta", "batches", "rows", "effects", "history", "rate")
+        database = self.database()
+        database.read("CHECKPOINT")
+        files = [database.read(f"SELECT pg_relation_filepath('sealpipe_{name}')")[0][0] for name in names]
+        return b"".join((self.server.folder / "data" / file).read_bytes() for file in files)
+
+
+def add_rows(store: BatchStore, count: int, name: str = "vendors") -> Batch:
+    """A batch with rows that are due, each a second longer than the one before."""
+    batch = store.add_batch(name, {"digest": "abc"})
+    now = store.now()
+    store.add_rows(
+        batch, [NewRow(f"row {number}", "new", now - number * SECOND, {"n": number}) for number in range(count)]
+    )
+    return batch
+
+
+def claim(store: BatchStore, batch: Batch, holder: str = "worker", lease: int = MINUTE) -> Row:
+    """The one row that is due the longest."""
+    (row,) = store.claim_due(batch, holder, lease)
+    return row
+
+
+def run_at_once(*jobs: Callable[[], object]) -> None:
+    """Run all at the same moment, each in a thread; an error of one is raised."""
+    barrier, errors = threading.Barrier(len(jobs)), []
+
+    def run(job: Callable[[], object]) -> None:
+        barrier.wait()
+        try:
+            job()
+        except BaseException as error:  # noqa: BLE001 - raised below
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=[job]) for job in jobs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+
+
+def take_all(store: BatchStore, batch: Batch, holder: str) -> list[str]:
+    """Claim row after row until none is due, begin its effect, save it; the keys of the effects that were ours."""
+    ours = []
+    while rows := store.claim_due(batch, holder, MINUTE, limit=2):
+        for row in rows:
+            effect = store.effects.begin(row, "1/create", {})
+            if effect is not None:
+                ours.append(str(row.key))
+                store.effects.finish(effect, "done", {})
+            store.save(row, state="done", due_at=None, content=row.content or {}, events=[{"what": "done"}])
+    return ours
+
+
+def race_for_effect(store: BatchStore, batch: Batch, holder: str) -> list[str]:
+    """Begin the effect of every row that nobody holds, without claiming it; the keys of those that were ours."""
+    del holder
+    rows = list(store.list_rows(batch, contents=True))
+    return [str(row.key) for row in rows if store.effects.begin(row, "1/create", {}) is not None]
+
+
+def write_on(store: BatchStore, batch: Batch, holder: str) -> list[str]:
+    """Write to one row after the other, for ever; a line is printed for each change that is on disk."""
+    while True:
+        try:
+            for row in store.claim_due(batch, holder, MINUTE, limit=5):
+                effect = store.effects.begin(row, f"{row.version}/step", {"version": row.version})
+                if effect is not None:
+                    store.effects.finish(effect, "done", {"version": row.version})
+                store.save(
+                    row,
+                    state=f"s{row.version}",
+                    due_at=row.due_at,
+                    content={"v": row.version},
+                    events=[{"v": row.version}],
+                )
+                os.write(1, f"{row.id} {row.version + 1}\n".encode())
+        except SealpipeError as error:
+            os.write(2, f"{error}\n".encode())
+
+
+WORK: Mapping[str, Callable[[BatchStore, Batch, str], list[str]]] = {
+    "take": take_all,
+    "race": race_for_effect,
+    "write": write_on,
+}
+
+
+def _main() -> None:
+    work, kind, where, credential, holder = sys.argv[1:]
+    database = open_database(Path(where)) if kind == "sqlite" else open_database(Path("/nonexistent"), Secret(where))
+    store = open_store(database, Credential.parse(credential), SERVICE)
+    batch = store.find_batch("vendors")
+    assert batch is not None
+    os.write(1, b"ready\n")
+    os.read(0, 1)  # they begin at once
+    for key in WORK[work](store, batch, holder):
+        os.write(1, f"{key}\n".encode())
+    store.close()
+
+
+if __name__ == "__main__":
+    _main()

@@ -1,0 +1,279 @@
+"""Batches, rows and effects in both databases: what is written once, who gets it, and who comes too late."""
+
+from __future__ import annotations
+
+import pytest
+
+from sealpipe.batch.database import prepare_schema
+from sealpipe.batch.opening import open_store
+from sealpipe.batch.records import SECOND, ConflictError, NewRow, Row
+from sealpipe.errors import StateError
+from sealpipe.secret import Secret
+from unit.batch.stores import MINUTE, SERVICE, Place, add_rows, claim, make_credential
+
+
+def test_a_batch_is_added_once_and_found_by_every_worker(place: Place) -> None:
+    store = place.store()
+    assert store.find_batch("vendors") is None
+    batch = store.add_batch("vendors", {"digest": "abc", "list": [1, None, True, "ü"]})
+    assert (batch.name, batch.service, batch.version) == ("vendors", SERVICE, 1)
+    assert batch.content == {"digest": "abc", "list": [1, None, True, "ü"]}
+    assert store.add_batch("vendors", {"digest": "other"}) == batch
+    assert place.store().find_batch("vendors") == batch
+    assert [each.name for each in (store.add_batch("alpha", {}), *store.list_batches())] == [
+        "alpha",
+        "alpha",
+        "vendors",
+    ]
+
+
+def test_a_batch_that_has_changed_is_not_overwritten(place: Place) -> None:
+    store = place.store()
+    batch = store.add_batch("vendors", {})
+    saved = store.save_batch(batch, {"n": 1})
+    assert (saved.version, store.find_batch("vendors")) == (2, saved)
+    with pytest.raises(ConflictError, match="another worker has changed this batch"):
+        store.save_batch(batch, {"n": 2})
+    assert store.find_batch("vendors") == saved
+
+
+def test_rows_are_added_once_by_their_keys(place: Place) -> None:
+    store = place.store()
+    batch = add_rows(store, 3)
+    new = [NewRow("row 1", "other", 0, {}), NewRow("row 3", "new", None, {"n": 3})]
+    assert store.add_rows(batch, new) == 1
+    assert store.count_states(batch) == {"new": 4}
+    row = store.find_row(batch, "row 3")
+    assert row == store.read_row(batch, row.id if row else "")
+    assert isinstance(row, Row)
+    assert (row.key, row.content, row.due_at, row.version, row.generation) == ("row 3", {"n": 3}, None, 1, 1)
+    assert store.find_row(batch, "row 4") is None
+
+
+def test_rows_are_listed_page_by_page_with_and_without_contents(place: Place) -> None:
+    store = place.store()
+    batch = add_rows(store, 1200)
+    assert len({row.id for row in store.list_rows(batch)}) == 1200
+    assert all(row.key is None and row.content is None for row in store.list_rows(batch))
+    assert {row.key for row in store.list_rows(batch, contents=True)} == {f"row {each}" for each in range(1200)}
+    early = store.list_rows(batch, due_by=store.now() - 1150 * SECOND, contents=True)
+    assert {row.key for row in early} <= {f"row {each}" for each in range(1150, 1200)}
+    row = claim(store, batch)
+    store.save(row, state="waiting", due_at=None, content={})
+    assert [each.id for each in store.list_rows(batch, states=["waiting", "unknown"])] == [row.id]
+    assert store.count_states(batch) == {"new": 1199, "waiting": 1}
+
+
+def test_due_rows_are_claimed_in_their_order_and_by_one_worker(place: Place) -> None:
+    store, other = place.store(), place.store()
+    batch = add_rows(store, 3)
+    store.add_rows(batch, [NewRow("later", "new", store.now() + 2 * MINUTE, {}), NewRow("never", "new", None, {})])
+    first = store.claim_due(batch, "one", MINUTE, limit=2)
+    assert [row.key for row in first] == ["row 2", "row 1"]
+    assert [row.key for row in other.claim_due(batch, "two", MINUTE, limit=9)] == ["row 0"]
+    assert other.claim_due(batch, "two", MINUTE) == []
+    assert (first[0].holder, first[0].version) == ("one", 1)
+    assert store.find_next_due(batch) == min(each.held_until for each in first)
+
+
+def test_a_lease_that_has_ended_frees_the_row_and_a_renewed_one_does_not(place: Place) -> None:
+    store = place.store()
+    batch = add_rows(store, 2)
+    lost, renewed = store.claim_due(batch, "one", MINUTE, limit=2)
+    store.renew(renewed, 3 * MINUTE)
+    store.clock_offset = 2 * MINUTE
+    assert [row.id for row in store.claim_due(batch, "two", MINUTE, limit=9)] == [lost.id]
+    with pytest.raises(ConflictError):
+        store.renew(lost, MINUTE)
+    with pytest.raises(ConflictError):
+        store.save(lost, state="done", due_at=None, content={})
+    store.release(lost)
+    assert store.claim_due(batch, "three", MINUTE) == []
+    store.release(renewed)
+    assert claim(store, batch, "three").id == renewed.id
+
+
+def test_a_named_row_is_claimed_if_it_is_free(place: Place) -> None:
+    store = place.store()
+    batch = add_rows(store, 0)
+    store.add_rows(batch, [NewRow("later", "new", store.now() + MINUTE, {})])
+    row = store.find_row(batch, "later")
+    assert row is not None
+    assert store.claim_row(batch, row.id, "one", MINUTE) is None
+    claimed = store.claim_row(batch, row.id, "one", MINUTE, due=False)
+    assert claimed is not None
+    assert claimed.holder == "one"
+    assert store.claim_row(batch, row.id, "two", MINUTE, due=False) is None
+    assert store.claim_row(batch, "0" * 24, "two", MINUTE, due=False) is None
+
+
+def test_a_saved_row_has_its_next_version_and_its_history(place: Place) -> None:
+    store = place.store()
+    batch = add_rows(store, 1)
+    row = claim(store, batch)
+    kept = store.save(row, state="new", due_at=7, content={"n": 1}, events=[{"what": "a"}, {"what": "b"}], keep=True)
+    assert (kept.holder, kept.since, kept.version) == ("worker", row.since, 2)
+    saved = store.save(
+        kept, state="sent", due_at=None, content={"n": Secret("x")}, generation=2, events=[{"what": "c"}]
+    )
+    found = store.find_row(batch, "row 0")
+    assert found is not None
+    assert (found.state, found.due_at, found.version, found.generation, found.holder) == ("sent", None, 3, 2, "")
+    assert (found.key, found.content, found.since) == ("row 0", {"n": "x"}, saved.since)
+    assert found.since > row.since
+    assert [event.content["what"] for event in store.read_history(found)] == ["a", "b", "c"]
+    with pytest.raises(ConflictError, match="another worker has changed this row"):
+        store.save(kept, state="sent", due_at=None, content={}, events=[{"what": "d"}])
+    assert len(store.read_history(found)) == 3
+
+
+def test_an_effect_is_begun_by_one_worker_and_done_once(place: Place) -> None:
+    store = place.store()
+    row = claim(store, add_rows(store, 1))
+    assert store.effects.find(row, "1/create") is None
+    effect = store.effects.begin(row, "1/create", {"n": 1})
+    assert effect is not None
+    assert (effect.state, effect.name, store.effects.find(row, "1/create")) == ("sending", "1/create", effect)
+    assert place.store().effects.begin(row, "1/create", {"n": 2}) is None
+    done = store.effects.finish(effect, "done", {"n": 3})
+    assert store.effects.begin(row, "1/create", {"n": 4}) is None
+    assert store.effects.list(row) == [done]
+    with pytest.raises(ConflictError, match="another worker has changed this effect"):
+        store.effects.finish(effect, "failed", {})
+
+
+def test_a_failed_effect_and_an_intended_one_can_be_begun(place: Place) -> None:
+    store = place.store()
+    row = claim(store, add_rows(store, 1))
+    intended = store.effects.intend(row, "1/message/0", {"to": "a"})
+    assert store.effects.intend(row, "1/message/0", {"to": "b"}) == intended
+    first = store.effects.begin(row, "1/message/0", {})
+    assert first is not None
+    store.effects.finish(first, "failed", {})
+    second = store.effects.begin(row, "1/message/0", {})
+    assert second is not None
+    assert (second.state, second.version) == ("sending", 4)
+
+
+def test_an_unclear_effect_is_repeated_by_one_worker(place: Place) -> None:
+    store = place.store()
+    row = claim(store, add_rows(store, 1))
+    begun = store.effects.begin(row, "1/message/0", {})
+    assert begun is not None
+    repeated = store.effects.repeat(begun, {"again": True})
+    with pytest.raises(ConflictError):
+        store.effects.repeat(begun, {})
+    amended = store.effects.amend(repeated, {"more": 1})
+    assert (amended.state, amended.at) == ("sending", repeated.at)
+    assert store.effects.list(row) == [amended]
+    recorded = store.effects.record(row, "1/submission/a", {"data": "x"})
+    assert recorded.state == "done"
+    assert store.effects.record(row, "1/submission/a", {"data": "y"}) == recorded
+
+
+def test_a_worker_that_was_thought_dead_begins_nothing(place: Place) -> None:
+    store = place.store()
+    batch = add_rows(store, 1)
+    row = claim(store, batch, "slow")
+    store.clock_offset = 2 * MINUTE
+    claim(store, batch, "fast")
+    with pytest.raises(ConflictError):
+        store.effects.begin(row, "1/create", {})
+    assert store.effects.list(row) == []
+
+
+def test_a_purged_batch_leaves_nothing_and_takes_nothing(place: Place) -> None:
+    store = place.store()
+    other = add_rows(store, 1, "others")
+    batch = add_rows(store, 2)
+    row = claim(store, batch)
+    store.effects.begin(row, "1/create", {})
+    store.purge_batch(batch)
+    assert store.find_batch("vendors") is None
+    assert list(store.list_rows(batch)) == []
+    assert store.count_states(other) == {"new": 1}
+    for late in (
+        lambda: store.save(row, state="done", due_at=None, content={}),
+        lambda: store.effects.begin(row, "1/message/0", {}),
+        lambda: store.add_rows(batch, [NewRow("x", "new", None, {})]),
+    ):
+        with pytest.raises(ConflictError):
+            late()
+    assert {len(rows) for name, rows in place.tables().items() if name in ("effects", "history")} == {0}
+
+
+def test_another_credential_changes_nothing_and_is_told_what_to_set(place: Place) -> None:
+    add_rows(place.store(), 2)
+    before = place.tables()
+    stranger = place.store(make_credential())
+    for attempt in (stranger.find_batch, lambda name: stranger.add_batch(name, {})):
+        with pytest.raises(StateError, match=f"belongs to the API key {place.credential.key_id}") as refused:
+            attempt("vendors")
+        assert "SEALPIPE_API_KEY_PREVIOUS" in refused.value.remedy
+    assert stranger.list_batches() == []
+    assert place.tables() == before
+
+
+def test_another_service_changes_nothing(place: Place) -> None:
+    add_rows(place.store(), 1)
+    before = place.tables()
+    elsewhere = place.store(service="https://other.example/v1")
+    with pytest.raises(StateError, match=r"belongs to the service at https://api\.example/v1"):
+        elsewhere.add_batch("vendors", {})
+    assert (elsewhere.list_batches(), place.tables()) == ([], before)
+
+
+def test_a_rotated_credential_takes_over_and_the_old_one_is_refused(place: Place) -> None:
+    old = place.store()
+    batch = add_rows(old, 700)
+    row = claim(old, batch)
+    effect = old.effects.begin(row, "1/create", {"n": 1})
+    assert effect is not None
+    row = old.save(row, state="sent", due_at=None, content={"n": 1}, events=[{"what": "sent"}], keep=True)
+    before = place.tables()
+    new = place.store(make_credential(), previous=place.credential)
+    taken = new.find_batch("vendors")
+    assert taken is not None
+    assert (taken.id, taken.content, taken.key_id) == (batch.id, batch.content, new.credential.key_id)
+    assert {each.key for each in new.list_rows(taken, contents=True)} == {f"row {each}" for each in range(700)}
+    assert new.find_row(taken, str(row.key)) == row
+    assert new.effects.list(row) == [effect]
+    assert [event.content for event in new.read_history(row)] == [{"what": "sent"}]
+    after = place.tables()
+    for name in before:
+        assert not {each[-1] for each in before[name]} & {each[-1] for each in after[name]}
+    for late in (
+        lambda: old.claim_due(batch, "old", MINUTE),
+        lambda: old.save(row, state="x", due_at=None, content={}),
+        lambda: old.effects.finish(effect, "done", {}),
+        lambda: old.find_batch("vendors"),
+    ):
+        with pytest.raises(StateError, match=f"belongs to the API key {new.credential.key_id}"):
+            late()
+    assert place.tables() == after
+
+
+def test_tables_of_a_newer_sealpipe_are_refused(place: Place) -> None:
+    add_rows(place.store(), 1)
+    place.change("UPDATE sealpipe_meta SET value = '2' WHERE name = 'schema'")
+    for opening in (
+        lambda: open_store(place.database(), place.credential, SERVICE),
+        lambda: prepare_schema(place.database()),
+    ):
+        with pytest.raises(StateError, match="made by a newer sealpipe") as refused:
+            opening()
+        assert "install that version" in refused.value.remedy
+
+
+def test_missing_and_older_tables_are_made_here_or_by_a_command(place: Place) -> None:
+    for problem, command in (("missing", "init"), ("of an older sealpipe", "upgrade")):
+        database = place.database()
+        if database.is_embedded:
+            assert open_store(database, place.credential, SERVICE).list_batches() == []
+        else:
+            with pytest.raises(StateError, match=problem) as refused:
+                open_store(database, place.credential, SERVICE)
+            assert f"sealpipe batch database {command}" in refused.value.remedy
+        prepare_schema(place.database())
+        assert open_store(place.database(), place.credential, SERVICE).list_batches() == []
+        place.change("UPDATE sealpipe_meta SET value = '0' WHERE name = 'schema'")
