@@ -142,7 +142,7 @@ def test_an_invalid_proxy_is_reported_without_its_login(bare: Terminal, command:
         "SEALPIPE_BASE_URL": "https://api.example/v1",
         "SEALPIPE_LINK_BASE_URL": "https://api.example/s",
     }
-    done = bare.sealpipe(command, "--deadline", "1s", HTTPS_PROXY=proxy, **environ)
+    done = bare.sealpipe(command, "--deadline", "30s", HTTPS_PROXY=proxy, **environ)
     assert done.code == 2
     assert "the environment's proxy is not an http:// or https:// address" in done.err
     assert "canary" not in done.out + done.err

@@ -209,7 +209,7 @@ def test_nor_does_one_from_asyncio(faulty: Faulty, call: str) -> None:
 def test_where_the_address_holds_it_nothing_is_asked_of_it(service: RunningService, faulty: Faulty) -> None:
     base = faulty.base_url.replace("/v1", f"/{CUSTODY}/v1")
     with pytest.raises(UsageError, match="an address holds the credential: nothing was sent") as caught:
-        Client(api_key=KEY, base_url=base, link_base_url=service.link_base_url, deadline=2)
+        Client(api_key=KEY, base_url=base, link_base_url=service.link_base_url, deadline=30)
     assert CUSTODY not in told(caught.value)
     assert faulty.connections == 0
 

@@ -59,7 +59,7 @@ def test_the_service_does_not_say_which_schema_our_output_has(user: Terminal, fa
 def test_a_number_that_json_could_not_say_again_is_no_json(user: Terminal, faulty: Faulty) -> None:
     faulty.plan(then=says(200, '{"short_code": "x", "expired_at": null, "more": 1e999}'))
     done = user.sealpipe(
-        "shares", "show", "x", "--output", "json", "--deadline", "1s", SEALPIPE_BASE_URL=faulty.base_url
+        "shares", "show", "x", "--output", "json", "--deadline", "30s", SEALPIPE_BASE_URL=faulty.base_url
     )
     assert (done.code, done.out) == (12, "")
 

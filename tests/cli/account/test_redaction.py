@@ -194,7 +194,7 @@ def test_an_echo_is_never_printed(bare: Terminal, faulty: Faulty, name: str, out
         "SEALPIPE_BASE_URL": faulty.base_url,
         "SEALPIPE_LINK_BASE_URL": "http://127.0.0.1/s",
     }
-    done = bare.sealpipe("shares", "show", "x", "--deadline", "1s", "--output", output)
+    done = bare.sealpipe("shares", "show", "x", "--deadline", "30s", "--output", output)
     assert faulty.received()[0].header("authorization") == HEADER
     assert AUTH not in done.out + done.err
     assert AUTH[:12] not in done.out + done.err
@@ -225,7 +225,7 @@ def test_nor_is_any_other_part_that_a_message_repeats(bare: Terminal, faulty: Fa
 
 
 def test_an_echo_is_on_no_exception_and_in_no_value(faulty: Faulty) -> None:
-    with Client(api_key=KEY, base_url=faulty.base_url, link_base_url="http://127.0.0.1/s", deadline=1) as client:
+    with Client(api_key=KEY, base_url=faulty.base_url, link_base_url="http://127.0.0.1/s", deadline=30) as client:
         for name, fault in ECHOES.items():
             faulty.plan(then=fault)
             try:

@@ -30,7 +30,7 @@ KEY = mint().credential.reveal()
 
 @pytest.fixture
 def client(mcp: FakeMcp) -> Iterator[Client]:
-    with Client(api_key=KEY, base_url=mcp.base_url, link_base_url="http://127.0.0.1/s", deadline=2) as made:
+    with Client(api_key=KEY, base_url=mcp.base_url, link_base_url="http://127.0.0.1/s", deadline=30) as made:
         yield made
 
 

@@ -98,7 +98,7 @@ def test_the_same_bytes_under_the_same_key_are_a_replay_and_other_bytes_a_confli
 
 def test_an_answer_under_another_public_key_is_refused_and_says_why(proxied: Proxied, call_at: CallAt) -> None:
     other = encode_base64url(from_seed(bytes(32)).public_key)
-    caller = dataclasses.replace(call_at(proxied(then=rewrites(public_key=other)).base_url), deadline=0.5)
+    caller = dataclasses.replace(call_at(proxied(then=rewrites(public_key=other)).base_url), deadline=30)
     with pytest.raises(ProtocolError, match="with another public key than the one sent"):
         caller("create_request", **REQUEST)
 
@@ -126,7 +126,7 @@ def test_one_that_has_ended_is_read_without_time_and_key(call: Caller, job: Job)
 
 
 def test_an_answer_about_another_request_is_refused(proxied: Proxied, call_at: CallAt, job: Job) -> None:
-    caller = dataclasses.replace(call_at(proxied(then=rewrites(short_code="other")).base_url), deadline=0.5)
+    caller = dataclasses.replace(call_at(proxied(then=rewrites(short_code="other")).base_url), deadline=30)
     with pytest.raises(ProtocolError, match="about another request"):
         caller("get_request", made(job))
 
@@ -147,7 +147,7 @@ def test_submissions_that_are_cut_short_do_not_pass_for_all_there_are(
     proxied: Proxied, call_at: CallAt, job: Job
 ) -> None:
     code = made(job)
-    caller = dataclasses.replace(call_at(proxied(then=rewrites(count=2)).base_url), deadline=0.5)
+    caller = dataclasses.replace(call_at(proxied(then=rewrites(count=2)).base_url), deadline=30)
     with pytest.raises(ProtocolError, match="counts 2 submissions, but returned 0"):
         caller("list_submissions", code)
 

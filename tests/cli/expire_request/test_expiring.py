@@ -167,7 +167,7 @@ def test_a_delete_that_may_still_arrive_keeps_the_next_command_from_sending_anot
     code = made(job)
     codes = submitted(job, code, "one")
     server = proxied(then=on_delete(fault))
-    caller = dataclasses.replace(call_at(server.base_url), deadline=2.0)
+    caller = dataclasses.replace(call_at(server.base_url), deadline=30.0)
     with pytest.raises(OutcomeUnknownError) as caught:
         caller("expire_request", code, keep=tmp_path / "kept")
     assert caught.value.exit_code == 9
@@ -196,7 +196,7 @@ def test_a_request_reported_expired_gets_no_second_delete(
         before = client.get_request(code)
     assert before.expires_at is not None
     server = proxied()
-    caller, keep = dataclasses.replace(call_at(server.base_url), deadline=1.0), folder and tmp_path / folder
+    caller, keep = dataclasses.replace(call_at(server.base_url), deadline=30.0), folder and tmp_path / folder
     assert caller("expire_request", code, keep=keep).outcome == "expired"
     stale = rewrites(public_key=before.public_key, expired_at=format_time(before.expires_at))
     server.plan(then=lambda exchange: (passes if exchange.received.target.endswith("submissions") else stale)(exchange))
@@ -209,7 +209,7 @@ def test_a_request_reported_expired_gets_no_second_delete(
 def test_the_same_holds_within_one_process_without_a_folder(proxied: Proxied, call_at: CallAt, job: Job) -> None:
     code = made(job)
     server = proxied(then=on_delete(faulty.reset_before))
-    caller = dataclasses.replace(call_at(server.base_url), deadline=1.0)
+    caller = dataclasses.replace(call_at(server.base_url), deadline=30.0)
     for _ in range(2):
         with pytest.raises(OutcomeUnknownError):
             caller("expire_request", code)
@@ -219,7 +219,7 @@ def test_the_same_holds_within_one_process_without_a_folder(proxied: Proxied, ca
 def test_an_hour_later_another_delete_may_be_sent(proxied: Proxied, call_at: CallAt, job: Job, tmp_path: Path) -> None:
     code = made(job)
     server = proxied(then=on_delete(once(faulty.reset_before)))
-    caller = dataclasses.replace(call_at(server.base_url), deadline=1.0)
+    caller = dataclasses.replace(call_at(server.base_url), deadline=30.0)
     with pytest.raises(OutcomeUnknownError):
         caller("expire_request", code, keep=tmp_path / "kept")
     (record,) = (tmp_path / "kept").iterdir()
@@ -235,7 +235,7 @@ def test_the_grace_hour_uses_the_services_clock_if_known(
 ) -> None:
     code = made(job)
     server = proxied(then=on_delete(faulty.reset_before))
-    caller = dataclasses.replace(call_at(server.base_url), deadline=1.0)
+    caller = dataclasses.replace(call_at(server.base_url), deadline=30.0)
     with pytest.raises(OutcomeUnknownError):
         caller("expire_request", code, keep=tmp_path / "kept")
     (record,) = (tmp_path / "kept").iterdir()
@@ -306,7 +306,7 @@ def test_where_the_submissions_cannot_be_read_no_delete_is_sent(
 
     server, code = proxied(then=unreadable), made(job)
     with pytest.raises(errors.ServiceError):
-        dataclasses.replace(call_at(server.base_url), deadline=1.0)("expire_request", code)
+        dataclasses.replace(call_at(server.base_url), deadline=30.0)("expire_request", code)
     assert (deletes(server), active(job, code)) == (0, True)
 
 
@@ -334,7 +334,7 @@ def test_where_the_last_read_fails_it_says_that_the_request_has_expired(
 
     server = proxied(then=breaks_afterwards)
     with pytest.raises(DeliveryError, match="has expired, but its last submissions could not be stored"):
-        dataclasses.replace(call_at(server.base_url), deadline=1.0)("expire_request", code, keep=tmp_path / "kept")
+        dataclasses.replace(call_at(server.base_url), deadline=30.0)("expire_request", code, keep=tmp_path / "kept")
     server.mend()
     assert call_at(server.base_url)("expire_request", code, keep=tmp_path / "kept").outcome == "already-expired"
     assert (deletes(server), kept(tmp_path / "kept")) == (1, still_there(job, code))
@@ -367,7 +367,7 @@ def test_a_request_of_which_it_is_not_clear_whether_it_is_active_gets_no_delete(
 ) -> None:
     server, code = proxied(then=rewrites(**members)), made(job)
     with pytest.raises(errors.ProtocolError, match="it is unclear from the service's response"):
-        dataclasses.replace(call_at(server.base_url), deadline=0.5)("expire_request", code)
+        dataclasses.replace(call_at(server.base_url), deadline=30.0)("expire_request", code)
     assert deletes(server) == 0
 
 
@@ -547,7 +547,7 @@ def test_a_command_killed_around_its_delete_is_followed_by_no_second_one(
     process.send_signal(signal.SIGKILL)
     assert ended(process).code == -9
     server.mend()
-    done = job.run("requests", "expire", code, "--deadline", "1s")
+    done = job.run("requests", "expire", code, "--deadline", "30s")
     assert done.code == ends, done
     assert (deletes(server), active(job, code)) == (1, ends == 9)
     assert kept(job.state / "requests") == codes == still_there(job, code)

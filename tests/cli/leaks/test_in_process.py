@@ -45,7 +45,7 @@ class Kept(NamedTuple):
             "api_key": Secret(self.credential),
             "base_url": self.base_url,
             "link_base_url": self.link_base_url,
-            "deadline": 1.0,
+            "deadline": 30.0,
             **changes,
         }
 
@@ -154,7 +154,7 @@ FAILURES = {
     "refused as invalid": Failing(
         "InvalidRequestError", then=says(400, '{"error_code": 19, "additional_data": {"data": "no"}}')
     ),
-    "429 for ever": Failing("RateLimitError", then=says(429)),
+    "429 for ever": Failing("RateLimitError", then=says(429), settings=lambda _: {"deadline": 3.0}),
     "500 for ever": Failing("OutcomeUnknownError", then=says(500)),
     "no answer": Failing("OutcomeUnknownError", then=reset_after),
     "bad JSON": Failing("ProtocolError", then=says(201, "{")),

@@ -20,7 +20,7 @@ from support.terminal import Terminal, opened
 from support.wires import Proxy, Wire, tls
 
 SECRET = {"DB_PASSWORD": "s3cret-of-the-database"}
-SHARE = ["share", "-f", "env:DB_PASSWORD", "--deadline", "1s"]
+SHARE = ["share", "-f", "env:DB_PASSWORD", "--deadline", "30s"]
 YESTERDAY = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=1)
 
 

@@ -293,6 +293,6 @@ def test_a_code_that_is_none_is_refused_and_the_entry_kept(
     proxied: Callable[..., Faulty], job_at: Callable[..., Job], code: object
 ) -> None:
     job = job_at(proxied(then=swaps(short_code=code)))
-    done = job.run(*ASK, "--deadline", "1s")
+    done = job.run(*ASK, "--deadline", "30s")
     assert (done.code, done.out, len(job.entries())) == (12, "", 1)
     assert "\x1b" not in done.err

@@ -235,7 +235,7 @@ def test_a_refusal_ends_with_its_code_and_makes_nothing(
 ) -> None:
     server = proxied(then=fault)
     job = job_at(server)
-    done = job.run(*ASK, "--deadline", "3s", "--receipt", "r.json")
+    done = job.run(*ASK, "--deadline", "30s", "--receipt", "r.json")
     assert (done.code, done.out, len(job.entries())) == (code, "", kept), done
     assert len(creates(server.received())) == requests
     assert codes(job) == []

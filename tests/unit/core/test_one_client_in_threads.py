@@ -38,7 +38,7 @@ def test_threads_share_connections_and_pacing_from_the_first_call(monkeypatch: p
     address = "http://127.0.0.1:1"
     with (
         Client(
-            api_key=mint().credential, base_url=f"{address}/v1", link_base_url=f"{address}/s", deadline=0.5
+            api_key=mint().credential, base_url=f"{address}/v1", link_base_url=f"{address}/s", deadline=30
         ) as client,
         ThreadPoolExecutor(THREADS) as pool,
     ):

@@ -162,7 +162,7 @@ def test_the_credential_goes_nowhere_else_either(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(socket, "getaddrinfo", lambda _host, *rest, **more: ask(address, *rest, **more))
     with socket.create_server((address, 0)) as listening:
         url = f"http://localhost:{listening.getsockname()[1]}/v1"
-        own = {"api_key": KEY, "base_url": url, "link_base_url": "https://share.example", "deadline": 0.5}
+        own = {"api_key": KEY, "base_url": url, "link_base_url": "https://share.example", "deadline": 30}
 
         async def stats() -> None:
             async with AsyncClient(**own) as client:

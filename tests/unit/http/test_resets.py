@@ -70,7 +70,7 @@ def test_an_asynchronous_call_whose_connection_is_reset_at_once_ends_as_any_with
         monkeypatch.setattr(asyncio.SelectorEventLoop, "sock_connect", connect_and_wait)
 
     async def errors() -> list[BaseException | object]:
-        async with AsyncClient(api_key=KEY, base_url=url, link_base_url="https://share.example", deadline=1) as client:
+        async with AsyncClient(api_key=KEY, base_url=url, link_base_url="https://share.example", deadline=30) as client:
             return await asyncio.gather(*(client.get_stats() for _ in range(20)), return_exceptions=True)
 
     ends = asyncio.run(errors())

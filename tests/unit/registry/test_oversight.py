@@ -309,7 +309,7 @@ def test_what_resume_finishes_is_recorded_too(user: Terminal, service: RunningSe
     user.file("config.toml", f'[audit]\nfile = "{file}"\n')
     config = {"SEALPIPE_CONFIG": str(user.here / "config.toml")}
     service.set_faults({"fault": "reset", "after_commit": True, "times": "always"})
-    assert user.sealpipe("share", "-f", "text:x", "--send", "file:link", "--deadline", "2s", **config).code == 9
+    assert user.sealpipe("share", "-f", "text:x", "--send", "file:link", "--deadline", "30s", **config).code == 9
     service.set_faults()
     assert user.sealpipe("resume", **config).code == 0
     told = [(line["event"], line["outcome"], line.get("resumed", False)) for line in lines(file)]

@@ -302,7 +302,7 @@ def test_a_required_audit_that_cannot_be_written_stops_collecting(machine: Machi
 
 def interrupted(machine: Machine, service: RunningService, *words: str) -> None:
     service.set_faults({"fault": "reset", "after_commit": True, "times": "always"})
-    assert machine.sealpipe(*words, "--deadline", "2s").code == 9
+    assert machine.sealpipe(*words, "--deadline", "30s").code == 9
     service.set_faults()
 
 
@@ -340,7 +340,7 @@ def test_links_to_elsewhere_do_not_leave_by_resume(machine: Machine, service: Ru
     machine.enforce("")
     service.set_faults({"fault": "reset", "after_commit": True, "times": "always"})
     elsewhere = {"SEALPIPE_LINK_BASE_URL": "http://127.0.0.1:9/evil"}
-    assert machine.sealpipe("share", "-f", "env:DB", "--deadline", "2s", **elsewhere).code == 9
+    assert machine.sealpipe("share", "-f", "env:DB", "--deadline", "30s", **elsewhere).code == 9
     service.set_faults()
     done = machine.enforce(fixed(service)).sealpipe("resume")
     assert (done.code, done.out) == (2, "")
@@ -629,7 +629,7 @@ def test_the_query_of_a_webhooks_address_is_for_the_policy_alone(machine: Machin
     """It may hold a token: no message, no audit line and no list of what is left has it."""
     machine.allow(lists(sources=["env"], recipients=[allowed]), audit=True)
     machine.user.environ["SEALPIPE_PLUGIN_WEBHOOK__SECRET"] = "s3cret"
-    send = ["--send", "webhook:http://127.0.0.1:9/in/0123456789abcdef0?token=c4nary-token", "--deadline", "2s"]
+    send = ["--send", "webhook:http://127.0.0.1:9/in/0123456789abcdef0?token=c4nary-token", "--deadline", "30s"]
     done = machine.sealpipe("share", "-f", "env:DB", *send)
     assert done.code == code, done
     listed = machine.sealpipe("resume", "--list", "--output", "json")
