@@ -67,7 +67,7 @@ _OVER: Final = (State.DONE, State.EXPIRED, State.CANCELLED)
 
 TRANSITIONS: Final[Mapping[tuple[State, Event], State]] = {
     (State.NEW, Event.CREATED): State.SENDING,
-    (State.NEW, Event.ADOPTED): State.WAITING,
+    **{(state, Event.ADOPTED): State.WAITING for state in (State.NEW, State.SENDING, State.WAITING)},
     (State.SENDING, Event.DELIVERED): State.WAITING,
     (State.SENDING, Event.SETTLED): State.DONE,
     (State.SENDING, Event.EXPIRED): State.EXPIRED,
@@ -77,6 +77,7 @@ TRANSITIONS: Final[Mapping[tuple[State, Event], State]] = {
     (State.ENDING, Event.RENEWED): State.NEW,
     (State.EXPIRED, Event.RENEWED): State.NEW,
     **{(state, Event.RENEWED): State.NEW for state in (State.DONE, State.CANCELLED)},
+    (State.DONE, Event.WITHDRAWN): State.ENDING,
     **{(state, Event.WITHDRAWN): State.ENDING for state in (*_LIVE, *_TROUBLED)},
     **{(state, Event.FAILED): State.FAILED for state in (*_LIVE, *_TROUBLED)},
     **{(state, Event.BLOCKED): State.BLOCKED for state in (*_LIVE, *_TROUBLED)},
@@ -96,6 +97,8 @@ Wish = Literal["", "cancel", "reissue"]
 class Progress:
     """What is known of a row beside its state."""
 
+    digest: str = ""
+    """What identifies the content that is out; empty before something is."""
     short_code: str = ""
     public_key: str = ""
     """The request's public key, base64url."""

@@ -75,6 +75,11 @@ class BatchStore:
         """Return the database's time."""
         return self._database.read_clock() + self.clock_offset
 
+    @property
+    def has_one_runner(self) -> bool:
+        """Whether one process at a time runs batches: the database is a file of this machine."""
+        return self._database.is_embedded
+
     def lock_runner(self) -> AbstractContextManager[None]:
         """Be the only runner of an embedded database. Raises StateError if another process is; PostgreSQL has many."""
         return self._database.lock_runner()

@@ -33,6 +33,7 @@ class MessageContext(NamedTuple):
     with_passcode: bool
     template: str | None = None
     expiry_known: bool = True
+    is_reminder: bool = False
 
 
 def parse_message_template(text: str) -> Template:
@@ -68,15 +69,14 @@ def build_link_message(link: Secret, about: MessageContext) -> Message:
         }
         text = parse_message_template(about.template).fill(values)
     else:
-        text = _WORDINGS[about.kind].text.format(
+        text = (_WORDINGS[about.kind].reminder if about.is_reminder else "") + _WORDINGS[about.kind].text.format(
             named=f": {title}" if title else ".",
             link=link.reveal(),
             limits=_describe_limits(about),
             passcode=_PASSCODE_HINT if about.with_passcode else "",
         )
-    return Message(
-        about.kind, link, Secret(text), _make_subject(_WORDINGS[about.kind].subject, title), *_collect_facts(about)
-    )
+    subject = ("Reminder: " if about.is_reminder else "") + _WORDINGS[about.kind].subject
+    return Message(about.kind, link, Secret(text), _make_subject(subject, title), *_collect_facts(about))
 
 
 def build_passcode_message(passcode: Secret, about: MessageContext) -> Message:
@@ -125,11 +125,20 @@ class _Wording(NamedTuple):
     text: str
     action: str
     """What recipients can do with it."""
+    reminder: str
+    """How the text of a reminder begins."""
 
 
 _WORDINGS = {
-    "share": _Wording("A secret for you", _SHARE_TEXT, "opened"),
-    "request": _Wording("You are asked for a secret", _REQUEST_TEXT, "filled in"),
+    "share": _Wording(
+        "A secret for you", _SHARE_TEXT, "opened", "This is a reminder: nobody has opened the link yet.\n\n"
+    ),
+    "request": _Wording(
+        "You are asked for a secret",
+        _REQUEST_TEXT,
+        "filled in",
+        "This is a reminder: nobody has filled in the form yet.\n\n",
+    ),
 }
 
 

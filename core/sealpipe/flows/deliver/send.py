@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from sealpipe.api.responses import escape_text
 from sealpipe.errors import (
@@ -39,7 +39,9 @@ DeliveryState = Literal["pending", "sending", "sent", "failed"]
 class Deliverable(Protocol):
     """A share or a request, whose link can be delivered."""
 
-    kind: ClassVar[str]
+    @property
+    def kind(self) -> str:
+        """`share` or `request`."""
 
     @property
     def link(self) -> Secret:
@@ -71,6 +73,7 @@ class Deliveries:
     kind: str = "share"
     views: int | None = None
     template: str | None = field(default=None, repr=False)
+    is_reminder: bool = False
 
     def sends(self, what: str) -> bool:
         """Return whether the link, or the passcode, is sent to anyone."""
@@ -185,6 +188,7 @@ def _build_message(share: Deliverable, recipient: Recipient) -> Any:
         passcode is not None,
         deliveries.template,
         share.expiry_known,
+        deliveries.is_reminder,
     )
     if recipient.content == "link":
         return build_link_message(share.link, message_context)
