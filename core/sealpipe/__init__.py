@@ -55,6 +55,7 @@ _ERRORS = (
     "AccessDeniedError",
     "EncodingError",
     "EnvelopeError",
+    "FailedRowsError",
     "FieldError",
     "FragmentError",
     "IdempotencyConflictError",

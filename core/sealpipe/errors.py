@@ -35,6 +35,7 @@
     │   ├── NoSubmissionError                  16  expired without a submission
     │   ├── TooManySubmissionsError            17  more submissions than `pick` allows: nothing was stored
     │   └── SubmissionNotFoundError            17  expired, without the submission that `pick` names
+    ├── FailedRowsError                        18  rows of a batch failed or are blocked
     └── DeliveryError                          11  done at the service, but the result was not delivered
 
 No message, attribute or cause of these ever holds a secret. Exit codes are part of the command line's contract.
@@ -448,6 +449,13 @@ class AuditError(SealpipeError):
 
     exit_code = 13
     default_remedy = "compare it with a copy of the log, and find out who could write to it"
+
+
+class FailedRowsError(SealpipeError):
+    """Rows of a batch failed or are blocked. All others went on."""
+
+    exit_code = 18
+    default_remedy = "`sealpipe batch status NAME` shows each row"
 
 
 class DeliveryError(SealpipeError):

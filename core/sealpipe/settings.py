@@ -187,6 +187,25 @@ COMMANDS: Mapping[str, tuple[Setting, ...]] = {
         Setting("head", "A head that a command printed earlier: the log must still contain it.", metavar="SEQ:MARK"),
         Setting("key", "Reference to the log's key: file:/PATH or env:NAME.", metavar="REF"),
     ),
+    "batch": (
+        Setting(
+            "database",
+            "Reference to the address of a PostgreSQL database. Default: SQLite in the state directory.",
+            parse,
+            metavar="REF",
+        ),
+        Setting("for", "Keep running for this long, also if nothing is due.", values.parse_seconds, metavar="DURATION"),
+        _repeatable("only", "Only the row with this key", "KEY"),
+        Setting("plan", "Do exactly what this plan (from `batch plan --out`) says, or nothing.", metavar="FILE"),
+        Setting("out", "JSON file (mode 0600) for the plan.", metavar="FILE"),
+        Setting("detailed_exit_code", "Exit with 15 if rows still wait.", flag=True),
+        Setting("html", "File (mode 0600) for the report as a page.", metavar="FILE"),
+        Setting("csv", "File (mode 0600) for the report's rows as CSV.", metavar="FILE"),
+        Setting("json", "File (mode 0600) for the report as JSON.", metavar="FILE"),
+        Setting(
+            "older_than", "Purge only what has not changed for this long.", values.parse_duration, metavar="DURATION"
+        ),
+    ),
     "unseal": (
         Setting("bind", "The text given to `share --bind`.", values.parse_bind_text, metavar="TEXT"),
         Setting("expect", "Accept only the link of this share.", values.parse_code, metavar="CODE"),

@@ -50,7 +50,9 @@ def describe_error(error: Exception) -> tuple[str, str, int]:
     if not isinstance(error, SealpipeError):
         kind, place = type(error).__name__, locate_error(error)
         return f"sealpipe raised an unexpected {kind}{place}", "report this as a bug", SealpipeError.exit_code
-    problem = "; ".join((error.message, *Note.on(error)))
+    locator = getattr(error, "locator", "")
+    where = f" ({locator})" if locator and locator not in error.message else ""
+    problem = "; ".join((f"{error.message}{where}", *Note.on(error)))
     is_file_based = "sealpipe resume" in f"{problem} {error.remedy}"  # of an outbox of files: here the next run does it
     remedy = "the next run goes on with it" if is_file_based else error.remedy
     problem = error.message if is_file_based else problem

@@ -33,7 +33,6 @@ from sealpipe.flows.session import Session
 from sealpipe.plugin import Message
 from sealpipe.registry import Registry
 from sealpipe.registry.catalog import BUILT_IN
-from sealpipe.secret import Secret
 from sealpipe.wire import fields, sealed_box
 from sealpipe.wire.encoding import decode_base64url
 from sealpipe.wire.fields import Field
@@ -86,11 +85,8 @@ def ask_service(service: Service, request: HttpRequest) -> Any:
 class BatchWorld:
     """One account at a service, with its people; `folder` has the batch file and the database."""
 
-    def __init__(
-        self, folder: Path, *, extended: bool = False, per_minute: int = 1_000_000, database: Secret | None = None
-    ) -> None:
+    def __init__(self, folder: Path, *, extended: bool = False, per_minute: int = 1_000_000) -> None:
         self.folder = folder
-        self.database = database
         self.clock = Clock()
         self.service = Service(Store(), self.clock, Log(), "svc", secrets.token_bytes, extended=extended)
         self.loft_name = secrets.token_hex(8)
@@ -135,16 +131,16 @@ class BatchWorld:
         )
 
     def open_store(self, previous: str | None = None) -> BatchStore:
-        database = open_database(self.folder / "state", self.database)
+        database = open_database(self.folder / "state")
         before = None if previous is None else Credential.parse(previous)
-        if self.database is None:  # a kill loses nothing that is written; only a power cut does, and this is none
-            database.read("PRAGMA synchronous = OFF")
+        # A kill loses nothing that is written; only a power cut does, and this is none.
+        database.read("PRAGMA synchronous = OFF")
         store = open_store(database, Credential.parse(self.api_key), BASE_URL, previous=before)
         store.clock_offset = round(self.elapsed * 1_000_000)
         return store
 
-    def driver(self, previous: str | None = None, store: BatchStore | None = None) -> RatedDriver:
-        driver = RatedDriver(self.session(previous), store or self.store)
+    def driver(self, previous: str | None = None) -> RatedDriver:
+        driver = RatedDriver(self.session(previous), self.store)
         driver._network = self.network = DirectNetwork(self.service, driver.session.credential)  # type: ignore[assignment]
         self.network.before, self.network.after = self.before, self.after
         return driver

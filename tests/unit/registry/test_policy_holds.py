@@ -488,8 +488,9 @@ ASKED = {
 """One command of each that changes something at the service; their others are in the tables above."""
 EXEMPT = {
     "unseal", "stats", "resume", "doctor", "plugins", "custody", "rehearse", "rehearsal", "completion", "audit",
+    "batch",
 }  # fmt: skip
-"""They read, or ask no service. `resume` and `unseal` have tests of their own."""
+"""They read, or ask no service. `resume`, `unseal` and `batch` have tests of their own."""
 
 
 @pytest.mark.parametrize("name", ASKED)
@@ -498,6 +499,35 @@ def test_where_nothing_is_allowed_no_command_sends_anything(
 ) -> None:
     machine.allow(lists() + "actions = []\n")
     refused(machine.sealpipe(*ASKED[name]), service, "is not allowed")
+
+
+BATCH = """
+name = "vendors"
+kind = "request"
+key = "name"
+row = [{name = "acme"}, {name = "bolt"}]
+
+[request]
+ask = ["Password"]
+send = ["file:{name}.link"]
+"""
+
+
+def test_a_policy_is_asked_about_each_row_of_a_batch(machine: Machine, service: RunningService) -> None:
+    machine.user.file("vendors.toml", BATCH)
+    done = machine.allow(lists() + "actions = []\n").sealpipe("batch", "run", "vendors.toml")
+    assert (done.code, done.out) == (18, "vendors\t2 rows: 2 failed\n")
+    assert done.err.count("is not allowed") >= 2
+    assert [seen for seen in service.seen() if seen.method != "GET"] == []
+
+
+def test_the_audit_log_has_each_row_of_a_batch(machine: Machine, service: RunningService) -> None:
+    machine.user.file("vendors.toml", BATCH)
+    done = machine.allow(ALLOWS_ALL, audit=True).sealpipe("batch", "run", "vendors.toml")
+    assert done.code == 0, done
+    outcomes = [json.loads(line)["outcome"] for line in machine.audit.read_text().splitlines()]
+    assert outcomes.count("created") == 2
+    assert [seen.target for seen in service.seen() if seen.method == "POST"] == ["/v1/requests"] * 2
 
 
 def test_every_command_is_asked_about_or_exempt() -> None:

@@ -1,0 +1,166 @@
+"""`sealpipe batch`: the group, and its commands that take a file. Those that take a batch's name: `batch_rows.py`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sealpipe.cli import batch_rows, render
+from sealpipe.cli.batch_output import RunProgress, check_result, format_plan_counts, format_planned, print_run
+from sealpipe.cli.batch_store import open_database_of, open_named, open_store_of, write_file
+from sealpipe.cli.command import COMMON, Command, SettingsGroup, options
+
+if TYPE_CHECKING:
+    from sealpipe.batch.definition import BatchDefinition
+    from sealpipe.batch.store import BatchStore
+    from sealpipe.flows.session import Session
+
+_DATABASE_ONLY = ("state_dir", "ca_file", "deadline", "output")
+
+
+@click.group(cls=SettingsGroup)
+def batch() -> None:
+    """Ask for secrets, or share them, with a row of a file for each person; follow each row to its end.
+
+    `run` does what is due. Call it as often as you like, from any machine that has the database.
+    """
+
+
+for command in batch_rows.COMMANDS:
+    batch.add_command(command)
+
+
+@batch.command(cls=Command)
+@click.argument("file")
+@options("batch", only=("database", "out"), common=COMMON)
+def plan(file: str, **values: Any) -> None:
+    """Show what `run` would do now, row by row. Sends nothing and changes nothing.
+
+    sealpipe batch plan vendors.toml --out approved.json
+    """
+    from sealpipe.batch.plan import dump_plan
+    from sealpipe.batch.sync import make_plan
+
+    with open_store_of(values) as (session, store):
+        planned = make_plan(store, _read_file(file, session, store), session.base_url)
+    if values["out"] is not None:
+        write_file(values["out"], dump_plan(planned))
+    if values["output"] == "json":
+        render.print_json(planned.to_members())
+    else:
+        render.print_lines(map(format_planned, planned.rows))
+    render.print_note(format_plan_counts(planned))
+
+
+@batch.command(cls=Command)
+@click.argument("file")
+@options("batch", only=("database", "for", "only", "plan", "detailed_exit_code"), common=COMMON)
+def run(file: str, **values: Any) -> None:
+    """Do what is due for the rows of a file. Safe to run again at any time, and to kill.
+
+    Ends when nothing is due, even if rows still wait; with --for, after that time. Exits with 18 if rows failed or are
+    blocked.
+
+    sealpipe batch run vendors.toml
+    """
+    from sealpipe.batch.plan import read_plan
+    from sealpipe.batch.session import run_batch
+
+    approved = None if values["plan"] is None else read_plan(Path(values["plan"]))
+    progress = RunProgress(as_json=values["output"] == "json")
+    with open_store_of(values) as (session, store):
+        definition = _read_file(file, session, store)
+        try:
+            result = run_batch(
+                session,
+                store,
+                definition,
+                seconds=values["for"],
+                only=values["only"],
+                approved=approved,
+                on_change=progress,
+            )
+        finally:
+            progress.clear()
+        troubled = []
+        if result.failed:
+            with open_named(session, store, definition.name) as engine:
+                troubled = batch_rows.list_troubled(engine)
+    print_run(result, troubled, progress, as_json=values["output"] == "json")
+    check_result(result, detailed=values["detailed_exit_code"])
+
+
+@batch.command(cls=Command)
+@click.argument("file")
+@options("batch", only=("database",), common=COMMON)
+def adopt(file: str, **values: Any) -> None:
+    """Find the requests of a file again, after its database was lost or restored. Creates and sends nothing.
+
+    A row whose message may or may not have been sent meanwhile is blocked: `remind` sends it, if it should be.
+    """
+    from sealpipe.batch.reading import read_definition
+    from sealpipe.batch.session import adopt as adopt_rows
+
+    with open_store_of(values) as (session, store):
+        found = adopt_rows(session, store, read_definition(file))
+    if values["output"] == "json":
+        names = ("key", "short_code", "generation", "is_blocked")
+        render.print_json({"adopted": [{name: getattr(each, name) for name in names} for each in found]})
+        return
+    for each in found:
+        state = "\tblocked" if each.is_blocked else ""
+        render.print_lines([f"{render.escape(each.key)}\t{render.escape(each.short_code)}{state}"])
+    render.print_note(f"found {render.count(len(found), 'request')}")
+
+
+@batch.group("database", cls=SettingsGroup)
+def database() -> None:
+    """Make or upgrade the tables of a PostgreSQL database. SQLite needs neither."""
+
+
+@database.command(cls=Command)
+@options("batch", only=("database",), common=_DATABASE_ONLY)
+def init(**values: Any) -> None:
+    """Make the tables, with a role that may. Afterwards a role that reads and writes them is enough."""
+    _prepare_tables(values)
+
+
+@database.command(cls=Command)
+@options("batch", only=("database",), common=_DATABASE_ONLY)
+def upgrade(**values: Any) -> None:
+    """Upgrade the tables to this version of sealpipe, with a role that may. Batches go on where they are."""
+    _prepare_tables(values)
+
+
+def _prepare_tables(values: dict[str, Any]) -> None:
+    from sealpipe.batch.opening import prepare_schema
+
+    found = open_database_of(values)
+    try:
+        prepare_schema(found)
+    finally:
+        found.close()
+    render.print_note(f"the tables in the {render.escape(found.description)} are ready")
+    if values["output"] == "json":
+        render.print_json({"database": found.description, "ready": True})
+
+
+def _read_file(file: str, session: Session, store: BatchStore) -> BatchDefinition:
+    """Read and check a batch file. BatchFileError tells all mistakes.
+
+    Plugins check only rows of which nothing is out: a channel can refuse what it has delivered, such as a new file.
+    """
+    from sealpipe.batch.reading import read_definition
+    from sealpipe.batch.recipients import check_recipients
+    from sealpipe.batch.states import State
+
+    definition = read_definition(file)
+    batch = store.find_batch(definition.name)
+    rows = () if batch is None else store.list_rows(batch, contents=True)
+    out = {row.key for row in rows if row.state != State.NEW}
+    new = tuple(row for row in definition.rows if row.key not in out)
+    check_recipients(replace(definition, rows=new), session.registry())
+    return definition

@@ -1,0 +1,160 @@
+"""What `sealpipe batch` prints: progress on stderr, on stdout plans, rows and counts."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from sealpipe.batch.report import ATTENTION, BatchReport, ReportedRow
+from sealpipe.batch.report_files import format_moment, name_step
+from sealpipe.batch.states import State, is_over, is_troubled
+from sealpipe.cli import render
+from sealpipe.errors import FailedRowsError, PendingError
+
+if TYPE_CHECKING:
+    from sealpipe.batch.advance import Change
+    from sealpipe.batch.plan import BatchPlan, PlannedRow
+    from sealpipe.batch.run import RunResult
+
+_BAR_WIDTH = 40
+
+
+class RunProgress:
+    """Shows what changes: a status line on a terminal, elsewhere a line for each change."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self._is_terminal = render.is_terminal()
+        self._is_quiet = as_json
+        self._lock = threading.Lock()
+        self._changes: Counter[str] = Counter()
+        self._has_status = False
+        self.told: set[str] = set()
+        """The keys of rows whose last problem was printed."""
+
+    def __call__(self, change: Change) -> None:
+        with self._lock:
+            self._changes[change.what] += 1
+            if self._is_terminal:
+                counts = ", ".join(f"{number} {what}" for what, number in self._changes.items())
+                render.print_status(counts)
+                self._has_status = True
+            elif not self._is_quiet:
+                self.told.add(change.key)
+                render.print_note(format_change(change))
+
+    def clear(self) -> None:
+        """Clear the status line."""
+        if self._has_status:
+            render.print_status("")
+            self._has_status = False
+
+
+def format_change(change: Change) -> str:
+    """Return a change as a line: `acme: failed: connection refused; check the address`."""
+    line = f"{change.key}: {change.what}"
+    return line + _append(change.problem, change.remedy)
+
+
+def _append(problem: str, remedy: str) -> str:
+    return (f": {problem}" if problem else "") + (f"; {remedy}" if problem and remedy else "")
+
+
+def describe_change(change: Change) -> dict[str, Any]:
+    """Return a change as JSON members."""
+    members = {"key": change.key, "what": change.what, "problem": change.problem, "remedy": change.remedy}
+    return {name: value for name, value in members.items() if value}
+
+
+def format_planned(row: PlannedRow) -> str:
+    """Return a row of a plan as a line: action, tab, key, tab, why or when."""
+    when = f"next {format_moment(row.at)}" if row.action == "wait" and row.at is not None else ""
+    detail = row.detail or when
+    if row.is_changed:
+        detail = "; ".join(filter(None, (detail, "the file has changed: `sealpipe batch reissue` sends it")))
+    cells = (row.action, render.escape(row.key), detail + (f"; {row.remedy}" if row.remedy else ""))
+    return "\t".join(cells).rstrip("\t")
+
+
+def format_plan_counts(plan: BatchPlan) -> str:
+    """Return the numbers of a plan: `12 rows: 8 create, 4 wait`."""
+    return _format_counts(len(plan.rows), plan.counts)
+
+
+def format_counts(counts: Mapping[Any, int]) -> str:
+    """Return the number of rows in each state: `12 rows: 1 blocked, 3 waiting, 8 done`."""
+    ordered = {str(state): counts[state] for state in ATTENTION if counts.get(state)}
+    return _format_counts(sum(ordered.values()), ordered)
+
+
+def _format_counts(total: int, counts: Mapping[Any, int]) -> str:
+    parts = ", ".join(f"{number} {name}" for name, number in counts.items())
+    return render.count(total, "row") + (f": {parts}" if parts else "")
+
+
+def draw_bar(counts: Mapping[Any, int]) -> str:
+    """Return a bar: `#` for rows that are over, `!` for those in trouble, `-` for the others. Any row shows."""
+    total = sum(counts.values())
+    if not total:
+        return "[" + " " * _BAR_WIDTH + "]"
+    parts = {"#": 0, "!": 0, "-": 0}
+    for name, number in counts.items():
+        state = State(name)
+        parts["#" if is_over(state) else "!" if is_troubled(state) else "-"] += number
+    widths = {mark: max(1, number * _BAR_WIDTH // total) if number else 0 for mark, number in parts.items()}
+    widest = max(widths, key=lambda mark: widths[mark])
+    widths[widest] += _BAR_WIDTH - sum(widths.values())
+    return "[" + "".join(mark * width for mark, width in widths.items()) + "]"
+
+
+def format_row(report: BatchReport, row: ReportedRow) -> str:
+    """Return a row of a batch as a line: key, state, since, next step, problem and remedy, with tabs between."""
+    step = name_step(report, row)
+    if row.next_at is not None:
+        step += " now" if row.next_at <= report.made_at else f" at {format_moment(row.next_at)}"
+    problem = row.problem + (f"; {row.remedy}" if row.remedy else "")
+    outcome = "" if row.outcome == str(row.state) else row.outcome
+    cells = (render.escape(row.key), str(row.state), f"since {format_moment(row.since)}", step or outcome, problem)
+    return "\t".join(cells).rstrip("\t")
+
+
+def print_run(result: RunResult, troubled: Sequence[ReportedRow], progress: RunProgress, *, as_json: bool) -> None:
+    """Print what a run came to."""
+    if as_json:
+        render.print_json(_describe_run(result, troubled))
+        return
+    for row in troubled:
+        if row.key not in progress.told:
+            render.print_note(f"{render.escape(row.key)}: {row.state}{_append(row.problem, row.remedy)}")
+    render.print_lines([f"{result.batch}\t{format_counts(result.counts)}"])
+
+
+def _describe_run(result: RunResult, troubled: Iterable[ReportedRow]) -> dict[str, Any]:
+    names = ("key", "problem", "remedy", "exit_code")
+    return {
+        "name": result.batch,
+        "changes": [describe_change(each) for each in result.changes],
+        "counts": result.counts,
+        "waiting": result.waiting,
+        "failed": result.failed,
+        "troubled": [{"state": str(row.state), **{name: getattr(row, name) for name in names}} for row in troubled],
+        "next_due": format_moment(result.next_due),
+        "calls": result.calls,
+    }
+
+
+def check_result(result: RunResult, *, detailed: bool) -> None:
+    """Raise FailedRowsError if rows failed or are blocked; PendingError if rows still wait, if that is asked for."""
+    status = f"`sealpipe batch status {result.batch}` shows each row"
+    if result.stopped is not None:
+        raise FailedRowsError(
+            f"{result.stopped.message}; the rows that are left wait for the next run", remedy=result.stopped.remedy
+        )
+    if result.failed:
+        rows = "1 row failed or is" if result.failed == 1 else f"{result.failed} rows failed or are"
+        raise FailedRowsError(f"{rows} blocked", remedy=status)
+    if detailed and result.waiting:
+        raise PendingError(
+            "1 row still waits" if result.waiting == 1 else f"{result.waiting} rows still wait", remedy=status
+        )

@@ -1,0 +1,85 @@
+"""Parts of every `sealpipe batch` command: its database, a batch by its name, and files that it writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from sealpipe.cli.command import find_state_folder, make_registry, make_session
+from sealpipe.errors import SettingError, UsageError
+
+if TYPE_CHECKING:
+    from sealpipe.batch.advance import Engine
+    from sealpipe.batch.database import Database
+    from sealpipe.batch.store import BatchStore
+    from sealpipe.flows.session import Session
+    from sealpipe.secret import Secret
+
+
+def open_database_of(values: Mapping[str, Any]) -> Database:
+    """Open the database that the options name: PostgreSQL, or SQLite in the state directory. Needs no credential."""
+    from sealpipe.batch.opening import open_database
+
+    ca_file = None if values["ca_file"] is None else Path(values["ca_file"])
+    return open_database(find_state_folder(values, "batch"), _read_address(values), ca_file)
+
+
+@contextmanager
+def open_store_of(values: Mapping[str, Any]) -> Iterator[tuple[Session, BatchStore]]:
+    """Open the session and the batches of its credential. Raises StateError if another credential's are named."""
+    from sealpipe.batch.opening import open_store
+
+    session = make_session(values)
+    database = open_database_of(values)
+    store = open_store(database, session.credential, session.base_url, previous=session.previous)
+    try:
+        yield session, store
+    finally:
+        store.close()
+
+
+@contextmanager
+def open_named(session: Session, store: BatchStore, name: str) -> Iterator[Engine]:
+    """Open a batch by its name. Raises UsageError if there is none."""
+    from sealpipe.batch.rated_driver import RatedDriver
+    from sealpipe.batch.session import open_engine
+
+    with RatedDriver(session, store) as driver:
+        yield open_engine(driver, store, name)
+
+
+def write_file(name: str, content: bytes) -> None:
+    """Write a file (mode 0600), or replace it. Raises UsageError."""
+    from sealpipe.state import replace_file
+
+    problem = "it is a link, or no plain file"
+    try:
+        if replace_file(Path(name).absolute(), content):
+            return
+    except OSError as error:
+        problem = error.strerror or type(error).__name__
+    raise UsageError(f"{name} cannot be written: {problem}", remedy="give the path of a file in an existing folder")
+
+
+def _read_address(values: Mapping[str, Any]) -> Secret | None:
+    """Read the address of the database, which may hold a password; None for SQLite."""
+    reference = values["database"]
+    if reference is None:
+        return None
+    from sealpipe.client_base import run
+    from sealpipe.flows.resolve import resolve_secret
+
+    registry = make_registry(values["ca_file"], None, values["deadline"])
+    try:
+        address = run(resolve_secret(reference, "the address of a database", lambda: registry), _refuse_to_send)
+    finally:
+        registry.close()
+    if address is None:
+        raise SettingError(f"{reference} has no value", remedy="set it to postgresql://USER@HOST/DATABASE")
+    return address
+
+
+def _refuse_to_send(*_: object) -> NoReturn:
+    raise AssertionError("a source does not call the service")

@@ -1,0 +1,231 @@
+"""`sealpipe batch` at a service: a batch's whole life by its commands, what they print, and their exit codes."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sealpipe_rehearsal.running_service import RunningService
+from support.terminal import Done, Terminal
+
+VENDORS = """
+name = "vendors"
+kind = "request"
+rows = "vendors.csv"
+key = "name"
+
+[request]
+ask = ["Password"]
+send = ["file:{name}.link"]
+
+[collect]
+to = ["file:{to}"]
+"""
+ROWS = "name,to\nacme,acme.secret\nbolt,bolt.secret\n"
+LATER = """
+from sealpipe.batch.sqlite import SqliteDatabase
+read_clock = SqliteDatabase.read_clock
+SqliteDatabase.read_clock = lambda self: read_clock(self) + 120_000_000
+"""
+"""Two minutes later, by the database's clock: links that were just sent are looked at again."""
+
+
+@pytest.fixture
+def vendors(user: Terminal) -> Terminal:
+    """A user with a batch file of two vendors."""
+    user.file("vendors.toml", VENDORS)
+    user.file("vendors.csv", ROWS)
+    return user
+
+
+def batch(user: Terminal, *words: str, before: str = "", **environ: str | None) -> Done:
+    return user.sealpipe("batch", *words, before=before, **environ)
+
+
+def submit(user: Terminal, service: RunningService, name: str, value: str) -> None:
+    """A vendor follows the link that was delivered to its file."""
+    text = (user.here / f"{name}.link").read_text()
+    collect_link = next(word for word in text.split() if word.startswith("http"))
+    service.submitter().submit(collect_link, {"Password": value})
+
+
+def count_creates(service: RunningService) -> int:
+    return sum((seen.method, seen.target) == ("POST", "/v1/requests") for seen in service.seen())
+
+
+def test_a_submission_is_stored_by_the_next_run(vendors: Terminal, service: RunningService) -> None:
+    assert batch(vendors, "run", "vendors.toml").code == 0
+    submit(vendors, service, "acme", "canary-of-acme")
+    done = batch(vendors, "run", "vendors.toml", before=LATER)
+    assert done.code == 0, done
+    assert done.out == "vendors\t2 rows: 1 waiting, 1 done\n"
+    assert done.err == "acme: collected\n"
+    assert (vendors.here / "acme.secret").read_text() == "canary-of-acme"
+    told = batch(vendors, "status", "vendors", "--output", "json").json
+    assert (told["counts"], told["stored"]) == ({"waiting": 1, "done": 1}, 1)
+    assert [(row["key"], row["state"], row["outcome"]) for row in told["rows"]] == [
+        ("bolt", "waiting", ""),
+        ("acme", "done", "collected"),
+    ]
+    assert [event["what"] for event in told["rows"][1]["history"]] == ["created", "delivered", "collected"]
+
+
+def test_json_of_a_run_has_changes_counts_and_calls(vendors: Terminal) -> None:
+    done = batch(vendors, "run", "vendors.toml", "--output", "json")
+    assert (done.code, done.err) == (0, "")
+    told = done.json
+    assert sorted((each["key"], each["what"]) for each in told["changes"]) == [
+        ("acme", "created"),
+        ("acme", "delivered"),
+        ("bolt", "created"),
+        ("bolt", "delivered"),
+    ]
+    assert (told["counts"], told["waiting"], told["failed"], told["troubled"]) == ({"waiting": 2}, 2, 0, [])
+    assert told["calls"] >= 2
+    assert told["next_due"].endswith("Z")
+
+
+def test_a_second_run_sends_nothing(vendors: Terminal, service: RunningService) -> None:
+    batch(vendors, "run", "vendors.toml")
+    before = len(service.seen())
+    done = batch(vendors, "run", "vendors.toml", "--detailed-exit-code", "--output", "json")
+    assert (done.code, done.json["changes"], done.json["calls"]) == (15, [], 0)
+    assert done.error["message"] == "2 rows still wait"
+    assert len(service.seen()) == before
+
+
+def test_only_the_named_rows_run(vendors: Terminal) -> None:
+    done = batch(vendors, "run", "vendors.toml", "--only", "bolt")
+    assert (done.code, done.out) == (0, "vendors\t2 rows: 1 new, 1 waiting\n")
+    assert done.err == "bolt: created\nbolt: delivered\n"
+    assert not (vendors.here / "acme.link").exists()
+    unknown = batch(vendors, "run", "vendors.toml", "--only", "blot")
+    assert (unknown.code, unknown.out) == (2, "")
+    assert "did you mean bolt?" in unknown.err
+
+
+def test_a_row_that_fails_stops_no_other(vendors: Terminal, service: RunningService) -> None:
+    vendors.file("acme.secret", "of somebody else")
+    assert batch(vendors, "run", "vendors.toml").code == 0
+    submit(vendors, service, "acme", "canary-of-acme")
+    submit(vendors, service, "bolt", "canary-of-bolt")
+    done = batch(vendors, "run", "vendors.toml", "--output", "json", before=LATER)
+    assert done.code == 18
+    assert (vendors.here / "bolt.secret").read_text() == "canary-of-bolt"
+    row = done.json["troubled"][0]
+    assert (row["key"], row["state"], row["exit_code"]) == ("acme", "failed", 14)
+    assert "acme.secret" in row["problem"]
+    assert (done.error["type"], done.error["exit_code"]) == ("FailedRowsError", 18)
+    again = batch(vendors, "run", "vendors.toml", before=LATER)
+    assert again.code == 18
+    assert again.err.startswith("acme: failed: ")
+    assert "canary" not in again.err + done.err + done.out
+
+
+def test_all_mistakes_of_a_file_are_told_at_once(vendors: Terminal, service: RunningService) -> None:
+    vendors.file("vendors.toml", VENDORS.replace("ask", "aks").replace("{name}.link", "{nmae}.link"))
+    vendors.file("vendors.csv", ROWS + "acme,other.secret\n")
+    for command in ("plan", "run"):
+        done = batch(vendors, command, "vendors.toml")
+        assert (done.code, done.out) == (2, "")
+        assert "vendors.toml: 4 mistakes; nothing was sent" in done.err
+        assert "did you mean name?" in done.err
+        assert "vendors.csv:4, name: the key is the same as in line 2" in done.err
+    assert service.seen() == []
+
+
+def test_a_report_holds_no_secret_and_no_link(vendors: Terminal, service: RunningService) -> None:
+    batch(vendors, "run", "vendors.toml")
+    submit(vendors, service, "acme", "canary-of-acme")
+    batch(vendors, "run", "vendors.toml", before=LATER)
+    code = batch(vendors, "link", "vendors", "bolt").out.strip().rpartition("/")[2]
+    done = batch(vendors, "report", "vendors", "--html", "r.html", "--csv", "r.csv", "--json", "r.json")
+    assert (done.code, done.out) == (0, "")
+    for name in ("r.html", "r.csv", "r.json"):
+        file = vendors.here / name
+        assert file.stat().st_mode & 0o777 == 0o600
+        text = file.read_text("utf-8")
+        assert "acme" in text
+        assert "canary" not in text
+        assert code not in text
+    assert json.loads((vendors.here / "r.json").read_text())["schema"] == 1
+    with (vendors.here / "r.csv").open(encoding="utf-8-sig", newline="") as rows:
+        assert [row["key"] for row in csv.DictReader(rows)] == ["bolt", "acme"]
+    page = (vendors.here / "r.html").read_text("utf-8")
+    assert "1 of 2 rows with a submission" in page
+
+
+def test_a_key_that_looks_like_a_link_is_redacted(vendors: Terminal) -> None:
+    key = "https://share.example/AbCdEfGhIjKl#1" + "Ab1" * 14 + "x"
+    vendors.file("vendors.toml", VENDORS.replace("file:{name}.link", "file:{to}.link"))
+    vendors.file("vendors.csv", f"name,to\n{key},acme.secret\n")
+    batch(vendors, "run", "vendors.toml")
+    batch(vendors, "report", "vendors", "--html", "r.html")
+    assert "[withheld]" in (vendors.here / "r.html").read_text()
+    assert "Ab1Ab1" not in (vendors.here / "r.html").read_text() + batch(vendors, "status", "vendors").out
+
+
+def test_a_report_replaces_no_link_and_needs_its_folder(vendors: Terminal, tmp_path: Path) -> None:
+    batch(vendors, "run", "vendors.toml")
+    (vendors.here / "link.html").symlink_to(tmp_path / "elsewhere")
+    for name, problem in (("link.html", "it is a link"), ("missing/r.html", "No such file")):
+        done = batch(vendors, "report", "vendors", "--html", name)
+        assert done.code == 2
+        assert f"{name} cannot be written: {problem}" in done.err
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_lost_database_is_adopted(vendors: Terminal, service: RunningService) -> None:
+    batch(vendors, "run", "vendors.toml")
+    for file in (vendors.home / ".local/state/sealpipe/batch").iterdir():
+        file.unlink()
+    creates = count_creates(service)
+    done = batch(vendors, "adopt", "vendors.toml", "--output", "json")
+    assert done.code == 0, done
+    assert sorted(row["key"] for row in done.json["adopted"]) == ["acme", "bolt"]
+    assert all(row["is_blocked"] for row in done.json["adopted"])  # the messages may not have been sent
+    submit(vendors, service, "acme", "canary-of-acme")
+    assert batch(vendors, "run", "vendors.toml", before=LATER).code == 18
+    assert (vendors.here / "acme.secret").read_text() == "canary-of-acme"
+    assert count_creates(service) == creates == 2
+
+
+def test_another_credential_changes_nothing(vendors: Terminal, service: RunningService) -> None:
+    batch(vendors, "run", "vendors.toml")
+    other = service.create_key().reveal()
+    for words in (("run", "vendors.toml"), ("status", "vendors"), ("cancel", "vendors")):
+        done = batch(vendors, *words, SEALPIPE_API_KEY=other)
+        assert (done.code, done.out) == (2, ""), words
+    assert batch(vendors, "status", "vendors", "--output", "json").json["counts"] == {"waiting": 2}
+
+
+@pytest.mark.parametrize(
+    ("reference", "code", "message"),
+    [
+        ("env:NOT_SET", 14, "the environment variable NOT_SET is not set"),
+        ("text:postgresql://me:canary@db.example/x", 2, "do not use text:"),
+    ],
+)
+def test_the_address_of_a_database_is_a_reference(
+    vendors: Terminal, service: RunningService, reference: str, code: int, message: str
+) -> None:
+    for done in (
+        batch(vendors, "run", "vendors.toml", "--database", reference),
+        batch(vendors, "list", SEALPIPE_BATCH_DATABASE=reference),
+        batch(vendors, "database", "init", "--database", reference),
+    ):
+        assert (done.code, done.out) == (code, "")
+        assert message in done.err
+        assert "canary" not in done.err
+    assert service.seen() == []
+
+
+def test_no_other_command_loads_anything_of_batches() -> None:
+    code = "import sys; from sealpipe import cli; cli.run(['share', '--help']); print(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not [name for name in done.stderr.split() if "batch" in name or "sqlite" in name]

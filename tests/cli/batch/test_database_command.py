@@ -1,0 +1,64 @@
+"""Batches in PostgreSQL by the commands: tables first, then any number of machines; the address is a secret."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sealpipe_rehearsal.running_service import RunningService
+from support.parts import Postgres, run_postgres
+from support.terminal import Terminal
+
+VENDORS = """
+name = "vendors"
+kind = "request"
+key = "name"
+row = [{name = "acme"}, {name = "bolt"}]
+
+[request]
+ask = ["Password"]
+send = ["file:{name}.link"]
+"""
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Postgres]:
+    with run_postgres() as server:
+        yield server
+
+
+@pytest.fixture
+def machines(user: Terminal, tmp_path: Path, service: RunningService, postgres: Postgres) -> tuple[Terminal, Terminal]:
+    """Two machines with one credential and one database, and nothing else in common."""
+    del service
+    other = Terminal(
+        tmp_path / "other", **{name: value for name, value in user.environ.items() if name[:8] == "SEALPIPE"}
+    )
+    for each in (user, other):
+        each.environ |= {"DATABASE_URL": postgres.address, "SEALPIPE_BATCH_DATABASE": "env:DATABASE_URL"}
+        each.file("vendors.toml", VENDORS)
+    return user, other
+
+
+def test_two_machines_share_a_database(machines: tuple[Terminal, Terminal], service: RunningService) -> None:
+    first, second = machines
+    missing = first.sealpipe("batch", "run", "vendors.toml")
+    assert (missing.code, missing.out) == (2, "")
+    assert "run `sealpipe batch database init`" in missing.err
+    assert service.seen() == []
+    made = first.sealpipe("batch", "database", "init", SEALPIPE_API_KEY=None, SEALPIPE_BASE_URL=None)
+    assert (made.code, made.out) == (0, ""), made
+    assert made.err.endswith("are ready\n")
+    assert first.sealpipe("batch", "database", "upgrade", "--output", "json").json["ready"] is True
+
+    assert first.sealpipe("batch", "run", "vendors.toml").out == "vendors\t2 rows: 2 waiting\n"
+    again = second.sealpipe("batch", "run", "vendors.toml", "--output", "json").json
+    assert (again["changes"], again["counts"]) == ([], {"waiting": 2})
+    assert second.sealpipe("batch", "cancel", "vendors", "acme").err == "acme: cancelled\n"
+    assert first.sealpipe("batch", "status", "vendors", "--output", "json").json["counts"] == {
+        "waiting": 1,
+        "cancelled": 1,
+    }
+    assert not (first.home / ".local/state/sealpipe/batch").exists()
