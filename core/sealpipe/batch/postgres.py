@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import ssl
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import psycopg
 from psycopg import conninfo
@@ -16,7 +17,7 @@ from psycopg import conninfo
 from sealpipe.batch import statements as sql
 from sealpipe.batch.database import Database, DatabaseUnavailableError, Dialect, Parameters, Transaction, Values
 from sealpipe.errors import SettingError, StateError
-from sealpipe.secret import Secret
+from sealpipe.secret import Secret, strips_frames
 from sealpipe.values import is_loopback
 
 _CONNECTION: Final[Mapping[str, str | int]] = {
@@ -36,6 +37,10 @@ _UNDONE = frozenset({"40001", "40P01", "55P03", "57014"})
 _PARAMETER = re.compile(r":([a-z_]+[0-9]*)")
 
 
+_Connection = psycopg.Connection[Values]
+T = TypeVar("T")
+
+
 class PostgresDatabase(Database):
     """A database at an address, which may hold a password. Its connection serves every thread, one after another."""
 
@@ -51,34 +56,28 @@ class PostgresDatabase(Database):
     is_embedded = False
 
     def __init__(self, address: Secret, ca_file: Path | None = None) -> None:
-        self._settings = check_address(address, ca_file)
-        where = self._settings.get("host") or "the local socket"
-        self.description = f"PostgreSQL database {self._settings.get('dbname') or ''} at {where}".replace("  ", " ")
+        self._address, self._ca_file = address, ca_file
+        settings = check_address(address, ca_file)
+        name = settings.get("dbname") or settings.get("user") or ""
+        self.description = f"PostgreSQL database {name} at {settings['host']}"
         self._lock = threading.RLock()
         self._statements: dict[str, str] = {}
-        self._connection: psycopg.Connection[Values] | None = None
+        self._connection: _Connection | None = None
 
     def read(self, statement: str, **parameters: object) -> list[Values]:
-        with self._lock, self._translate_errors():
-            connection = self._open()
-            try:
-                return self._run(connection, statement, parameters)
-            except psycopg.OperationalError:
-                if not connection.broken:
-                    raise
-            # The server was restarted since the last call.
-            return self._run(self._open(), statement, parameters)
+        with self._lock:
+            return self._translate(partial(self._read, statement, parameters))
 
     @contextmanager
     def transaction(self, batch: str = "", *, exclusive: bool = False) -> Iterator[Transaction]:
-        with self._lock, self._translate_errors():
-            connection = self._begin()
+        with self._lock:
+            connection = self._translate(self._begin)
             try:
                 if batch:
-                    lock = f"SELECT pg_advisory_xact_lock{'' if exclusive else '_shared'}(%s)"
-                    connection.execute(lock, [int(batch[:15], 16)])
+                    lock = f"SELECT pg_advisory_xact_lock{'' if exclusive else '_shared'}(:number)"
+                    self.run(connection, lock, {"number": int(batch[:15], 16)})
                 yield _PostgresTransaction(self, connection)
-                connection.execute("COMMIT")
+                self._translate(partial(connection.execute, "COMMIT"))
             except BaseException:
                 with suppress(psycopg.Error):
                     connection.execute("ROLLBACK")
@@ -100,7 +99,24 @@ class PostgresDatabase(Database):
             if connection is not None:
                 connection.close()
 
-    def _begin(self) -> psycopg.Connection[Values]:
+    def run(self, connection: _Connection, statement: str, parameters: Parameters) -> list[Values]:
+        """Run a statement in a transaction of this thread's."""
+        return self._translate(partial(self._run, connection, statement, parameters))
+
+    def run_many(self, connection: _Connection, statement: str, rows: Iterable[Parameters]) -> int:
+        """Run a statement for each set of parameters, in a transaction of this thread's."""
+        return self._translate(partial(self._run_many, connection, statement, rows))
+
+    def _read(self, statement: str, parameters: Parameters) -> list[Values]:
+        connection = self._open()
+        try:
+            return self._run(connection, statement, parameters)
+        except psycopg.OperationalError:
+            if not connection.broken:
+                raise
+        return self._run(self._open(), statement, parameters)  # the server was restarted since the last call
+
+    def _begin(self) -> _Connection:
         begin = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
         connection = self._open()
         try:
@@ -108,21 +124,21 @@ class PostgresDatabase(Database):
         except psycopg.OperationalError:
             if not connection.broken:
                 raise
-            connection = self._open()  # the server was restarted since the last call
+            connection = self._open()  # as above
             connection.execute(begin)
         return connection
 
-    def _open(self) -> psycopg.Connection[Values]:
+    def _open(self) -> _Connection:
         if self._connection is None or self._connection.closed:
-            self._connection = psycopg.connect(autocommit=True, **self._settings)
+            self._connection = psycopg.connect(autocommit=True, **check_address(self._address, self._ca_file))
             self._connection.execute(_SESSION)
         return self._connection
 
-    def _run(self, connection: psycopg.Connection[Values], statement: str, parameters: Parameters) -> list[Values]:
+    def _run(self, connection: _Connection, statement: str, parameters: Parameters) -> list[Values]:
         cursor = connection.execute(self._spell(statement).encode(), parameters)
         return [] if cursor.description is None else cursor.fetchall()
 
-    def _run_many(self, connection: psycopg.Connection[Values], statement: str, rows: Iterable[Parameters]) -> int:
+    def _run_many(self, connection: _Connection, statement: str, rows: Iterable[Parameters]) -> int:
         with connection.cursor() as cursor:
             cursor.executemany(self._spell(statement).encode(), rows)
             return cursor.rowcount
@@ -134,39 +150,39 @@ class PostgresDatabase(Database):
             self._statements[statement] = spelled
         return spelled
 
-    @contextmanager
-    def _translate_errors(self) -> Iterator[None]:
-        """Raise psycopg's errors as ours, without their text: it may quote values, and parts of the address."""
+    def _translate(self, work: Callable[[], T]) -> T:
+        """Do work, and raise psycopg's errors as ours: their text may quote values, their frames hold the address."""
         try:
-            yield
+            return work()
         except psycopg.Error as error:
-            kind, state = type(error).__name__, error.sqlstate
-            gone = self._connection is None or self._connection.broken or state in _UNDONE
-        else:
-            return
-        if gone:
-            raise DatabaseUnavailableError(
+            failure = self._make_error(type(error).__name__, error.sqlstate)
+        raise failure
+
+    def _make_error(self, kind: str, state: str | None) -> StateError:
+        if self._connection is None or self._connection.broken or state in _UNDONE:
+            return DatabaseUnavailableError(
                 f"the {self.description} does not answer ({state or kind})",
                 remedy="check that it runs, and the address, user and password; then run the command again",
             )
-        raise StateError(
+        return StateError(
             f"the {self.description} refused a statement: {kind} ({state})",
             remedy="check the role's rights and the free space; `sealpipe batch database upgrade` makes missing tables",
         )
 
 
 class _PostgresTransaction(Transaction):
-    def __init__(self, database: PostgresDatabase, connection: psycopg.Connection[Values]) -> None:
+    def __init__(self, database: PostgresDatabase, connection: _Connection) -> None:
         self._database = database
         self._connection = connection
 
     def run(self, statement: str, **parameters: object) -> list[Values]:
-        return self._database._run(self._connection, statement, parameters)
+        return self._database.run(self._connection, statement, parameters)
 
     def run_many(self, statement: str, rows: Iterable[Parameters]) -> int:
-        return self._database._run_many(self._connection, statement, rows)
+        return self._database.run_many(self._connection, statement, rows)
 
 
+@strips_frames
 def check_address(address: Secret, ca_file: Path | None) -> dict[str, Any]:
     """Return the parts of a database's address. Raises SettingError; over a network, TLS must be verified.
 

@@ -44,6 +44,7 @@ class RateState:
 
     `per_minute` is the plan's limit, None if the service does not tell it. `spacing` is the learned time between two
     calls, None if nothing was learned. `recent` are the calls of the last minute: each counts less with every second.
+    `seen_at` is what the clock was at the last change.
     """
 
     next_at: int = 0
@@ -53,6 +54,7 @@ class RateState:
     per_minute: int | None = None
     spacing: int | None = None
     recent: int = 0
+    seen_at: int = 0
 
     @property
     def calls_per_minute(self) -> float | None:
@@ -68,23 +70,23 @@ class RateState:
 
 def reserve(state: RateState, now: int) -> tuple[RateState, int]:
     """Reserve the next call: the new state, and the call's time."""
+    state = _follow_clock(state, now)
     learned = state.spacing
     if learned is not None:
         is_idle = now - max(state.last_at, state.slowed_until) > IDLE_RESET * SECOND
         sped_up = round(learned / SPEEDUP)
         learned = None if is_idle or sped_up < SECOND / MAX_RATE else sped_up
     state = replace(state, spacing=learned)
-    # Nothing is reserved for longer than this: a time further ahead was written by a clock that was set back.
-    horizon = now + round((MAX_RETRY_AFTER + MINUTE) * SECOND)
-    at = max(now, *(moment for moment in (state.next_at, state.slowed_until, 0) if moment <= horizon))
+    at = max(now, state.next_at, state.slowed_until)
     recent = _COUNT_UNIT + round(state.recent * exp(-max(0, at - state.last_at) / (MINUTE * SECOND)))
     return replace(state, next_at=at + state.get_spacing(), last_at=at, recent=recent), at
 
 
 def slow_down(state: RateState, now: int, sent_at: int, retry_after: float | None) -> RateState:
     """Return the state after a 429 to the call that was reserved for `sent_at`; `retry_after` is in seconds."""
+    state = _follow_clock(state, now)
     wait = 0 if retry_after is None else round(min(max(retry_after, 0.0), MAX_RETRY_AFTER) * SECOND)
-    slowed_until = max(state.slowed_until, now + wait) if state.slowed_until <= now + MAX_RETRY_AFTER * SECOND else now
+    slowed_until = max(state.slowed_until, now + wait)
     if sent_at <= state.slowed_at:  # sent before we slowed down: it says nothing new
         return replace(state, slowed_until=slowed_until)
     current = state.get_spacing()
@@ -94,6 +96,15 @@ def slow_down(state: RateState, now: int, sent_at: int, retry_after: float | Non
         # The calls of the last minute are about the burst: twice the rate per minute (specification: Limits).
         spacing = round(SECOND / max(MIN_FIRST_RATE, state.recent / _COUNT_UNIT / 2.0 / MINUTE))
     return replace(state, slowed_until=slowed_until, slowed_at=now, spacing=max(spacing, current))
+
+
+def _follow_clock(state: RateState, now: int) -> RateState:
+    """Return the state by a clock that was set back since the last call; the same one by any other clock."""
+    back = state.seen_at - now
+    if back <= 0:
+        return replace(state, seen_at=now)
+    times = {name: getattr(state, name) - back for name in ("next_at", "slowed_until", "slowed_at", "last_at")}
+    return replace(state, seen_at=now, **times)
 
 
 class SharedRate:
@@ -143,4 +154,4 @@ class SharedRate:
         transaction.run(sql.SAVE_RATE, id=self._id, **asdict(state))
 
 
-_KINDS = "iiiinni"
+_KINDS = "iiiinnii"

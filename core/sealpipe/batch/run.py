@@ -28,7 +28,7 @@ _OUTAGE: Final = 60.0
 """Seconds that a run waits for its database."""
 EXIT_TROUBLED: Final = 18
 _TROUBLED: Final = (State.FAILED, State.BLOCKED)
-_WATCHED: Final = (State.WAITING, State.FAILED, State.BLOCKED)
+WATCHED: Final = (State.WAITING, State.FAILED, State.BLOCKED)
 
 
 @dataclass(slots=True)
@@ -102,7 +102,7 @@ class Runner:
             free_dead_rows(engine)
         engine.keep_seeds(f"{os.urandom(6).hex()}/seeds")
         counts = store.count_states(engine.batch)
-        engine.waiting = max(1, sum(counts.get(state, 0) for state in _WATCHED))
+        engine.waiting = max(1, sum(counts.get(state, 0) for state in WATCHED))
         engine.breaker = Breaker()
         if self._tasks is None:
             failed = store.list_rows(engine.batch, states=[State.FAILED])

@@ -8,10 +8,10 @@ import sqlite3
 import stat
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from sealpipe.batch import statements as sql
 from sealpipe.batch.database import Database, Dialect, Parameters, Transaction, Values
@@ -28,6 +28,9 @@ _SETTINGS = (
     "PRAGMA secure_delete = ON",
     "PRAGMA cell_size_check = ON",
 )
+
+
+T = TypeVar("T")
 
 
 class SqliteDatabase(Database):
@@ -54,28 +57,22 @@ class SqliteDatabase(Database):
         self.description = f"SQLite file {self.path}"
         self._lock = threading.RLock()
         self._statements: dict[str, str] = {}
-        with self._translate_errors():
-            _create_private_file(self.path)
-            # transactions are begun by hand: the module's own handling differs by version
-            self._connection = sqlite3.connect(
-                self.path, timeout=_BUSY_TIMEOUT, isolation_level=None, check_same_thread=False
-            )
-            for setting in _SETTINGS:
-                self._connection.execute(setting).fetchall()
+        _create_private_file(self.path)
+        self._connection = self._translate(self._connect)
 
     def read(self, statement: str, **parameters: object) -> list[Values]:
-        with self._lock, self._translate_errors():
-            return self._run(statement, parameters)
+        with self._lock:
+            return self.run(statement, parameters)
 
     @contextmanager
     def transaction(self, batch: str = "", *, exclusive: bool = False) -> Iterator[Transaction]:
         """Begin a transaction: SQLite allows one writer, so every one is exclusive."""
         del batch, exclusive
-        with self._lock, self._translate_errors():
-            self._connection.execute("BEGIN IMMEDIATE")
+        with self._lock:
+            self.run("BEGIN IMMEDIATE", {})
             try:
                 yield _SqliteTransaction(self)
-                self._connection.execute("COMMIT")
+                self.run("COMMIT", {})
             except BaseException:
                 with suppress(sqlite3.Error):  # SQLite has undone it by itself after some errors
                     self._connection.execute("ROLLBACK")
@@ -108,11 +105,26 @@ class SqliteDatabase(Database):
         with self._lock:
             self._connection.close()
 
-    def _run(self, statement: str, parameters: Parameters) -> list[Values]:
-        return self._connection.execute(self._spell(statement), parameters).fetchall()
+    def run(self, statement: str, parameters: Parameters) -> list[Values]:
+        """Run a statement, in the transaction of this thread if there is one."""
+        spelled = self._spell(statement)
+        return self._translate(lambda: self._connection.execute(spelled, parameters).fetchall())
 
-    def _run_many(self, statement: str, rows: Iterable[Parameters]) -> int:
-        return self._connection.executemany(self._spell(statement), rows).rowcount
+    def run_many(self, statement: str, rows: Iterable[Parameters]) -> int:
+        """Run a statement for each set of parameters, in the transaction of this thread."""
+        spelled = self._spell(statement)
+        return self._translate(lambda: self._connection.executemany(spelled, rows).rowcount)
+
+    def _connect(self) -> sqlite3.Connection:
+        # transactions are begun by hand: the module's own handling differs by version
+        connection = sqlite3.connect(self.path, timeout=_BUSY_TIMEOUT, isolation_level=None, check_same_thread=False)
+        try:
+            for setting in _SETTINGS:
+                connection.execute(setting).fetchall()
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     def _spell(self, statement: str) -> str:
         spelled = self._statements.get(statement)
@@ -120,14 +132,11 @@ class SqliteDatabase(Database):
             spelled = self._statements[statement] = sql.spell(statement, self.dialect._asdict())
         return spelled
 
-    @contextmanager
-    def _translate_errors(self) -> Iterator[None]:
+    def _translate(self, work: Callable[[], T]) -> T:
         try:
-            yield
+            return work()
         except sqlite3.Error as error:  # SQLite's messages name tables and columns, never values
             problem = str(error)
-        else:
-            return
         raise StateError(
             f"the {self.description} cannot be used: {problem}",
             remedy="free space on its disk, or wait for the process that locks it; a damaged file is restored from a "
@@ -140,10 +149,10 @@ class _SqliteTransaction(Transaction):
         self._database = database
 
     def run(self, statement: str, **parameters: object) -> list[Values]:
-        return self._database._run(statement, parameters)
+        return self._database.run(statement, parameters)
 
     def run_many(self, statement: str, rows: Iterable[Parameters]) -> int:
-        return self._database._run_many(statement, rows)
+        return self._database.run_many(statement, rows)
 
 
 def _create_private_file(path: Path) -> None:

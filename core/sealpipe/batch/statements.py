@@ -52,7 +52,7 @@ TABLES: Final = (
     CREATE TABLE IF NOT EXISTS sealpipe_rate (
         id TEXT NOT NULL PRIMARY KEY, next_at {integer} NOT NULL, slowed_until {integer} NOT NULL,
         slowed_at {integer} NOT NULL, last_at {integer} NOT NULL, per_minute {integer}, spacing {integer},
-        recent {integer} NOT NULL
+        recent {integer} NOT NULL, seen_at {integer} NOT NULL
     )
     """,
 )
@@ -140,20 +140,22 @@ PURGE: Final = (
 )
 
 ADD_RATE = (
-    "INSERT INTO sealpipe_rate (id, {rate_columns}) VALUES (:id, 0, 0, 0, 0, NULL, NULL, 0) ON CONFLICT (id) DO NOTHING"
+    "INSERT INTO sealpipe_rate (id, {rate_columns}) VALUES (:id, 0, 0, 0, 0, NULL, NULL, 0, 0) "
+    "ON CONFLICT (id) DO NOTHING"
 )
 PEEK_RATE = "SELECT {rate_columns} FROM sealpipe_rate WHERE id = :id"
 READ_RATE = "SELECT {rate_columns} FROM sealpipe_rate WHERE id = :id {lock_row}"
 SAVE_RATE = (
     "UPDATE sealpipe_rate SET next_at = :next_at, slowed_until = :slowed_until, slowed_at = :slowed_at, "
-    "last_at = :last_at, per_minute = :per_minute, spacing = :spacing, recent = :recent WHERE id = :id"
+    "last_at = :last_at, per_minute = :per_minute, spacing = :spacing, recent = :recent, "
+    "seen_at = :seen_at WHERE id = :id"
 )
 
 _SHARED: Final = {
     "batch_columns": "id, key_id, key_check, created_at, version, blob",
     "row_columns": "batch, id, state, due_at, since, holder, held_until, version, generation",
     "effect_columns": "batch, row_id, id, state, at, version, blob",
-    "rate_columns": "next_at, slowed_until, slowed_at, last_at, per_minute, spacing, recent",
+    "rate_columns": "next_at, slowed_until, slowed_at, last_at, per_minute, spacing, recent, seen_at",
     "claim": "UPDATE sealpipe_rows SET holder = :holder, held_until = :until WHERE batch = :batch AND",
     "is_free": "held_until <= :now AND due_at IS NOT NULL AND due_at <= :now",
     "is_held": "WHERE batch = :batch AND id = :row AND holder = :holder",

@@ -33,6 +33,7 @@ from sealpipe.flows.session import Session
 from sealpipe.plugin import Message
 from sealpipe.registry import Registry
 from sealpipe.registry.catalog import BUILT_IN
+from sealpipe.secret import Secret
 from sealpipe.wire import fields, sealed_box
 from sealpipe.wire.encoding import decode_base64url
 from sealpipe.wire.fields import Field
@@ -85,8 +86,11 @@ def ask_service(service: Service, request: HttpRequest) -> Any:
 class BatchWorld:
     """One account at a service, with its people; `folder` has the batch file and the database."""
 
-    def __init__(self, folder: Path, *, extended: bool = False, per_minute: int = 1_000_000) -> None:
+    def __init__(
+        self, folder: Path, *, extended: bool = False, per_minute: int = 1_000_000, database: Secret | None = None
+    ) -> None:
         self.folder = folder
+        self.database = database
         self.clock = Clock()
         self.service = Service(Store(), self.clock, Log(), "svc", secrets.token_bytes, extended=extended)
         self.loft_name = secrets.token_hex(8)
@@ -131,16 +135,16 @@ class BatchWorld:
         )
 
     def open_store(self, previous: str | None = None) -> BatchStore:
-        database = open_database(self.folder / "state")
+        database = open_database(self.folder / "state", self.database)
         before = None if previous is None else Credential.parse(previous)
-        # A kill loses nothing that is written; only a power cut does, and this is none.
-        database.read("PRAGMA synchronous = OFF")
+        if self.database is None:  # a kill loses nothing that is written; only a power cut does, and this is none
+            database.read("PRAGMA synchronous = OFF")
         store = open_store(database, Credential.parse(self.api_key), BASE_URL, previous=before)
         store.clock_offset = round(self.elapsed * 1_000_000)
         return store
 
-    def driver(self, previous: str | None = None) -> RatedDriver:
-        driver = RatedDriver(self.session(previous), self.store)
+    def driver(self, previous: str | None = None, store: BatchStore | None = None) -> RatedDriver:
+        driver = RatedDriver(self.session(previous), store or self.store)
         driver._network = self.network = DirectNetwork(self.service, driver.session.credential)  # type: ignore[assignment]
         self.network.before, self.network.after = self.before, self.after
         return driver

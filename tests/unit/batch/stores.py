@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import base64
 import os
+import subprocess
 import sys
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sealpipe.api import Credential
 from sealpipe.batch.database import Database, prepare_schema
@@ -21,7 +22,9 @@ from sealpipe.batch.records import SECOND, Batch, NewRow, Row
 from sealpipe.batch.store import BatchStore
 from sealpipe.errors import SealpipeError
 from sealpipe.secret import Secret
-from support.parts import Postgres
+
+if TYPE_CHECKING:
+    from support.parts import Postgres
 
 SERVICE = "https://api.example/v1"
 MINUTE = 60 * SECOND
@@ -60,6 +63,12 @@ class Place(ABC):
     def read_files(self) -> bytes:
         """Everything of ours in the database's files."""
 
+    @property
+    def api_key(self) -> str:
+        """The credential as text."""
+        parts = [self.credential.auth_secret, self.credential.custody_secret]
+        return f"svc_sk_live_{self.credential.key_id}.{'.'.join(part.reveal() for part in parts if part)}"
+
     def database(self) -> Database:
         """One more connection."""
         self._opened.append(self.connect())
@@ -69,9 +78,14 @@ class Place(ABC):
         self, credential: Credential | None = None, service: str = SERVICE, previous: Credential | None = None
     ) -> BatchStore:
         """One more worker's store."""
-        database = self.database()
-        prepare_schema(database)
-        return open_store(database, credential or self.credential, service, previous=previous)
+        prepare_schema(self.database())
+        return self.open(credential, service, previous)
+
+    def open(
+        self, credential: Credential | None = None, service: str = SERVICE, previous: Credential | None = None
+    ) -> BatchStore:
+        """The same in tables that were made before."""
+        return open_store(self.database(), credential or self.credential, service, previous=previous)
 
     def change(self, statement: str, **parameters: object) -> None:
         """Change the database by hand."""
@@ -213,6 +227,20 @@ WORK: Mapping[str, Callable[[BatchStore, Batch, str], list[str]]] = {
 }
 
 
+def start_worker(work: str, place: Place, number: int) -> subprocess.Popen[str]:
+    """Start a process that does this work as soon as a line is written to it. It says when it is ready."""
+    process = subprocess.Popen(
+        [sys.executable, "-P", __file__, work, *place.words, place.api_key, f"process {number}"],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
 def _main() -> None:
     work, kind, where, credential, holder = sys.argv[1:]
     database = open_database(Path(where)) if kind == "sqlite" else open_database(Path("/nonexistent"), Secret(where))
@@ -220,7 +248,7 @@ def _main() -> None:
     batch = store.find_batch("vendors")
     assert batch is not None
     os.write(1, b"ready\n")
-    os.read(0, 1)  # they begin at once
+    os.read(0, 1)
     for key in WORK[work](store, batch, holder):
         os.write(1, f"{key}\n".encode())
     store.close()
