@@ -6,8 +6,7 @@ import pytest
 
 from sealpipe_rehearsal.running_service import RunningService
 from support.ci_jobs import SHARE
-from support.services import bare, extended, one_service, service, user
-from support.terminal import ABROAD, Terminal
+from support.terminal import ABROAD, Terminal, bare, extended, one_service, service, user
 
 __all__ = ["bare", "extended", "one_service", "service", "user"]
 

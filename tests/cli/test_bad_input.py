@@ -8,8 +8,9 @@ import pytest
 
 from sealpipe_rehearsal.control_client import mint
 from sealpipe_rehearsal.running_service import RunningService
+from support.commands import SEALPIPE
 from support.parts import program
-from support.terminal import SEALPIPE, Terminal, addresses
+from support.terminal import Terminal, addresses
 
 SECRET = {"DB_PASSWORD": "s3cret-of-the-database"}
 FIELD = ["-f", "env:DB_PASSWORD"]

@@ -14,9 +14,10 @@ from sealpipe.cli.disclosure import MASK_DELAY
 from sealpipe.wire import encoding, fields, sealed_box
 from sealpipe_rehearsal.running_service import RunningService
 from support.ci_jobs import MASKING, ROWS, SHARE, job, redirected, titled
+from support.commands import SEALPIPE
 from support.faulty import Faulty, holds
 from support.github_log import TwoReaders, read_azure, read_github
-from support.terminal import PATIENCE, SEALPIPE, Terminal
+from support.terminal import PATIENCE, Terminal
 
 DEAF = ("2>err.log", "2>&-", "2>/dev/null", "2>/dev/full", ">all.log 2>&1")
 

@@ -18,7 +18,8 @@ from sealpipe.flows.share import sealed_link
 from sealpipe.secret import Secret
 from sealpipe.wire import keys, sealed_box
 from sealpipe_rehearsal.running_service import RunningService
-from support.terminal import SEALPIPE, Terminal, opened
+from support.commands import SEALPIPE
+from support.terminal import Terminal, opened
 
 
 def credential(*, custody: bool = True) -> Credential:

@@ -1,5 +1,5 @@
 """The rehearsal service and a user's terminal."""
 
-from support.services import bare, one_service, service, user
+from support.terminal import bare, one_service, service, user
 
 __all__ = ["bare", "one_service", "service", "user"]

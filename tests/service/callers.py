@@ -15,7 +15,7 @@ import httpx
 from sealpipe.secret import Secret
 from sealpipe.wire import keys
 from sealpipe_rehearsal.running_service import RunningService
-from support.services import refusal as refusal
+from support.terminal import refusal as refusal
 
 TOKEN = "t" * 42 + "s"
 DATA = base64.b64encode(b"ciphertext that nobody looks into, of 44 bytes").decode()

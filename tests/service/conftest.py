@@ -10,7 +10,7 @@ import pytest
 from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.server import start
 from service.callers import NOON, Api
-from support.services import extended, one_service, service
+from support.terminal import extended, one_service, service
 
 __all__ = ["extended", "one_service", "service"]
 

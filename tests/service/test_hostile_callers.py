@@ -11,8 +11,7 @@ from sealpipe_rehearsal import control_client
 from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.service.fault_parser import FaultPlanError
 from support.faulty import Fault, Faulty, says
-from support.services import bare
-from support.terminal import Terminal
+from support.terminal import Terminal, bare
 
 __all__ = ["bare"]
 

@@ -9,8 +9,9 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from sealpipe.ci_systems import CI_SYSTEMS, CISystem
+from support.commands import SEALPIPE
 from support.fake_web import Asked, FakeWeb, Reply
-from support.terminal import ABROAD, SEALPIPE, Done, Terminal
+from support.terminal import ABROAD, Done, Terminal
 
 SHARE = ("share", "-f", "Note=text:canary-of-the-gate")
 ROWS = {row.name: row for row in CI_SYSTEMS}

@@ -71,8 +71,6 @@ def told(error: BaseException) -> str:
     return "".join(traceback.format_exception(error)) + repr(attributes)
 
 
-_ELSEWHERE = "from pathlib import Path; from sealpipe import config; config.MACHINE_CONFIG = Path({!r})"
-
 ALLOWS_ALL = 'sources = ["*"]\nsinks = ["*"]\nrecipients = ["*"]\ntools = ["*"]\n'
 
 
@@ -96,7 +94,7 @@ class Machine:
         return self.enforce(f'[enforce.policy]\nfile = "{self.policy}"\n{told}{more}')
 
     def sealpipe(self, *words: str, stdin: str = "", **environ: str | None) -> Done:
-        return self.user.sealpipe(*words, stdin=stdin, before=_ELSEWHERE.format(str(self.config)), **environ)
+        return self.user.sealpipe(*words, stdin=stdin, machine=self.config, **environ)
 
 
 def lists(**named: list[str]) -> str:

@@ -1,12 +1,12 @@
 """`sealpipe` without its start: each command a process of its own, forked from one that has imported what it imports.
 
 A start costs 0.2 s of CPU, nearly all of it for imports, and the tests make thousands of commands. Whoever tests a
-start, watches it from outside or sends it signals starts it whole (`support.terminal.SEALPIPE`).
+start, watches it from outside or sends it signals starts it whole (`support.commands.SEALPIPE`).
 
 What waits before a retry does not wait here (`retry_at_once`): the tests of backoff have a clock of their own.
 
 Two processes take part beside the test's own: `serve` imports, listens, forks, and kills a command where nobody waits
-for it any longer. The test hands over streams, folder, environment and words itself (`support.terminal.run`).
+for it any longer. The test hands over streams, folder, environment and words itself (`support.commands.run`).
 """
 
 from __future__ import annotations

@@ -23,9 +23,10 @@ from sealpipe import AsyncClient, Client
 from sealpipe.wire import keys, link
 from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.server import start
+from support.commands import SEALPIPE
 from support.faulty import Exchange, Fault, Faulty, passes
 from support.strace import Point, killing, only, points, tracing
-from support.terminal import PATIENCE, SEALPIPE, Done, Terminal, addresses, opened
+from support.terminal import PATIENCE, Done, Terminal, addresses, opened
 
 
 class Job:

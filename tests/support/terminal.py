@@ -1,30 +1,26 @@
-"""A user at a terminal: real processes, in a home of their own, with an environment that inherits nothing.
+"""A user at a terminal, in a home of their own, with an environment that inherits nothing; and the service they use.
 
-`sealpipe` is started whole, or forked from a process that has imported it already (`support.forked`).
+The fixtures: one rehearsal service for a folder's tests, forgotten between them, and the user's terminal.
 """
 
 from __future__ import annotations
 
-import atexit
-import functools
 import json
 import os
 import selectors
-import shutil
-import socket
 import subprocess
 import sys
-import tempfile
-import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+import httpx
+import pytest
+
 from sealpipe_rehearsal.running_service import RunningService
-from support import (
-    forked,
-)
+from sealpipe_rehearsal.server import start
+from support.commands import LANG, SEALPIPE, run
 
 ABROAD = {"SEALPIPE_LINK_BASE_URL": "https://share.example"}
 """Links that are no rehearsal's."""
@@ -119,11 +115,22 @@ class Terminal:
             text=True,
         )
 
-    def sealpipe(self, *words: str, stdin: str | bytes = b"", before: str = "", **environ: str | None) -> Done:
-        """Run `sealpipe WORDS` to its end; keyword arguments change the environment, None takes a name away."""
+    def sealpipe(
+        self,
+        *words: str,
+        stdin: str | bytes = b"",
+        machine: Path | None = None,
+        apart: bool = False,
+        **environ: str | None,
+    ) -> Done:
+        """Run `sealpipe WORDS` to its end (see `support.commands.run`).
+
+        Keyword arguments change the environment, None takes a name away.
+        """
         typed = stdin.encode() if isinstance(stdin, str) else stdin
         changed = self.with_environ(environ)
-        return Done.of(run(words, stdin=typed, environ=changed, cwd=self.here, timeout=PATIENCE, before=before))
+        ran = run(words, stdin=typed, environ=changed, cwd=self.here, timeout=PATIENCE, machine=machine, apart=apart)
+        return Done.of(ran)
 
     def file(self, name: str, content: str | bytes, mode: int = 0o600) -> Path:
         """A file in the working directory (or wherever an absolute name says)."""
@@ -155,131 +162,6 @@ def created(service: RunningService) -> list[dict[str, Any]]:
     return [json.loads(seen.body) for seen in sent]
 
 
-SEALPIPE = (sys.executable, "-m", "sealpipe")
-LANG = "C.UTF-8"
-_AT_ONCE = 1 << 16
-_MAIN = "\nfrom sealpipe.__main__ import main\nmain()\n"
-
-
-def run(
-    words: Sequence[str], *, stdin: bytes, environ: Mapping[str, str], cwd: Path, timeout: float, before: str = ""
-) -> subprocess.CompletedProcess[bytes]:
-    """Run `sealpipe WORDS` to its end, with exactly this environment: forked wherever that makes no difference.
-
-    `before` is Python that its process runs first.
-    """
-    if must_be_whole(environ):
-        command = [sys.executable, "-c", before + _MAIN, *words] if before else [*SEALPIPE, *words]
-        return subprocess.run(
-            command, input=stdin, capture_output=True, env=environ, cwd=cwd, timeout=timeout, check=False
-        )
-    theirs, ours = _pipes()
-    with socket.socket(socket.AF_UNIX) as line:
-        try:
-            line.connect(str(_door()))
-            _hand_over(line, before, words, environ, cwd, theirs)
-        finally:
-            for end in theirs:
-                os.close(end)
-        out, err = _exchange(ours, stdin, time.monotonic() + timeout, words)
-        line.settimeout(timeout)
-        code = int.from_bytes(line.recv(4, socket.MSG_WAITALL), "big", signed=True)
-    return subprocess.CompletedProcess(words, code, out, err)
-
-
-def must_be_whole(environ: Mapping[str, str]) -> bool:
-    """Whether the environment makes a difference to Python itself: what is forked has started without it."""
-    return environ.get("LANG") != LANG or any(name.startswith(forked.UNLIKE) for name in environ)
-
-
-def _pipes() -> tuple[tuple[int, int, int], tuple[int, int, int]]:
-    """The command's ends of its three streams, and ours."""
-    (reads, stdin), (out, writes), (err, writes_too) = os.pipe(), os.pipe(), os.pipe()
-    return (reads, writes, writes_too), (stdin, out, err)
-
-
-def _hand_over(
-    line: socket.socket,
-    before: str,
-    words: Sequence[str],
-    environ: Mapping[str, str],
-    cwd: Path,
-    streams: Sequence[int],
-) -> None:
-    umask = os.umask(0)
-    os.umask(umask)
-    variables = [os.fsencode(name) + b"=" + os.fsencode(value) for name, value in environ.items()]
-    told = b"\0".join([b"%d" % umask, before.encode(), b"%d" % len(words), *map(os.fsencode, words), *variables])
-    here = os.open(cwd, os.O_RDONLY)
-    try:
-        socket.send_fds(line, [len(told).to_bytes(8, "big")], [*streams, here])
-    finally:
-        os.close(here)
-    line.sendall(told)
-
-
-def _exchange(ends: Sequence[int], stdin: bytes, until: float, words: Sequence[str]) -> tuple[bytes, bytes]:
-    """Write what the command reads, and read what it writes, until it has closed both."""
-    told, *read = ends
-    found = dict.fromkeys(read, b"")
-    left = memoryview(stdin)
-    opened = set(ends)
-    os.set_blocking(told, False)
-    try:
-        with selectors.DefaultSelector() as selector:
-            selector.register(told, selectors.EVENT_WRITE)
-            for end in read:
-                selector.register(end, selectors.EVENT_READ)
-            while found.keys() & opened:
-                ready = selector.select(max(until - time.monotonic(), 0))
-                if not ready:
-                    raise subprocess.TimeoutExpired(list(words), 0, *found.values())
-                for key, _ in ready:
-                    end = key.fd
-                    if end == told:
-                        try:
-                            left = left[os.write(end, left[:_AT_ONCE]) :] if left else left
-                        except BrokenPipeError:
-                            left = left[:0]
-                        more = bool(left)
-                    else:
-                        piece = os.read(end, _AT_ONCE)
-                        found[end] += piece
-                        more = bool(piece)
-                    if not more:
-                        selector.unregister(end)
-                        opened.remove(end)
-                        os.close(end)
-    finally:
-        for end in opened:
-            os.close(end)
-    out, err = found.values()
-    return out, err
-
-
-@functools.cache
-def _door() -> Path:
-    """Where the process listens that commands are forked from; one for each process of tests, as long as it lives."""
-    folder = Path(tempfile.mkdtemp())
-    door = folder / "door"
-    environ = {"PATH": os.environ["PATH"], "LANG": LANG}
-    process = subprocess.Popen(
-        [sys.executable, forked.__file__, str(door)], stdin=subprocess.PIPE, env=environ, cwd="/"
-    )
-
-    def end() -> None:
-        assert process.stdin
-        process.stdin.close()
-        process.wait()
-        shutil.rmtree(folder)
-
-    atexit.register(end)
-    while not door.exists():
-        assert process.poll() is None, "what commands are forked from did not start"
-        time.sleep(0.01)
-    return door
-
-
 class _File(Protocol):
     def fileno(self) -> int: ...
 
@@ -293,3 +175,45 @@ def readable(ends: Iterable[End], seconds: float | None = None) -> list[End]:
         for end in ends:
             selector.register(end, selectors.EVENT_READ, end)
         return [key.data for key, _ in selector.select(seconds)]
+
+
+@pytest.fixture(scope="session")
+def one_service() -> Iterator[RunningService]:
+    with start() as running:
+        yield running
+
+
+@pytest.fixture
+def service(one_service: RunningService) -> RunningService:
+    """A rehearsal service that has seen nothing yet."""
+    one_service.reset()
+    return one_service
+
+
+@pytest.fixture
+def extended(service: RunningService) -> Iterator[RunningService]:
+    """The same with what the specification does not show, as `--extended` offers it."""
+    service.service.extended = True
+    yield service
+    service.service.extended = False
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Terminal:
+    """A terminal where nothing of sealpipe is set."""
+    return Terminal(tmp_path)
+
+
+@pytest.fixture
+def user(bare: Terminal, service: RunningService) -> Terminal:
+    """A terminal whose settings are at the service, with a key that has every scope and custody `self`."""
+    return bare.at(service)
+
+
+def refusal(response: httpx.Response) -> tuple[int, int]:
+    """Status and error_code, once the envelope is found to be the flat one (specification: Response envelopes)."""
+    envelope = response.json()
+    assert envelope["success"] is False
+    assert isinstance(envelope["message"], str)
+    assert envelope.keys() <= {"success", "message", "error_code", "additional_data"}
+    return response.status_code, envelope["error_code"]

@@ -10,7 +10,7 @@ from cli.fake_mcp import mcp
 from sealpipe import Client
 from sealpipe_rehearsal.running_service import RunningService
 from support.faulty import Faulty
-from support.services import bare, one_service, service, user
+from support.terminal import bare, one_service, service, user
 
 __all__ = ["bare", "mcp", "one_service", "service", "user"]
 

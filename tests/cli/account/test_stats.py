@@ -20,8 +20,9 @@ from sealpipe.api import account
 from sealpipe.api.account import DailyViews, Stats
 from sealpipe.cli.account import draw_chart
 from sealpipe_rehearsal.running_service import RunningService
+from support.commands import SEALPIPE
 from support.faulty import Faulty, says
-from support.terminal import PATIENCE, SEALPIPE, Terminal
+from support.terminal import PATIENCE, Terminal
 
 
 def a_little_life(client: Client, service: RunningService) -> None:

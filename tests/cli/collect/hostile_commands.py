@@ -17,10 +17,11 @@ from cli.collect.submitter import Asked, ask
 from sealpipe import ci_systems
 from sealpipe.wire.encoding import decode_base64url
 from sealpipe_rehearsal.people import LinkRefusedError
+from support.commands import SEALPIPE
 from support.github_log import Masker, command, read_lines
 from support.hostile import CANARY, USER, Hostile, sealed
 from support.job import Job
-from support.terminal import PATIENCE, SEALPIPE
+from support.terminal import PATIENCE
 
 WAYS = ("text", "json", "terminal", "github", "folder", "dotenv")
 

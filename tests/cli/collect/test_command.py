@@ -31,9 +31,10 @@ from sealpipe.errors import (
 )
 from sealpipe.flows.collect import choose_worst_error
 from sealpipe.flows.store import make_plain_name
+from support.commands import SEALPIPE
 from support.job import PAIR, Job, Proxied, deletes, ended
 from support.outside_text import commands
-from support.terminal import PATIENCE, SEALPIPE
+from support.terminal import PATIENCE
 
 HOSTILE = "\x1b[31m\x07\x9b2J\r\n::add-mask::x\n##[error]y\n##vso[task.x]z\u202e\u2028"
 HOSTILE += "\n##teamcity[x]\n##utp:x\nsection_start:1:x\n--- x"

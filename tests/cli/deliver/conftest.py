@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from support.fake_web import Receiver
-from support.services import bare, one_service, service, user
+from support.terminal import bare, one_service, service, user
 
 __all__ = ["bare", "one_service", "receiver", "service", "user"]
 

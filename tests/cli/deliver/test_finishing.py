@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from sealpipe_rehearsal.running_service import RunningService
+from support.commands import SEALPIPE
 from support.fake_web import Asked, Receiver
-from support.terminal import SEALPIPE, Done, Terminal, created, opened
+from support.terminal import Done, Terminal, created, opened
 
 SECRET = {"DB_PASSWORD": "s3cret"}
 

@@ -13,11 +13,12 @@ import pytest
 
 from cli.sweep import LINK_FILE
 from support import faulty
+from support.commands import SEALPIPE
 from support.faulty import Faulty
 from support.job import Job, ended, full_pipe
 from support.parts import fill, make_read_only, make_writable, tmpfs
 from support.strace import HASH_SEED, Point, failing, first, injecting, only
-from support.terminal import PATIENCE, SEALPIPE, Done
+from support.terminal import PATIENCE, Done
 
 
 def mode(path: Path) -> int:

@@ -22,10 +22,11 @@ import pytest
 
 from sealpipe.wire import keys
 from sealpipe_rehearsal.running_service import RunningService
+from support.commands import SEALPIPE
 from support.faulty import Fault, Faulty, echoes, holds, holds_before, passes, reset_after, says
 from support.leaks import Detector, Found
 from support.strace import Watched, watch
-from support.terminal import ABROAD, SEALPIPE, Terminal
+from support.terminal import ABROAD, Terminal
 
 FIELDS = ["-f", "Password=env:CANARY_ENV", "-f", "file:secret.pem", "-f", "dotenv:prod.env#TOKEN", "-f", "Piped=stdin:"]
 SHARE = ["share", *FIELDS, "--passcode-from", "file:passcode", "--title", "Staging", "--deadline", "1s"]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from support.commands import SEALPIPE
 from support.job import Job
 from support.leaks import Detector
 from support.places import Place
 from support.storing import NAMES, Asked, Given, Into, asked_at_once
 from support.strace import Watched, watch
-from support.terminal import SEALPIPE
 
 LOGINS = ("VAULT_TOKEN", "AWS_SECRET_ACCESS_KEY", "SEALPIPE_PLUGIN_K8S__TOKEN", "GITHUB_TOKEN", "GITLAB_TOKEN")
 LOCAL = ("file", "dir", "dotenv")

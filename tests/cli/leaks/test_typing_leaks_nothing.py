@@ -7,9 +7,9 @@ import secrets
 import pytest
 
 from sealpipe_rehearsal.running_service import RunningService
+from support.commands import SEALPIPE
 from support.leaks import Detector
-from support.services import bare, one_service, service, user
-from support.terminal import SEALPIPE, Terminal
+from support.terminal import Terminal, bare, one_service, service, user
 from support.typing_person import Person
 
 __all__ = ["bare", "one_service", "service", "user"]

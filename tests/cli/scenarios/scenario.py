@@ -22,7 +22,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cli.scenarios import in_process
 from sealpipe_rehearsal.people import LinkRefusedError
 from sealpipe_rehearsal.running_service import RunningService
 from support.terminal import Done, Terminal, opened
@@ -112,7 +111,7 @@ class Scenario:
             *words, _, file = words
             stdin = (self._user.here / file).read_bytes()
         if words[0] == "sealpipe":
-            return in_process.run(self._user, words[1:], stdin, environ)
+            return self._user.sealpipe(*words[1:], stdin=stdin, **environ)
         return self._user.run(words, stdin=stdin, environ=environ)
 
     def _act(self, words: list[str], body: list[str]) -> Done:

@@ -13,8 +13,7 @@ import pytest
 from e2e.actions.fake_runner import FakeRunner
 from sealpipe_rehearsal.running_service import RunningService
 from support.parts import ROOT
-from support.services import one_service, service
-from support.terminal import addresses
+from support.terminal import addresses, one_service, service
 
 __all__ = ["one_service", "service"]
 

@@ -17,7 +17,7 @@ from e2e.browser.chrome import Browser, guarded
 from e2e.browser.launching import Recorder, launch
 from sealpipe_rehearsal.running_service import RunningService
 from support.job import Job
-from support.services import extended, one_service, service
+from support.terminal import extended, one_service, service
 
 __all__ = ["extended", "one_service", "service"]
 

@@ -10,8 +10,7 @@ import pytest
 from e2e.gitlab.gitlab_ci import Pipeline
 from sealpipe_rehearsal.running_service import RunningService
 from support.openbao import Bao, dev_server
-from support.services import bare, one_service, service, user
-from support.terminal import addresses
+from support.terminal import addresses, bare, one_service, service, user
 
 __all__ = ["bare", "one_service", "service", "user"]
 

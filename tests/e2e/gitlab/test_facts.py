@@ -13,7 +13,8 @@ from sealpipe.errors import PluginError
 from sealpipe.plugin import CI
 from sealpipe.registry import Registry
 from sealpipe_rehearsal.running_service import RunningService
-from support.terminal import SEALPIPE, Terminal, opened
+from support.commands import SEALPIPE
+from support.terminal import Terminal, opened
 
 MASKABLE = re.compile(r"[a-zA-Z0-9_+=/@:.~-]{8,}")
 """A value that a masked variable may have on the older servers: one line, eight characters or more."""

@@ -9,7 +9,7 @@ import pytest
 
 from e2e.live.target import VARIABLES, Caller, Target, absent, development_host
 from sealpipe_rehearsal.server import start
-from support.services import bare
+from support.terminal import bare
 
 __all__ = ["api", "bare", "target"]
 

@@ -7,7 +7,7 @@ from datetime import date
 import pytest
 
 from e2e.live.target import PUBLIC_KEY, Caller, body, fresh_key, moment, soon
-from support.services import refusal
+from support.terminal import refusal
 
 
 def test_a_create_echoes_the_public_key_and_it_is_shown_while_active(api: Caller) -> None:

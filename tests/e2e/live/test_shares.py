@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from e2e.live.target import Caller, body, fresh_key, moment, soon
-from support.services import refusal
+from support.terminal import refusal
 
 
 def test_a_create_answers_201_and_metadata_has_exactly_two_members(api: Caller) -> None:

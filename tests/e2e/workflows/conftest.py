@@ -19,7 +19,7 @@ from support.ci_jobs import endpoint
 from support.mailbox import PASSWORD, USER, Mailbox
 from support.openbao import Bao, dev_server
 from support.parts import ROOT
-from support.services import extended, one_service, service
+from support.terminal import extended, one_service, service
 
 __all__ = ["endpoint", "extended", "one_service", "service"]
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from plugins.channels.using import Using
-from support.services import bare, one_service, service, user
 from support.storing import hub, lab
+from support.terminal import bare, one_service, service, user
 
 __all__ = ["bare", "hub", "lab", "one_service", "service", "user"]
 

@@ -16,7 +16,8 @@ from sealpipe.ci_systems import CISystem
 from sealpipe_plugins.local import terminal
 from sealpipe_rehearsal.running_service import RunningService
 from support.ci_jobs import SOME, job, titled
-from support.terminal import SEALPIPE, Terminal, opened
+from support.commands import SEALPIPE
+from support.terminal import Terminal, opened
 from support.typing_person import Person
 
 CANARY = "c4nary häslich $x"

@@ -8,9 +8,10 @@ import pytest
 
 from plugins.sops.test_sops import Encrypt, Keys, encrypt, keys
 from sealpipe_rehearsal.running_service import RunningService
+from support.commands import SEALPIPE
 from support.leaks import Detector
 from support.strace import watch
-from support.terminal import SEALPIPE, Terminal, opened
+from support.terminal import Terminal, opened
 
 __all__ = ["encrypt", "keys"]
 

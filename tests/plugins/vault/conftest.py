@@ -12,7 +12,7 @@ from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.registry import Registry
 from support.fake_web import FrontDoor
 from support.openbao import Bao, dev_server
-from support.services import bare, one_service, service, user
+from support.terminal import bare, one_service, service, user
 
 __all__ = ["bare", "one_service", "service", "user"]
 

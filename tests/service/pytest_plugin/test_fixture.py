@@ -15,7 +15,8 @@ from sealpipe import AuthenticationError, Field, MissingScopeError, NotFoundErro
 from sealpipe.wire import fields, keys, link, sealed_box
 from sealpipe_rehearsal import LinkRefusedError, Rehearsal
 from service.pytest_plugin.conftest import Project
-from support.terminal import SEALPIPE, Terminal
+from support.commands import SEALPIPE
+from support.terminal import Terminal
 
 LOADED = """
 import sys, time, pytest

@@ -25,7 +25,7 @@ from sealpipe.reference import parse, parse_field, parse_target
 from sealpipe.wire import encoding, envelope, keys, sealed_box, tokens
 from sealpipe_rehearsal.control_client import mint
 from sealpipe_rehearsal.running_service import RunningService
-from support.services import one_service, service
+from support.terminal import one_service, service
 from support.wires import accepted
 
 __all__ = ["one_service", "service"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support.services import bare, one_service, service, user
+from support.terminal import bare, one_service, service, user
 
 __all__ = ["bare", "one_service", "service", "user"]
 
