@@ -43,6 +43,7 @@ class RunResult:
     """Calls of the service."""
     stopped: SealpipeError | None = None
     """Why some rows were left for later: an error that every other row would have got, too."""
+    warnings: tuple[str, ...] = ()
 
     @property
     def failed(self) -> int:

@@ -8,6 +8,7 @@ from sealpipe.batch.actions import find_row
 from sealpipe.batch.adopt import Adopted, adopt_rows
 from sealpipe.batch.advance import Change, Engine
 from sealpipe.batch.definition import BatchDefinition
+from sealpipe.batch.notify import check_allowed, notify
 from sealpipe.batch.plan import ALLOWED_STEPS, BatchPlan, check_approved
 from sealpipe.batch.rated_driver import RatedDriver
 from sealpipe.batch.run import Runner, RunResult, Task
@@ -47,15 +48,18 @@ def run_batch(
     `only` names rows; `approved` is a plan, of which exactly the actions are done. Raises UsageError and StateError,
     before anything is sent.
     """
+    own_driver = driver or RatedDriver(session, store)
     with store.lock_runner():
-        if approved is not None:
-            check_approved(approved, make_plan(store, definition, session.base_url))
-        batch = sync(store, definition).batch
-        own_driver = driver or RatedDriver(session, store)
         try:
+            own_driver.run(check_allowed(session, definition.name))
+            if approved is not None:
+                check_approved(approved, make_plan(store, definition, session.base_url))
+            batch = sync(store, definition).batch
             engine = Engine(own_driver, store, batch, restore_definition(batch))
             tasks = _make_tasks(engine, only, approved)
-            return Runner(engine, seconds=seconds, tasks=tasks, threads=threads, on_change=on_change).run()
+            result = Runner(engine, seconds=seconds, tasks=tasks, threads=threads, on_change=on_change).run()
+            result.warnings += notify(engine, result)
+            return result
         finally:
             if driver is None:
                 own_driver.close()

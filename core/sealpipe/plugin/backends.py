@@ -205,10 +205,11 @@ def merge_fields(
 
 
 class Message(NamedTuple):
-    """A message to a recipient, with a link or a passcode, never both.
+    """A message to a recipient, with a link or a passcode, never both; or, without any secret, news of a batch.
 
-    `secret` is that link or passcode; `what` is `share`, `request` or `passcode`. `text` is the whole message as
-    plain text, including the secret. A channel with its own format may build the message from the other members.
+    `secret` is that link or passcode, or the news in a line; `what` is `share`, `request`, `passcode` or `batch`.
+    `text` is the whole message as plain text, including the secret. A channel with its own format may build the message
+    from the other members.
     """
 
     what: str

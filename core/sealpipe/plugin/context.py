@@ -198,7 +198,7 @@ class CI(ABC):
         """Return a token that identifies this run. Raises NotConfiguredError, which says what the job needs."""
 
 
-ACTIONS: Final = ("share", "request", "collect", "tool", "expire", "purge", "unseal")
+ACTIONS: Final = ("share", "request", "collect", "tool", "expire", "purge", "unseal", "batch")
 """The kinds of action that policies may veto."""
 
 LITERAL: Final = "literal/literal"

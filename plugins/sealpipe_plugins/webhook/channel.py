@@ -30,7 +30,12 @@ from sealpipe.plugin.settings import PluginSettings
 from sealpipe_plugins.http_api import Endpoint
 from sealpipe_plugins.http_errors import CHECK_FIRST, Refusals, require_success
 
-MEMBERS: Final[Mapping[str, str]] = {"share": "link", "request": "link", "passcode": "passcode"}
+MEMBERS: Final[Mapping[str, str]] = {
+    "share": "link",
+    "request": "link",
+    "passcode": "passcode",
+    "batch": "summary",
+}
 
 _REFUSED: Final = (
     AccessDeniedError,

@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
+from cli.batch.pigeons import DOWN
 from cli.batch.test_requests import FILE, ROWS
 from cli.batch.test_shares import FILE as SHARES
 from cli.batch.world import DAY, BatchWorld, set_account
 from sealpipe.api import Failure, Operation, Response
 from sealpipe.batch.plan import dump_plan, read_plan
-from sealpipe.errors import StateError, UsageError
+from sealpipe.errors import PolicyError, StateError, UsageError
+from sealpipe.registry.stores import PolicyHook
 
 MANY = [{"name": f"v{each:02}", "system": "CRM", "to": f"v{each:02}.example"} for each in range(20)]
 
@@ -232,3 +234,53 @@ def test_what_was_on_its_way_under_the_old_key_is_never_resent(world: BatchWorld
     world.run(path, previous=old)
     assert world.states(path) == {"acme": state}
     assert "POST" not in {method for method, _ in world.network.log}
+
+
+# -- the team, and policies -----------------------------------------------------------------------
+
+NOTIFY = '\n[notify]\nsend = ["pigeon:team"]\n'
+
+
+def test_the_team_hears_what_changed_in_numbers(world: BatchWorld) -> None:
+    path = world.write(FILE + NOTIFY, ROWS)
+    assert world.run(path).warnings == ()
+    (news,) = world.messages("team")
+    text = news.text.reveal()
+    assert (news.what, news.subject) == ("batch", "Batch vendors")
+    assert "vendors: 3 waiting" in text
+    assert "3 rows delivered" in text
+    world.run(path)
+    assert len(world.messages("team")) == 1, "nothing has changed"
+    for row in ROWS:
+        for word in (row["name"], row["to"], world.code_of(row["to"])):
+            assert word not in text
+
+
+def test_the_team_hears_names_where_the_file_says_so_and_of_the_end(world: BatchWorld) -> None:
+    path = world.write(FILE + NOTIFY + "rows = true\n", ROWS[:1])
+    world.run(path)
+    world.submit(world.code_of("acme.example"))
+    world.wait(DAY)
+    world.run(path)
+    news = world.messages("team")[-1]
+    assert "collected: acme" in news.text.reveal()
+    assert "Every row has ended." in news.text.reveal()
+    assert news.subject == "Batch vendors, every row has ended"
+
+
+def test_news_that_cannot_be_sent_are_a_warning(world: BatchWorld) -> None:
+    path = world.write(FILE + NOTIFY, ROWS)
+    world.loft.down["team"] = DOWN
+    result = world.run(path)
+    assert result.exit_code == 0
+    assert "may not have reached pigeon:team: the loft is closed" in result.warnings[0]
+
+
+def test_a_policy_that_allows_no_batch_stops_it_before_anything(world: BatchWorld) -> None:
+    path = world.write(FILE, ROWS)
+    world.hooks = (PolicyHook("policy", {"actions": ["share", "request", "collect", "expire"]}),)
+    with pytest.raises(PolicyError, match="batch"):
+        world.run(path)
+    assert (world.all_requests(), world.store.list_batches()) == ([], [])
+    world.hooks = (PolicyHook("policy", {"actions": ["batch", "request"]}),)
+    assert world.run(path).counts == {"waiting": 3}

@@ -33,6 +33,7 @@ from sealpipe.flows.session import Session
 from sealpipe.plugin import Message
 from sealpipe.registry import Registry
 from sealpipe.registry.catalog import BUILT_IN
+from sealpipe.registry.stores import PolicyHook
 from sealpipe.secret import Secret
 from sealpipe.wire import fields, sealed_box
 from sealpipe.wire.encoding import decode_base64url
@@ -131,6 +132,7 @@ class BatchWorld:
             BASE_URL,
             LINK_BASE_URL,
             lambda: registry,
+            policy_hooks=self.hooks,
             previous=None if previous is None else Credential.parse(previous),
         )
 
@@ -149,6 +151,7 @@ class BatchWorld:
         self.network.before, self.network.after = self.before, self.after
         return driver
 
+    hooks: tuple[PolicyHook, ...] = ()
     before: Callable[[Operation[Any]], Failure | Response | None] = staticmethod(lambda _: None)
     after: Callable[[Operation[Any], Response], Failure | Response] = staticmethod(lambda _, response: response)
 
