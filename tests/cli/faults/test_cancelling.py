@@ -19,6 +19,9 @@ from support.faulty import Faulty
 from support.front import same_bytes
 from support.job import Job
 
+AT_ONCE, PATIENCE = 12.0, 60.0
+"""Seconds: what a busy machine may need, and how long whoever does not end at once would wait."""
+
 
 def entry_of(job: Job) -> Entry:
     """The one entry that is there; nobody else may have it open."""
@@ -33,7 +36,7 @@ def arguments(job: Job, server: Faulty) -> dict[str, Any]:
         "api_key": job.api_key,
         "base_url": server.base_url,
         "link_base_url": job.service.link_base_url,
-        "deadline": 20,
+        "deadline": 90,
     }
 
 
@@ -68,12 +71,13 @@ async def reached(server: Faulty) -> None:
 
 
 def test_a_share_cancelled_between_commit_and_answer_notes_its_short_code(
-    proxied: Callable[..., Faulty], job_at: Callable[..., Job]
+    proxied: Callable[..., Faulty], job_at: Callable[..., Job], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(aio, "GRACE", PATIENCE)
     server = proxied(faulty.holds)
     job = job_at(server)
-    seconds = asyncio.run(cancelled(job, server, release_after=0.3))
-    assert 0.25 < seconds < 4
+    seconds = asyncio.run(cancelled(job, server, release_after=1.0))
+    assert 0.25 < seconds < AT_ONCE
     entry = entry_of(job)
     assert entry.response is not None
     assert job.shares() == [entry.response["short_code"]]
@@ -95,7 +99,7 @@ def test_a_share_whose_answer_takes_longer_than_the_grace_is_left_for_resume(
     server = proxied(faulty.holds)
     job = job_at(server)
     seconds = asyncio.run(cancelled(job, server, release_after=None))
-    assert 0.25 < seconds < 4
+    assert 0.25 < seconds < AT_ONCE
     entry = entry_of(job)
     assert entry.response is None
     entry.close()
@@ -122,7 +126,7 @@ def test_a_share_cancelled_while_it_waits_for_its_next_try_ends_at_once(
     proxied: Callable[..., Faulty], job_at: Callable[..., Job]
 ) -> None:
     def limits(exchange: faulty.Exchange) -> None:
-        faulty.envelope(429, 107, {"Retry-After": "15"})(exchange)
+        faulty.envelope(429, 107, {"Retry-After": "50"})(exchange)
         exchange.server.committed.set()
 
     server = proxied(limits)
@@ -135,11 +139,14 @@ def test_a_share_cancelled_while_it_waits_for_its_next_try_ends_at_once(
             await asyncio.sleep(0.3)
             return await cancel(task)
 
-    assert asyncio.run(scenario()) < 1.0
+    assert asyncio.run(scenario()) < AT_ONCE
     assert len(server.received()) == 1
 
 
-def test_reading_is_cancelled_at_once(proxied: Callable[..., Faulty], job_at: Callable[..., Job]) -> None:
+def test_reading_is_cancelled_at_once(
+    proxied: Callable[..., Faulty], job_at: Callable[..., Job], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(aio, "GRACE", PATIENCE)
     server = proxied(faulty.holds)
     job = job_at(server)
 
@@ -149,21 +156,29 @@ def test_reading_is_cancelled_at_once(proxied: Callable[..., Faulty], job_at: Ca
             await reached(server)
             return await cancel(task)
 
-    assert asyncio.run(scenario()) < 1.0
+    assert asyncio.run(scenario()) < AT_ONCE
 
 
 def test_a_timeout_around_a_share_is_a_cancel_like_any_other(
-    proxied: Callable[..., Faulty], job_at: Callable[..., Job]
+    proxied: Callable[..., Faulty], job_at: Callable[..., Job], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(aio, "GRACE", PATIENCE)
     server = proxied(faulty.holds)
     job = job_at(server)
+
+    async def end(limit: asyncio.Timeout) -> None:
+        """The time is over once the service has the share; its answer comes a little later."""
+        await reached(server)
+        limit.reschedule(asyncio.get_running_loop().time())
+        asyncio.get_running_loop().call_later(0.3, server.released.set)
 
     async def scenario() -> None:
         async with AsyncClient(**arguments(job, server)) as client:
             field = Field("DB_PASSWORD", job.secret, type="password")
-            async with asyncio.timeout(2):
-                asyncio.get_running_loop().call_later(2.3, server.released.set)
+            async with asyncio.timeout(None) as limit:
+                ending = asyncio.ensure_future(end(limit))
                 await client.share([field], outbox=job.outbox)
+            await ending
 
     with pytest.raises(TimeoutError):
         asyncio.run(scenario())
@@ -173,8 +188,9 @@ def test_a_timeout_around_a_share_is_a_cancel_like_any_other(
 
 
 def test_a_second_cancel_does_not_wait_any_longer_and_leaves_the_entry_unlocked(
-    proxied: Callable[..., Faulty], job_at: Callable[..., Job]
+    proxied: Callable[..., Faulty], job_at: Callable[..., Job], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(aio, "GRACE", PATIENCE)
     server = proxied(faulty.holds)
     job = job_at(server)
 
@@ -185,7 +201,7 @@ def test_a_second_cancel_does_not_wait_any_longer_and_leaves_the_entry_unlocked(
             await asyncio.sleep(0.2)
             return await cancel(task)
 
-    assert asyncio.run(scenario()) < 1.0
+    assert asyncio.run(scenario()) < AT_ONCE
     entry_of(job).close()
     server.mend()
     assert_finished_by_resume(job)

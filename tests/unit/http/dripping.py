@@ -11,7 +11,7 @@ from support.wires import Wire
 
 Serve = Callable[[socket.socket], object]
 
-EVERY: Final = 0.2
+EVERY: Final = 0.4
 """Seconds between two bytes: far below any timeout of a single read."""
 
 _OK: Final = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
