@@ -194,7 +194,7 @@ COMMANDS: Mapping[str, tuple[Setting, ...]] = {
             parse,
             metavar="REF",
         ),
-        Setting("for", "Keep running for this long, also if nothing is due.", values.parse_seconds, metavar="DURATION"),
+        Setting("for", "Go on for this long, and do what becomes due.", values.parse_seconds, metavar="DURATION"),
         _repeatable("only", "Only the row with this key", "KEY"),
         Setting("plan", "Do exactly what this plan (from `batch plan --out`) says, or nothing.", metavar="FILE"),
         Setting("out", "JSON file (mode 0600) for the plan.", metavar="FILE"),

@@ -42,6 +42,16 @@ def raise_on_signals() -> None:
     _handle(_raise)
 
 
+def call_on_signal(callback: Callable[[], object]) -> None:
+    """Call this on the first signal from now on, instead of raising; the next one raises `Interrupted` again."""
+
+    def handle(_number: int, _frame: FrameType | None) -> None:
+        raise_on_signals()
+        callback()
+
+    _handle(handle)
+
+
 def was_interrupted() -> bool:
     """Whether `Interrupted` was raised."""
     return _interrupted is not None

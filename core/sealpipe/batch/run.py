@@ -84,8 +84,11 @@ class Runner:
         tasks: Sequence[Task] | None = None,
         threads: int | None = None,
         on_change: Callable[[Change], object] | None = None,
+        is_round: bool = False,
     ) -> None:
+        """`is_round`: one of a worker's many runs: failed rows wait for their time, and the run for no row."""
         self._engine = engine
+        self._is_round = is_round
         self._ends_at = None if seconds is None else time.monotonic() + seconds
         self._tasks = None if tasks is None else list(tasks)
         self._takes_due = tasks is None
@@ -105,12 +108,12 @@ class Runner:
         counts = store.count_states(engine.batch)
         engine.waiting = max(1, sum(counts.get(state, 0) for state in WATCHED))
         engine.breaker = Breaker()
-        if self._tasks is None:
+        if self._tasks is None and not self._is_round:
             failed = store.list_rows(engine.batch, states=[State.FAILED])
             self._tasks = [Task(row.id, is_forced=True) for row in failed]
         next_due = store.find_next_due(engine.batch)
         has_due = self._takes_due and next_due is not None and next_due <= store.now()
-        if self._tasks or has_due:
+        if (self._tasks or has_due) and not self._is_round:
             learn_limit(engine)
         if self._tasks or has_due or self._ends_at is not None:
             self._run_threads()
@@ -190,7 +193,7 @@ class Runner:
 
     def _wait_for_due(self) -> bool:
         """Wait a little for the next row, if there is time. Returns whether to go on."""
-        if self._ends_at is None:
+        if self._ends_at is None or self._is_round:
             return False
         due_at = self._engine.store.find_next_due(self._engine.batch)
         if due_at is None:

@@ -9,13 +9,30 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sealpipe.cli import batch_rows, render
-from sealpipe.cli.batch_output import RunProgress, check_result, format_plan_counts, format_planned, print_run
-from sealpipe.cli.batch_store import open_database_of, open_named, open_store_of, write_file
+from sealpipe.cli.batch_output import (
+    RunProgress,
+    check_result,
+    format_change,
+    format_plan_counts,
+    format_planned,
+    print_run,
+)
+from sealpipe.cli.batch_store import (
+    get_ca_file,
+    open_database_of,
+    open_named,
+    open_store_of,
+    read_address,
+    write_file,
+)
 from sealpipe.cli.command import COMMON, Command, SettingsGroup, options
 
 if TYPE_CHECKING:
+    from sealpipe.batch.advance import Change
     from sealpipe.batch.definition import BatchDefinition
+    from sealpipe.batch.records import Batch
     from sealpipe.batch.store import BatchStore
+    from sealpipe.batch.worker import Worker
     from sealpipe.flows.session import Session
 
 _DATABASE_ONLY = ("state_dir", "ca_file", "deadline", "output")
@@ -94,6 +111,36 @@ def run(file: str, **values: Any) -> None:
 
 
 @batch.command(cls=Command)
+@options("batch", only=("database", "for"), common=COMMON)
+def worker(**values: Any) -> None:
+    """Do what becomes due in every batch of the database, until stopped (Ctrl-C, SIGTERM): what has begun ends.
+
+    PostgreSQL: start as many as you like, on any machines. SQLite: one at a time. `run` of a file still begins a batch.
+    """
+    from sealpipe import signals
+
+    address = read_address(values)
+    with open_store_of(values, address) as (session, store):
+        session.registry()  # made here: the worker's threads have no command whose options they could read
+        if address is None:
+            from sealpipe.batch.local_worker import LocalWorker
+
+            made: LocalWorker | Worker = LocalWorker(session, store, on_change=_print_change)
+        else:
+            from sealpipe.batch.worker import Worker
+
+            made = Worker(session, store, address, on_change=_print_change)
+        signals.call_on_signal(made.stop)
+        render.print_note(f"working on the batches in the {render.escape(store.description)}")
+        made.run(values["for"])
+    render.print_note("stopped")
+
+
+def _print_change(batch: Batch, change: Change) -> None:
+    render.print_note(f"{batch.name}: {format_change(change)}")
+
+
+@batch.command(cls=Command)
 @click.argument("file")
 @options("batch", only=("database",), common=COMMON)
 def adopt(file: str, **values: Any) -> None:
@@ -138,11 +185,18 @@ def upgrade(**values: Any) -> None:
 def _prepare_tables(values: dict[str, Any]) -> None:
     from sealpipe.batch.opening import prepare_schema
 
-    found = open_database_of(values)
+    address = read_address(values)
+    found = open_database_of(values, address)
     try:
         prepare_schema(found)
     finally:
         found.close()
+    if address is not None:
+        import asyncio
+
+        from sealpipe.batch.worker import prepare_queue
+
+        asyncio.run(prepare_queue(address, get_ca_file(values)))
     render.print_note(f"the tables in the {render.escape(found.description)} are ready")
     if values["output"] == "json":
         render.print_json({"database": found.description, "ready": True})

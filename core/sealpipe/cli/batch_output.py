@@ -121,6 +121,8 @@ def format_row(report: BatchReport, row: ReportedRow) -> str:
 
 def print_run(result: RunResult, troubled: Sequence[ReportedRow], progress: RunProgress, *, as_json: bool) -> None:
     """Print what a run came to."""
+    for warning in result.warnings:
+        render.print_note(warning)
     if as_json:
         render.print_json(_describe_run(result, troubled))
         return
@@ -139,6 +141,7 @@ def _describe_run(result: RunResult, troubled: Iterable[ReportedRow]) -> dict[st
         "waiting": result.waiting,
         "failed": result.failed,
         "troubled": [{"state": str(row.state), **{name: getattr(row, name) for name in names}} for row in troubled],
+        "warnings": list(result.warnings),
         "next_due": format_moment(result.next_due),
         "calls": result.calls,
     }

@@ -18,21 +18,28 @@ if TYPE_CHECKING:
     from sealpipe.secret import Secret
 
 
-def open_database_of(values: Mapping[str, Any]) -> Database:
-    """Open the database that the options name: PostgreSQL, or SQLite in the state directory. Needs no credential."""
+def open_database_of(values: Mapping[str, Any], address: Secret | None = None) -> Database:
+    """Open the database that the options name: PostgreSQL, or SQLite in the state directory. Needs no credential.
+
+    `address` is that of the database, if it was read already.
+    """
     from sealpipe.batch.opening import open_database
 
-    ca_file = None if values["ca_file"] is None else Path(values["ca_file"])
-    return open_database(find_state_folder(values, "batch"), _read_address(values), ca_file)
+    return open_database(find_state_folder(values, "batch"), address or read_address(values), get_ca_file(values))
+
+
+def get_ca_file(values: Mapping[str, Any]) -> Path | None:
+    """Return the file of certificates to trust; None for the system's only."""
+    return None if values["ca_file"] is None else Path(values["ca_file"])
 
 
 @contextmanager
-def open_store_of(values: Mapping[str, Any]) -> Iterator[tuple[Session, BatchStore]]:
+def open_store_of(values: Mapping[str, Any], address: Secret | None = None) -> Iterator[tuple[Session, BatchStore]]:
     """Open the session and the batches of its credential. Raises StateError if another credential's are named."""
     from sealpipe.batch.opening import open_store
 
     session = make_session(values)
-    database = open_database_of(values)
+    database = open_database_of(values, address)
     store = open_store(database, session.credential, session.base_url, previous=session.previous)
     try:
         yield session, store
@@ -63,7 +70,7 @@ def write_file(name: str, content: bytes) -> None:
     raise UsageError(f"{name} cannot be written: {problem}", remedy="give the path of a file in an existing folder")
 
 
-def _read_address(values: Mapping[str, Any]) -> Secret | None:
+def read_address(values: Mapping[str, Any]) -> Secret | None:
     """Read the address of the database, which may hold a password; None for SQLite."""
     reference = values["database"]
     if reference is None:

@@ -7,9 +7,12 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
+from sealpipe.batch.records import SECOND
+from sealpipe.batch.sqlite import SqliteDatabase
 from sealpipe_rehearsal.running_service import RunningService
 from support.terminal import Done, Terminal
 
@@ -27,12 +30,6 @@ send = ["file:{name}.link"]
 to = ["file:{to}"]
 """
 ROWS = "name,to\nacme,acme.secret\nbolt,bolt.secret\n"
-LATER = """
-from sealpipe.batch.sqlite import SqliteDatabase
-read_clock = SqliteDatabase.read_clock
-SqliteDatabase.read_clock = lambda self: read_clock(self) + 120_000_000
-"""
-"""Two minutes later, by the database's clock: links that were just sent are looked at again."""
 
 
 @pytest.fixture
@@ -43,8 +40,11 @@ def vendors(user: Terminal) -> Terminal:
     return user
 
 
-def batch(user: Terminal, *words: str, before: str = "", **environ: str | None) -> Done:
-    return user.sealpipe("batch", *words, before=before, **environ)
+def batch(user: Terminal, *words: str, later: float = 0, **environ: str | None) -> Done:
+    """Run a command, so many seconds later by the database's clock."""
+    read_clock = SqliteDatabase.read_clock
+    with mock.patch.object(SqliteDatabase, "read_clock", lambda self: read_clock(self) + round(later * SECOND)):
+        return user.sealpipe("batch", *words, **environ)
 
 
 def submit(user: Terminal, service: RunningService, name: str, value: str) -> None:
@@ -61,7 +61,7 @@ def count_creates(service: RunningService) -> int:
 def test_a_submission_is_stored_by_the_next_run(vendors: Terminal, service: RunningService) -> None:
     assert batch(vendors, "run", "vendors.toml").code == 0
     submit(vendors, service, "acme", "canary-of-acme")
-    done = batch(vendors, "run", "vendors.toml", before=LATER)
+    done = batch(vendors, "run", "vendors.toml", later=120)
     assert done.code == 0, done
     assert done.out == "vendors\t2 rows: 1 waiting, 1 done\n"
     assert done.err == "acme: collected\n"
@@ -114,17 +114,31 @@ def test_a_row_that_fails_stops_no_other(vendors: Terminal, service: RunningServ
     assert batch(vendors, "run", "vendors.toml").code == 0
     submit(vendors, service, "acme", "canary-of-acme")
     submit(vendors, service, "bolt", "canary-of-bolt")
-    done = batch(vendors, "run", "vendors.toml", "--output", "json", before=LATER)
+    done = batch(vendors, "run", "vendors.toml", "--output", "json", later=120)
     assert done.code == 18
     assert (vendors.here / "bolt.secret").read_text() == "canary-of-bolt"
     row = done.json["troubled"][0]
     assert (row["key"], row["state"], row["exit_code"]) == ("acme", "failed", 14)
     assert "acme.secret" in row["problem"]
     assert (done.error["type"], done.error["exit_code"]) == ("FailedRowsError", 18)
-    again = batch(vendors, "run", "vendors.toml", before=LATER)
+    again = batch(vendors, "run", "vendors.toml", later=120)
     assert again.code == 18
     assert again.err.startswith("acme: failed: ")
     assert "canary" not in again.err + done.err + done.out
+
+
+def test_a_worker_does_what_becomes_due_until_it_is_stopped(vendors: Terminal, service: RunningService) -> None:
+    batch(vendors, "run", "vendors.toml")
+    submit(vendors, service, "bolt", "canary-of-bolt")
+    done = batch(vendors, "worker", "--for", "1s", later=120)
+    assert (done.code, done.out) == (0, ""), done
+    assert "vendors: bolt: collected\n" in done.err
+    process = vendors.start("batch", "worker")
+    assert process.stderr is not None
+    assert process.stderr.readline().startswith("working on the batches in ")
+    process.terminate()
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (0, "", "stopped\n")
 
 
 def test_all_mistakes_of_a_file_are_told_at_once(vendors: Terminal, service: RunningService) -> None:
@@ -142,7 +156,7 @@ def test_all_mistakes_of_a_file_are_told_at_once(vendors: Terminal, service: Run
 def test_a_report_holds_no_secret_and_no_link(vendors: Terminal, service: RunningService) -> None:
     batch(vendors, "run", "vendors.toml")
     submit(vendors, service, "acme", "canary-of-acme")
-    batch(vendors, "run", "vendors.toml", before=LATER)
+    batch(vendors, "run", "vendors.toml", later=120)
     code = batch(vendors, "link", "vendors", "bolt").out.strip().rpartition("/")[2]
     done = batch(vendors, "report", "vendors", "--html", "r.html", "--csv", "r.csv", "--json", "r.json")
     assert (done.code, done.out) == (0, "")
@@ -190,7 +204,7 @@ def test_a_lost_database_is_adopted(vendors: Terminal, service: RunningService) 
     assert sorted(row["key"] for row in done.json["adopted"]) == ["acme", "bolt"]
     assert all(row["is_blocked"] for row in done.json["adopted"])  # the messages may not have been sent
     submit(vendors, service, "acme", "canary-of-acme")
-    assert batch(vendors, "run", "vendors.toml", before=LATER).code == 18
+    assert batch(vendors, "run", "vendors.toml", later=120).code == 18
     assert (vendors.here / "acme.secret").read_text() == "canary-of-acme"
     assert count_creates(service) == creates == 2
 

@@ -61,4 +61,6 @@ def test_two_machines_share_a_database(machines: tuple[Terminal, Terminal], serv
         "waiting": 1,
         "cancelled": 1,
     }
+    worker = second.sealpipe("batch", "worker", "--for", "2s")
+    assert (worker.code, worker.err.splitlines()[-1]) == (0, "stopped"), worker
     assert not (first.home / ".local/state/sealpipe/batch").exists()

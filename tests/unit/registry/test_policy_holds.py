@@ -515,7 +515,8 @@ send = ["file:{name}.link"]
 
 def test_a_policy_is_asked_about_each_row_of_a_batch(machine: Machine, service: RunningService) -> None:
     machine.user.file("vendors.toml", BATCH)
-    done = machine.allow(lists() + "actions = []\n").sealpipe("batch", "run", "vendors.toml")
+    refused(machine.allow(lists() + "actions = []\n").sealpipe("batch", "run", "vendors.toml"), service, "not allowed")
+    done = machine.allow(lists() + 'actions = ["batch"]\n').sealpipe("batch", "run", "vendors.toml")
     assert (done.code, done.out) == (18, "vendors\t2 rows: 2 failed\n")
     assert done.err.count("is not allowed") >= 2
     assert [seen for seen in service.seen() if seen.method != "GET"] == []

@@ -1,0 +1,66 @@
+"""The worker of an embedded database: every batch, at its time, until it is stopped; a run may come between."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from cli.batch.test_requests import FILE, ROWS
+from cli.batch.world import BatchWorld
+from sealpipe.batch.local_worker import LocalWorker
+from sealpipe.batch.reading import read_definition
+from sealpipe.batch.sync import sync
+from sealpipe.errors import StateError
+from sealpipe.plugin import UnavailableError
+
+
+def make_worker(world: BatchWorld, changes: list[str] | None = None) -> LocalWorker:
+    noted = [] if changes is None else changes
+    return LocalWorker(
+        world.session(),
+        world.store,
+        threads=1,
+        on_change=lambda batch, change: noted.append(f"{batch.name}: {change.key}: {change.what}"),
+        driver=world.driver(),
+    )
+
+
+def test_a_local_worker_takes_every_batch(world: BatchWorld) -> None:
+    path = world.write(FILE, ROWS)
+    sync(world.store, read_definition(path))
+    changes: list[str] = []
+    make_worker(world, changes).run(0.5)
+    assert set(world.states(path).values()) == {"waiting"}
+    assert len(changes) == 2 * len(ROWS)
+
+
+def test_a_failed_row_waits_for_its_time(world: BatchWorld) -> None:
+    path = world.write(FILE, ROWS[:2])
+    sync(world.store, read_definition(path))
+    tried: list[str] = []
+    world.loft.before = tried.append
+    world.loft.down["*"] = UnavailableError("no pigeon is awake")
+    make_worker(world).run(0.5)
+    assert set(world.states(path).values()) == {"failed"}
+    first = len(tried)
+    make_worker(world).run(0.5)
+    assert len(tried) == first
+    world.loft.down.clear()
+    world.wait(120)
+    make_worker(world).run(0.5)
+    assert set(world.states(path).values()) == {"waiting"}
+
+
+def test_a_run_and_a_worker_take_turns(world: BatchWorld) -> None:
+    path = world.write(FILE, ROWS)
+    with world.store.lock_runner(), pytest.raises(StateError, match="another `sealpipe batch run`"):
+        make_worker(world).run(0.3)
+    worker = make_worker(world)
+    thread = threading.Thread(target=worker.run)
+    thread.start()
+    world.run(path)  # between two rounds nothing is locked
+    assert set(world.states(path).values()) == {"waiting"}
+    worker.stop()
+    thread.join(60)
+    assert not thread.is_alive()
