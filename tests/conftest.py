@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from rewriting import rewrite_in_turn
 from sealpipe import ci_systems
 from support.forked import retry_at_once
 from tiers import is_first, is_in_rest, is_left_out
@@ -51,6 +52,15 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         return None
     path = collection_path.relative_to(config.rootpath).as_posix() + "/" * collection_path.is_dir()
     return is_left_out(path, rest=config.getoption("--rest")) or None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Workers of a whole tier share what each would do. A run that names files needs too few of them."""
+    worker = getattr(session.config, "workerinput", None)
+    if worker is not None and not session.config.getoption("--all"):
+        number = int(worker["workerid"].removeprefix("gw"))
+        rewrite_in_turn(session.config, Path(__file__).parent, number, worker["workercount"])
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

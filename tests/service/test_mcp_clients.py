@@ -6,12 +6,9 @@ import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import httpx2
 import pytest
-from mcp.client.client import Client as Official
-from mcp.client.streamable_http import streamable_http_client
 
 from sealpipe import Client, MissingScopeError, ToolError
 from sealpipe.secret import Secret
@@ -19,6 +16,9 @@ from sealpipe_rehearsal.running_service import RunningService
 from service.callers import Api, two_parts
 from service.mcp_rows import SCOPES, World, check, world
 from support.terminal import Terminal
+
+if TYPE_CHECKING:
+    from mcp.client.client import Client as Official
 
 ALL = ("shares:read", "shares:write", "requests:read", "requests:write", "stats:read", "webhooks:manage")
 MODES = ("legacy", "auto")
@@ -38,6 +38,10 @@ def official(
     service: RunningService, key: Secret, talk: Callable[[Official], Awaitable[Any]], mode: str = "legacy"
 ) -> Any:
     """A session of the official client, from initialize to its end."""
+    # Imported here: it takes a second, which every worker would spend to know this file's tests.
+    import httpx2
+    from mcp.client.client import Client as Official
+    from mcp.client.streamable_http import streamable_http_client
 
     async def session() -> Any:
         headers = {"Authorization": f"Bearer {two_parts(key)}"}

@@ -19,7 +19,7 @@ from typing import Any
 import boto3
 import httpx
 import pytest
-from botocore.loaders import JSONFileLoader
+from botocore.loaders import JSONFileLoader, Loader
 
 from support.fake_web import Asked, FakeWeb, Fault, FrontDoor, Reply, first
 from support.parts import ROOT, missing
@@ -41,6 +41,20 @@ def _described(path: str) -> Any:
 
 # Every session of the SDK reads the same descriptions of services again, a quarter of a second each time.
 JSONFileLoader.load_file = lambda _, path: _described(path)
+
+_find_services = Loader.list_available_services
+_services: dict[tuple[str, ...], list[str]] = {}
+
+
+def _list_services(loader: Loader, type_name: str) -> list[str]:
+    key = (type_name, *loader.search_paths)
+    if key not in _services:
+        _services[key] = _find_services(loader, type_name)
+    return _services[key]
+
+
+# Every client looks through the folders of all 400 services, 30 ms.
+Loader.list_available_services = _list_services
 
 
 class Moto:
