@@ -19,6 +19,7 @@ REST: Final[Mapping[str, str]] = {
     "tests/e2e/browser/": "Chromium",
     "tests/cli/test_conformance.py::test_each_primitive_that_breaks_is_noticed": "broken copies of the wire format",
     "tests/cli/test_printing.py::test_the_link_stays_hidden_in_many_runs": "a race, run many times",
+    "tests/cli/batch/test_killed_processes.py": _KILLS,
     "tests/cli/batch/test_worker.py": "workers that wait for PostgreSQL, some seconds each",
     "tests/cli/collect/test_hostile_submissions.py": "hundreds of commands",
     "tests/cli/collect/test_model.py": "a model's random walks",

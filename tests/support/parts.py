@@ -161,10 +161,15 @@ class Postgres:
     def kill(self) -> None:
         """Kill it with all its processes, as a machine that loses power does."""
         assert self._server is not None
-        for child in Path(f"/proc/{self._server.pid}/task/{self._server.pid}/children").read_text().split():
+        self._server.send_signal(signal.SIGSTOP)  # it makes no more of them
+        children = Path(f"/proc/{self._server.pid}/task/{self._server.pid}/children").read_text().split()
+        for child in children:
             with suppress(ProcessLookupError):
                 os.kill(int(child), signal.SIGKILL)
         self._end(signal.SIGKILL)
+        # As long as one of them holds the shared memory, another server refuses to start.
+        while any(map(_has_memory, children)):
+            time.sleep(0.01)
 
     def _end(self, number: signal.Signals) -> None:
         if self._server is not None:
@@ -177,6 +182,14 @@ class Postgres:
         done = subprocess.run(command, cwd=self.folder, capture_output=True, check=False, **self._user)
         assert not is_required or done.returncode == 0, done.stderr
         return done.returncode
+
+
+def _has_memory(process: str) -> bool:
+    """Whether a process still has memory: a zombie has none."""
+    try:
+        return not Path(f"/proc/{process}/statm").read_text().startswith("0 ")
+    except OSError:
+        return False
 
 
 @contextmanager

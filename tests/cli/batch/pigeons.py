@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from sealpipe.errors import PluginError, UnknownOutcomeError
@@ -40,12 +43,54 @@ class Loft:
     """Called with a recipient or a place, before anything happens there; `after` when it has happened."""
     after: Callable[[str], object] = lambda _: None
 
+    def keep_message(self, to: str, message: Message) -> None:
+        self.messages.append((to, message))
+
+    def read_marker(self, place: str) -> str | None:
+        """What marks the value there; None if there is none."""
+        return self.markers.get(place)
+
+    def keep_values(self, place: str, marker: str, values: dict[str, str]) -> None:
+        self.values[place], self.markers[place] = values, marker
+        self.puts.append(place)
+
     def sent_to(self, name: str) -> list[Message]:
         return [message for to, message in self.messages if to == name]
 
 
+class FolderLoft(Loft):
+    """A loft in a folder, for machines that are processes of their own: each write is one call, and never half done."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._folder = folder
+
+    def keep_message(self, to: str, message: Message) -> None:
+        line = json.dumps([to, message.what, message.short_code, message.subject]) + "\n"
+        descriptor = os.open(self._folder / "messages", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        os.write(descriptor, line.encode())
+        os.close(descriptor)
+
+    def read_marker(self, place: str) -> str | None:
+        path = self._folder / place.replace("/", "-")
+        return path.read_text().partition("\n")[0] if path.exists() else None
+
+    def keep_values(self, place: str, marker: str, values: dict[str, str]) -> None:
+        path = self._folder / place.replace("/", "-")
+        descriptor = os.open(self._folder / "puts", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        path.with_suffix(".new").write_text(f"{marker}\n{json.dumps(values)}\n")
+        path.with_suffix(".new").rename(path)
+        os.write(descriptor, f"{place}\n".encode())
+        os.close(descriptor)
+
+
 LOFTS: dict[str, Loft] = {}
-"""By the variable LOFT of the registry's environment."""
+"""By the variable LOFT of the registry's environment; a path that is none of them is a folder."""
+
+
+def find_loft(environ: Mapping[str, str]) -> Loft:
+    name = environ["LOFT"]
+    return LOFTS[name] if name in LOFTS else FolderLoft(Path(name))
 
 
 class Pigeon(Channel):
@@ -53,7 +98,7 @@ class Pigeon(Channel):
 
     def __init__(self, settings: Any, context: Any) -> None:
         super().__init__(settings, context)
-        self._loft = LOFTS[context.environ["LOFT"]]
+        self._loft = find_loft(context.environ)
 
     def validate(self, to: str) -> None:
         if " " in to:
@@ -64,11 +109,11 @@ class Pigeon(Channel):
         error = self._loft.down.get(to) or self._loft.down.get("*")
         if error is not None and not isinstance(error, UnknownOutcomeError):
             raise error
-        self._loft.messages.append((to, message))
+        self._loft.keep_message(to, message)
         self._loft.after(to)
         if error is not None:
             raise error
-        return Delivery(str(len(self._loft.messages)))
+        return Delivery(to)
 
 
 class Nest(Sink):
@@ -76,7 +121,7 @@ class Nest(Sink):
 
     def __init__(self, settings: Any, context: Any) -> None:
         super().__init__(settings, context)
-        self._loft = LOFTS[context.environ["LOFT"]]
+        self._loft = find_loft(context.environ)
 
     def describe(self, locator: Locator, mode: Mode) -> str:
         return f"{mode} {locator.body}"
@@ -86,13 +131,12 @@ class Nest(Sink):
         loft.before(place)
         if place in loft.down:
             raise loft.down[place]
-        if loft.markers.get(place) == marker:
+        found = loft.read_marker(place)
+        if found == marker:
             return WriteResult(locator, already=True)
-        if place in loft.values and mode == "create":
+        if found is not None and mode == "create":
             raise WriteConflictError("something is there", locator=locator.text)
-        loft.values[place] = {each.key: each.value.reveal() for each in fields}
-        loft.markers[place] = marker
-        loft.puts.append(place)
+        loft.keep_values(place, marker, {each.key: each.value.reveal() for each in fields})
         loft.after(place)
         return WriteResult(locator)
 
