@@ -202,6 +202,7 @@ COMMANDS: Mapping[str, tuple[Setting, ...]] = {
         Setting("html", "File (mode 0600) for the report as a page.", metavar="FILE"),
         Setting("csv", "File (mode 0600) for the report's rows as CSV.", metavar="FILE"),
         Setting("json", "File (mode 0600) for the report as JSON.", metavar="FILE"),
+        Setting("metrics", "Serve OpenMetrics here.", values.parse_loopback_address, metavar="127.0.0.1:PORT"),
         Setting(
             "older_than", "Purge only what has not changed for this long.", values.parse_duration, metavar="DURATION"
         ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -111,28 +112,35 @@ def run(file: str, **values: Any) -> None:
 
 
 @batch.command(cls=Command)
-@options("batch", only=("database", "for"), common=COMMON)
+@options("batch", only=("database", "for", "metrics"), common=COMMON)
 def worker(**values: Any) -> None:
     """Do what becomes due in every batch of the database, until stopped (Ctrl-C, SIGTERM): what has begun ends.
 
     PostgreSQL: start as many as you like, on any machines. SQLite: one at a time. `run` of a file still begins a batch.
     """
     from sealpipe import signals
+    from sealpipe.batch.rated_driver import RatedDriver
 
     address = read_address(values)
     with open_store_of(values, address) as (session, store):
         session.registry()  # made here: the worker's threads have no command whose options they could read
+        driver = RatedDriver(session, store)
         if address is None:
             from sealpipe.batch.local_worker import LocalWorker
 
-            made: LocalWorker | Worker = LocalWorker(session, store, on_change=_print_change)
+            made: LocalWorker | Worker = LocalWorker(session, store, on_change=_print_change, driver=driver)
         else:
             from sealpipe.batch.worker import Worker
 
-            made = Worker(session, store, address, on_change=_print_change)
-        signals.call_on_signal(made.stop)
-        render.print_note(f"working on the batches in the {render.escape(store.description)}")
-        made.run(values["for"])
+            made = Worker(session, store, address, on_change=_print_change, driver=driver)
+        with ExitStack() as stack:
+            if values["metrics"] is not None:
+                from sealpipe.batch.metrics import MetricsServer, write_metrics
+
+                stack.enter_context(MetricsServer(*values["metrics"], lambda: write_metrics(store, driver.calls)))
+            signals.call_on_signal(made.stop)
+            render.print_note(f"working on the batches in the {render.escape(store.description)}")
+            made.run(values["for"])
     render.print_note("stopped")
 
 

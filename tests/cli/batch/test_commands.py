@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -139,6 +140,14 @@ def test_a_worker_does_what_becomes_due_until_it_is_stopped(vendors: Terminal, s
     process.terminate()
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (0, "", "stopped\n")
+
+
+def test_a_worker_whose_metrics_cannot_be_served_does_nothing(vendors: Terminal, service: RunningService) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        done = batch(vendors, "worker", "--metrics", f"127.0.0.1:{taken.getsockname()[1]}")
+    assert (done.code, done.out) == (2, "")
+    assert "metrics cannot be served at 127.0.0.1:" in done.err
+    assert service.seen() == []
 
 
 def test_all_mistakes_of_a_file_are_told_at_once(vendors: Terminal, service: RunningService) -> None:

@@ -1,0 +1,79 @@
+"""A worker's metrics: what a scraper on this machine reads, and what anybody else gets."""
+
+from __future__ import annotations
+
+import http.client
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from cli.batch.test_requests import FILE, ROWS
+from cli.batch.world import BatchWorld
+from sealpipe import UsageError
+from sealpipe.batch.metrics import CONTENT_TYPE, MetricsServer, write_metrics
+from sealpipe.errors import SettingError, StateError
+from sealpipe.values import parse_loopback_address
+
+
+@pytest.fixture
+def server(world: BatchWorld) -> Iterator[MetricsServer]:
+    world.run(world.write(FILE, ROWS))
+    with MetricsServer("127.0.0.1", 0, lambda: write_metrics(world.store, 7)) as made:
+        yield made
+
+
+def get(server: MetricsServer, path: str = "/metrics", host: str | None = None) -> tuple[int, str, str]:
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    connection.request("GET", path, headers={"Host": host or f"127.0.0.1:{server.port}"})
+    response = connection.getresponse()
+    return response.status, response.headers["Content-Type"], response.read().decode()
+
+
+def test_a_scraper_reads_rows_calls_and_what_is_overdue(server: MetricsServer, world: BatchWorld) -> None:
+    status, kind, text = get(server)
+    assert (status, kind) == (200, CONTENT_TYPE)
+    name = world.store.list_batches()[0].name
+    assert f'sealpipe_batch_rows{{batch="{name}",state="waiting"}} {len(ROWS)}\n' in text
+    assert f'sealpipe_batch_overdue_seconds{{batch="{name}"}} 0.000\n' in text
+    assert "sealpipe_batch_calls_total 7\n" in text
+    assert text.endswith("# EOF\n")
+    world.wait(3600)
+    (overdue,) = re.findall(r"overdue_seconds\{.*\} (\d+)", get(server)[2])
+    assert int(overdue) > 3000
+
+
+def test_metrics_name_no_row(server: MetricsServer) -> None:
+    text = get(server)[2]
+    assert [value for row in ROWS for value in row.values() if value in text] == []
+
+
+@pytest.mark.parametrize(
+    ("path", "host", "status"),
+    [("/", None, 404), ("/metrics", "evil.example:80", 403), ("/metrics", "localhost:1", 200)],
+)
+def test_only_this_machine_and_only_metrics(server: MetricsServer, path: str, host: str | None, status: int) -> None:
+    assert get(server, path, host)[0] == status
+
+
+def test_a_database_that_does_not_answer_is_503() -> None:
+    def read() -> str:
+        raise StateError("canary")
+
+    with MetricsServer("127.0.0.1", 0, read) as server:
+        status, _, text = get(server)
+    assert (status, "canary" in text) == (503, False)
+
+
+def test_a_port_that_is_taken_is_an_error(server: MetricsServer) -> None:
+    with pytest.raises(SettingError, match="cannot be served at 127"):
+        MetricsServer("127.0.0.1", server.port, str)
+
+
+@pytest.mark.parametrize(
+    "text", ["0.0.0.0:9464", "example.org:9464", "9464", "127.0.0.1", "127.0.0.1:0", "::1:9464", ""]
+)
+def test_only_an_address_of_this_machine_is_taken(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_loopback_address(text)
+    assert parse_loopback_address("127.0.0.1:9464") == ("127.0.0.1", 9464)
