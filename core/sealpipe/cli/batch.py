@@ -137,7 +137,8 @@ def worker(**values: Any) -> None:
             if values["metrics"] is not None:
                 from sealpipe.batch.metrics import MetricsServer, write_metrics
 
-                stack.enter_context(MetricsServer(*values["metrics"], lambda: write_metrics(store, driver.calls)))
+                host, port = values["metrics"]
+                stack.enter_context(MetricsServer(host, port, lambda: write_metrics(store, driver.calls)))
             signals.call_on_signal(made.stop)
             render.print_note(f"working on the batches in the {render.escape(store.description)}")
             made.run(values["for"])
