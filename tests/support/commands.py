@@ -28,6 +28,7 @@ from types import SimpleNamespace
 from unittest import mock
 
 from sealpipe import cli, config
+from sealpipe.cli import disclosure
 from sealpipe.http import plugin_network
 from sealpipe.registry.stores import AUDIT_MODULE
 from support import forked
@@ -37,6 +38,7 @@ LANG = "C.UTF-8"
 _AT_ONCE = 1 << 16
 _MAIN = "\nfrom sealpipe.__main__ import main\nmain()\n"
 _ELSEWHERE = "from pathlib import Path; from sealpipe import config; config.MACHINE_CONFIG = Path({!r})"
+_STARTING = threading.Lock()
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 Ran = subprocess.CompletedProcess[bytes]
@@ -79,7 +81,8 @@ def _run_here(words: Sequence[str], stdin: bytes, environ: Mapping[str, str], cw
     theirs, ours = _pipes()
     with ThreadPoolExecutor(1) as pool:
         exchanged = pool.submit(_exchange, ours, stdin, time.monotonic() + timeout, words)
-        with chdir(cwd), _streams(theirs), _environment(environ), _audit_heads(), _clean_ups(), _handlers():
+        hasty = mock.patch.object(disclosure, "MASK_DELAY", 0.0)  # as `forked.print_at_once`
+        with chdir(cwd), _streams(theirs), _environment(environ), _audit_heads(), _clean_ups(), _handlers(), hasty:
             code = _call(words)
         out, err = exchanged.result()
     return subprocess.CompletedProcess(words, code, out, err)
@@ -179,7 +182,9 @@ def _run_forked(
     theirs, ours = _pipes()
     with socket.socket(socket.AF_UNIX) as line:
         try:
-            line.connect(str(_door()))
+            with _STARTING:  # of several threads one starts what all their commands are forked from
+                door = _door()
+            line.connect(str(door))
             _hand_over(line, before, words, environ, cwd, theirs)
         finally:
             for end in theirs:

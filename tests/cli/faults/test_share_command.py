@@ -15,6 +15,7 @@ import pytest
 from cli.faults.conftest import Lost
 from cli.faults.resuming import assert_finished_by_resume
 from cli.faults.table import LATE, ROWS, Row
+from sealpipe.flows import Budget
 from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.server import start
 from support import faulty, front
@@ -22,9 +23,6 @@ from support.faulty import Faulty
 from support.front import Front, Received, says
 from support.job import Job
 from support.terminal import Done
-
-WAITING = "from sealpipe.flows import Budget\nBudget.draw_backoff = lambda *_: 1.0"
-"""What has a command wait before each retry, in all for far longer than it takes to listen again."""
 
 
 @dataclass(frozen=True)
@@ -139,14 +137,15 @@ def test_nothing_is_sent_to_where_a_redirect_points(
 
 
 def test_a_refused_connection_is_retried_until_it_succeeds(
-    fronted: Callable[..., Front], job_at: Callable[..., Job]
+    fronted: Callable[..., Front], job_at: Callable[..., Job], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(Budget, "draw_backoff", lambda *_: 1.0)  # in all far longer than it takes to listen again
     server = fronted()
     server.refuse()
     job = job_at(server)
     late = threading.Timer(0.5, server.mend)
     late.start()
-    done = job.terminal.sealpipe("share", "-f", "env:DB_PASSWORD", before=WAITING)
+    done = job.share()
     late.join()
     assert done.code == 0, done
     assert len(job.shares()) == len(server.received()) == 1
