@@ -104,6 +104,7 @@ def describe_error(error: SealpipeError) -> dict[str, Any]:
         "notes": _list_notes(error) or None,
         "exit_code": error.exit_code,
         "outbox_id": getattr(error, "outbox_id", None),
+        "mistakes": [_describe_mistake(*each) for each in getattr(error, "mistakes", ())] or None,
     }
     if isinstance(error, ServiceError):
         members |= {"status": error.status, "error_code": error.error_code, "retry_after": error.retry_after}
@@ -113,6 +114,11 @@ def describe_error(error: SealpipeError) -> dict[str, Any]:
     if isinstance(error, WireError):
         members["reason"] = error.reason
     return {name: value for name, value in members.items() if value not in (None, "")}
+
+
+def _describe_mistake(place: object, problem: str, remedy: str) -> dict[str, str]:
+    """Return a mistake in a batch's file as JSON members."""
+    return {"place": str(place), "problem": problem, "remedy": remedy}
 
 
 def _list_notes(error: SealpipeError) -> list[str]:

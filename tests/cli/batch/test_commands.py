@@ -14,6 +14,7 @@ import pytest
 
 from sealpipe.batch.records import SECOND
 from sealpipe.batch.sqlite import SqliteDatabase
+from sealpipe.cli import render
 from sealpipe_rehearsal.running_service import RunningService
 from support.terminal import Done, Terminal
 
@@ -100,6 +101,14 @@ def test_a_second_run_sends_nothing(vendors: Terminal, service: RunningService) 
     assert len(service.seen()) == before
 
 
+def test_on_a_terminal_a_run_has_one_line_of_progress(vendors: Terminal) -> None:
+    with mock.patch.object(render, "is_terminal", return_value=True):
+        done = batch(vendors, "run", "vendors.toml")
+    assert (done.code, done.out) == (0, "vendors\t2 rows: 2 waiting\n")
+    states = done.err.split("\r")
+    assert states[-2:] == ["2 created, 2 delivered\x1b[K", "\x1b[K"]
+
+
 def test_only_the_named_rows_run(vendors: Terminal) -> None:
     done = batch(vendors, "run", "vendors.toml", "--only", "bolt")
     assert (done.code, done.out) == (0, "vendors\t2 rows: 1 new, 1 waiting\n")
@@ -159,6 +168,8 @@ def test_all_mistakes_of_a_file_are_told_at_once(vendors: Terminal, service: Run
         assert "vendors.toml: 4 mistakes; nothing was sent" in done.err
         assert "did you mean name?" in done.err
         assert "vendors.csv:4, name: the key is the same as in line 2" in done.err
+    mistakes = batch(vendors, "plan", "vendors.toml", "--output", "json").error["mistakes"]
+    assert [each["place"] for each in mistakes][1:] == ["vendors.toml:8:1", "vendors.toml:9:9", "vendors.csv:4, name"]
     assert service.seen() == []
 
 
