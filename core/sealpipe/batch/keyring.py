@@ -53,12 +53,13 @@ class BatchKeyring:
     @contextmanager
     def write(self, batch_id: str, *, exclusive: bool = False) -> Iterator[Transaction]:
         """Begin a transaction, once it is certain that the batch is still sealed to this credential."""
-        key_check = self.get(batch_id).sealer.key_check
+        opened = self.get(batch_id)
         with self._database.transaction(batch_id, exclusive=exclusive) as transaction:
             found = transaction.run(sql.CHECK_BATCH, batch=batch_id)
-            if not found:
-                raise make_conflict_error("part")  # it was purged
-            if not _is_same(found[0][1], key_check):
+            if not found or found[0][2] != opened.created_at:
+                self._opened.pop(batch_id, None)
+                raise make_conflict_error("part")  # it was purged, and may have been added again
+            if not _is_same(found[0][1], opened.sealer.key_check):
                 raise self._make_key_error(str(found[0][0]))
             yield transaction
 
@@ -78,7 +79,7 @@ class BatchKeyring:
     def add_batch(self, name: str, content: Members, now: int) -> Batch:
         """See `BatchStore.add_batch`."""
         batch_id = make_batch_id(self._salt, name)
-        opened = OpenBatch(BatchSealer(self.credential, batch_id), IdMaker.create())
+        opened = OpenBatch(BatchSealer(self.credential, batch_id), IdMaker.create(), now)
         with self._database.transaction(batch_id) as transaction:
             transaction.run(
                 sql.ADD_BATCH,
@@ -142,7 +143,7 @@ class BatchKeyring:
             raise make_damage_error()
         if make_batch_id(self._salt, name) != batch_id:
             raise make_damage_error()
-        self._opened[batch_id] = OpenBatch(BatchSealer(self.credential, batch_id), ids)
+        self._opened[batch_id] = OpenBatch(BatchSealer(self.credential, batch_id), ids, created_at)
         return Batch(batch_id, name, service, key_id, created_at, version, content)
 
     def _seal_anew(self, batch_id: str, owner: Credential) -> None:

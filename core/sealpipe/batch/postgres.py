@@ -32,8 +32,8 @@ _SESSION = (
     "CASE WHEN current_setting('synchronous_commit') = 'off' THEN set_config('synchronous_commit', 'on', false) END"
 )
 _CLOCK = "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)"
-_UNDONE = frozenset({"40001", "40P01", "55P03", "57014"})
-"""Errors of transactions that waited for each other: undone, and to be tried again."""
+_PASSING = frozenset({"08", "28", "40", "55", "57"})
+"""Classes of errors that pass: connection, login, transactions that waited for each other, a server that stops."""
 _PARAMETER = re.compile(r":([a-z_]+[0-9]*)")
 
 
@@ -155,11 +155,13 @@ class PostgresDatabase(Database):
         try:
             return work()
         except psycopg.Error as error:
-            failure = self._make_error(type(error).__name__, error.sqlstate)
+            is_of_connection = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+            is_passing = is_of_connection if error.sqlstate is None else error.sqlstate[:2] in _PASSING
+            failure = self._make_error(type(error).__name__, error.sqlstate, is_passing=is_passing)
         raise failure
 
-    def _make_error(self, kind: str, state: str | None) -> StateError:
-        if self._connection is None or self._connection.broken or state in _UNDONE:
+    def _make_error(self, kind: str, state: str | None, *, is_passing: bool) -> StateError:
+        if is_passing:
             return DatabaseUnavailableError(
                 f"the {self.description} does not answer ({state or kind})",
                 remedy="check that it runs, and the address, user and password; then run the command again",

@@ -101,10 +101,11 @@ class Event(NamedTuple):
 
 
 class OpenBatch(NamedTuple):
-    """What seals a batch and makes its ids."""
+    """What seals a batch and makes its ids. Another batch of the same name has another `created_at`."""
 
     sealer: BatchSealer
     ids: IdMaker
+    created_at: int
 
     def load_row(self, values: Values) -> Row:
         """Make a row of what the database holds, with or without its blob. Raises StateError if it was changed."""

@@ -19,7 +19,7 @@ from sealpipe.errors import StateError
 from sealpipe.state import make_private_directory
 
 FILE_NAME: Final = "batches.sqlite3"
-_BUSY_TIMEOUT = 10.0  # seconds to wait for another process that writes
+_BUSY_TIMEOUT = 30.0  # seconds to wait for another process that writes
 _OLDEST = (3, 38)  # RETURNING, MATERIALIZED, and JSON in every build
 _SETTINGS = (
     "PRAGMA journal_mode = WAL",

@@ -73,7 +73,7 @@ SAVE_BATCH = (
     "RETURNING id"
 )
 RESEAL_BATCH = "UPDATE sealpipe_batches SET key_id = :key_id, key_check = :key_check, blob = :blob WHERE id = :batch"
-CHECK_BATCH = "SELECT key_id, key_check FROM sealpipe_batches WHERE id = :batch"
+CHECK_BATCH = "SELECT key_id, key_check, created_at FROM sealpipe_batches WHERE id = :batch"
 
 ADD_ROW = (
     "INSERT INTO sealpipe_rows ({row_columns}, blob) "

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from functools import cached_property
 
 from sealpipe.api import Credential
@@ -20,6 +20,7 @@ from sealpipe.batch.keyring import BatchKeyring
 from sealpipe.batch.rate import SharedRate
 from sealpipe.batch.records import (
     Batch,
+    ConflictError,
     Event,
     NewRow,
     OpenBatch,
@@ -201,8 +202,8 @@ class BatchStore:
                 raise make_conflict_error()
 
     def release(self, row: Row) -> None:
-        """Give a row back unchanged; does nothing if the lease was lost."""
-        with self._keyring.write(row.batch) as transaction:
+        """Give a row back unchanged; does nothing if the lease was lost, or the batch purged."""
+        with suppress(ConflictError), self._keyring.write(row.batch) as transaction:
             transaction.run(sql.RELEASE_ROW, batch=row.batch, row=row.id, version=row.version, holder=row.holder)
 
     def save(

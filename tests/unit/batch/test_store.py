@@ -192,6 +192,7 @@ def test_a_purged_batch_leaves_nothing_and_takes_nothing(place: Place) -> None:
     assert store.find_batch("vendors") is None
     assert list(store.list_rows(batch)) == []
     assert store.count_states(other) == {"new": 1}
+    store.release(row)
     for late in (
         lambda: store.save(row, state="done", due_at=None, content={}),
         lambda: store.effects.begin(row, "1/message/0", {}),
@@ -200,6 +201,17 @@ def test_a_purged_batch_leaves_nothing_and_takes_nothing(place: Place) -> None:
         with pytest.raises(ConflictError):
             late()
     assert {len(rows) for name, rows in place.tables().items() if name in ("effects", "history")} == {0}
+
+
+def test_a_batch_of_the_same_name_after_a_purge_is_another_one(place: Place) -> None:
+    store, late = place.store(), place.store()
+    old = late.add_batch("vendors", {})
+    store.purge_batch(add_rows(store, 1))
+    new = add_rows(store, 1)
+    with pytest.raises(ConflictError):
+        late.add_rows(old, [NewRow("row 0", "new", None, {})])
+    assert late.add_rows(late.add_batch("vendors", {}), [NewRow("row 0", "new", None, {})]) == 0
+    assert store.count_states(new) == {"new": 1}
 
 
 def test_another_credential_changes_nothing_and_is_told_what_to_set(place: Place) -> None:
