@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -204,20 +205,17 @@ def write_on(store: BatchStore, batch: Batch, holder: str) -> list[str]:
     """Write to one row after the other, for ever; a line is printed for each change that is on disk."""
     while True:
         try:
-            for row in store.claim_due(batch, holder, MINUTE, limit=5):
-                effect = store.effects.begin(row, f"{row.version}/step", {"version": row.version})
-                if effect is not None:
-                    store.effects.finish(effect, "done", {"version": row.version})
-                store.save(
-                    row,
-                    state=f"s{row.version}",
-                    due_at=row.due_at,
-                    content={"v": row.version},
-                    events=[{"v": row.version}],
-                )
+            for row in store.claim_due(batch, holder, SECOND, limit=5):
+                name, content = f"{row.version}/step", {"version": row.version}
+                effect = store.effects.begin(row, name, content) or store.effects.find(row, name)
+                if effect is not None and effect.state == "sending":
+                    store.effects.finish(effect, "done", content)
+                state, events = f"s{row.version}", [{"v": row.version}]
+                store.save(row, state=state, due_at=row.due_at, content=content, events=events)
                 os.write(1, f"{row.id} {row.version + 1}\n".encode())
         except SealpipeError as error:
             os.write(2, f"{error}\n".encode())
+            time.sleep(0.1)
 
 
 WORK: Mapping[str, Callable[[BatchStore, Batch, str], list[str]]] = {
