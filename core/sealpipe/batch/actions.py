@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 from sealpipe.batch import request_steps, share_steps
 from sealpipe.batch.advance import LEASE, Advanced, Change, Engine
 from sealpipe.batch.content import RowContent
+from sealpipe.batch.notify import check_allowed
 from sealpipe.batch.records import Row
 from sealpipe.batch.states import Event, Progress, State, get_phase, is_over, move
 from sealpipe.batch.steps import RowWork, StepResult, mark_unclear
@@ -21,6 +22,7 @@ from sealpipe.flows import Flow
 from sealpipe.wire import link
 
 Verb = Literal["remind", "reissue", "cancel"]
+_AGAIN = "run the command again in some minutes"
 
 
 class Outcome(NamedTuple):
@@ -35,8 +37,11 @@ class Outcome(NamedTuple):
 def act(engine: Engine, verb: Verb, keys: Sequence[str]) -> list[Outcome]:
     """Remind, reissue or cancel rows now; without keys, all rows that it applies to. A row's error stops no other.
 
-    Raises UsageError for a key that the batch does not have: then nothing is done.
+    Raises UsageError for a key that the batch does not have, PolicyError where policies allow no batch: then nothing is
+    done.
     """
+    if verb != "cancel":  # which sends nothing, and each row's end is asked about on its own
+        engine.driver.run(check_allowed(engine.driver.session, engine.batch.name))
     work = {"remind": _remind, "reissue": _reissue, "cancel": _cancel}[verb]
     holder = f"{os.urandom(6).hex()}/{verb}"
     return [_act_on_row(engine, key, row_id, holder, work) for key, row_id in _select(engine, verb, keys)]
@@ -77,7 +82,7 @@ def _applies(verb: Verb, state: State, progress: Progress) -> bool:
 def _act_on_row(engine: Engine, key: str, row_id: str, holder: str, work: Callable[[Engine, Row], Advanced]) -> Outcome:
     row = engine.store.claim_row(engine.batch, row_id, holder, LEASE, due=False)
     if row is None:
-        return Outcome(key, (), "another worker has this row now", "run the command again in some minutes")
+        return Outcome(key, (), "another worker has this row now", _AGAIN)
     try:
         advanced = work(engine, row)
     except UsageError as error:
@@ -86,6 +91,8 @@ def _act_on_row(engine: Engine, key: str, row_id: str, holder: str, work: Callab
     if advanced.error is not None:
         progress = RowContent.load(advanced.row).progress
         return Outcome(key, advanced.changes, progress.problem, progress.remedy)
+    if advanced.is_lost:
+        return Outcome(key, advanced.changes, "another worker took this row meanwhile", _AGAIN)
     return Outcome(key, advanced.changes)
 
 

@@ -22,6 +22,7 @@ from sealpipe.batch.request_steps import REQUEST_STEPS
 from sealpipe.batch.sealing import Members
 from sealpipe.batch.share_steps import SHARE_STEPS
 from sealpipe.batch.states import (
+    LONGEST_RETRY,
     MINUTE,
     Due,
     Event,
@@ -261,7 +262,7 @@ class Engine:
         )
         wait = choose_retry(progress.attempts)
         if isinstance(error, RateLimitError) and error.retry_after is not None:
-            wait = round(error.retry_after * 1_000_000)
+            wait = min(LONGEST_RETRY, round(error.retry_after * 1_000_000))
         history: list[Members] = []
         if work.progress.problem != problem:
             history = [{"what": str(event), "problem": problem, "remedy": remedy}]

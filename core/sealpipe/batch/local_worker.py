@@ -13,6 +13,7 @@ from functools import partial
 from typing import Final
 
 from sealpipe.batch.advance import Change, Engine
+from sealpipe.batch.notify import check_allowed
 from sealpipe.batch.rated_driver import RatedDriver
 from sealpipe.batch.records import SECOND, Batch
 from sealpipe.batch.run import Runner, learn_limit
@@ -86,6 +87,7 @@ class LocalWorker:
         return max(0.05, min(LONGEST_PAUSE, (min(moments) - self._store.now()) / SECOND))
 
     def _run_batch(self, batch: Batch, seconds: float | None) -> None:
+        self._driver.run(check_allowed(self._driver.session, batch.name))
         engine = Engine(self._driver, self._store, batch, restore_definition(batch))
         if not self._knows_limit:
             learn_limit(engine)

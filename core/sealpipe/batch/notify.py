@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from sealpipe.batch.advance import Change, Engine
@@ -43,22 +43,27 @@ def notify(engine: Engine, result: RunResult) -> tuple[str, ...]:
     try:
         recipients = engine.driver.run(resolve_recipients(notification.delivery, session.registry, {}))
         action = describe_batch(session, result.batch, recipients)
-        engine.driver.run(policy.check_policies(session, action))
+        sending = _send(session, recipients, message)
+        return engine.driver.run(policy.run_under_policy(session, action, sending, _describe_outcome))
     except SealpipeError as error:
         return (f"the news of the batch were not sent: {error.message}",)
+
+
+def _send(session: Session, recipients: Sequence[Recipient], message: Message) -> Flow[tuple[str, ...]]:
+    from sealpipe.registry.calls import send_message
+
     warnings = []
     for recipient in recipients:
+        work = partial(send_message, session.registry(), recipient.channel, message, recipient.to)
         try:
-            engine.driver.run(_send(session, recipient, message))
+            yield Do(work, is_changing=True)
         except SealpipeError as error:
             warnings.append(f"the news of the batch may not have reached {recipient.shown}: {error.message}")
     return tuple(warnings)
 
 
-def _send(session: Session, recipient: Recipient, message: Message) -> Flow[None]:
-    from sealpipe.registry.calls import send_message
-
-    yield Do(partial(send_message, session.registry(), recipient.channel, message, recipient.to), is_changing=True)
+def _describe_outcome(warnings: Sequence[str]) -> Mapping[str, object]:
+    return {"outcome": "unclear" if warnings else "sent"}
 
 
 def build_news(result: RunResult, *, with_rows: bool) -> Message:

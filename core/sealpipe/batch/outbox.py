@@ -19,7 +19,7 @@ from sealpipe.batch.sealing import Members
 from sealpipe.batch.store import BatchStore
 from sealpipe.errors import StateError
 from sealpipe.state.entry import MAX_RESEND_AGE, SECRET_MEMBERS, Entry, wrap_secrets
-from sealpipe.state.ledger import Ledger, LedgerOpener, identify_submission
+from sealpipe.state.ledger import Ledger, LedgerOpener, identify_submission, open_ledger
 
 _NoteState = Literal["sending", "done", "failed"]
 _DELIVERY_STATES: Final[Mapping[str, _NoteState]] = {"sending": "sending", "sent": "done", "failed": "failed"}
@@ -195,21 +195,33 @@ class RowEntry(Entry):
 
 
 class RowLedger(Ledger):
-    """A request's ledger, as effects of its row: each holds the last event of its kind."""
+    """A request's ledger, as effects of its row: each holds the last event of its kind.
 
-    def __init__(self, store: BatchStore, row: Row) -> None:
+    `file` is the ledger that other commands of this machine use for the request: DELETEs are noted in both, and what
+    either knows of one counts, because a second DELETE destroys.
+    """
+
+    def __init__(self, store: BatchStore, row: Row, file: Ledger | None = None) -> None:
         super().__init__()
+        self._file = file
         self._effects = _RowEffects(store, row)
         for effect in self._effects.load().values():
             if "event" in effect.content:
                 self._apply(effect.content["event"])
+        if file is not None:
+            self.pending = max(filter(None, (self.pending, file.pending)), key=lambda each: each.at, default=None)
+            self.is_expired = self.is_expired or file.is_expired
 
     def close(self) -> None:
-        """Do nothing: the row's lease ends by itself."""
+        """Unlock the file; the row's lease ends by itself."""
+        if self._file is not None:
+            self._file.close()
 
     def _write(self, lines: list[dict[str, Any]]) -> None:
         for event in lines:
             self._effects.note(*_name_event(event), {"event": event})
+        if self._file is not None:
+            self._file.note_deletes(lines)
 
 
 def make_ledger_opener(store: BatchStore, row: Row) -> LedgerOpener:
@@ -217,9 +229,18 @@ def make_ledger_opener(store: BatchStore, row: Row) -> LedgerOpener:
     return partial(_open_ledger, store, row)
 
 
-def _open_ledger(store: BatchStore, row: Row, base_url: str, short_code: str) -> Ledger:
-    del base_url, short_code  # a generation of a row has one request
-    return RowLedger(store, row)
+def _open_ledger(store: BatchStore, row: Row, base_url: str, short_code: str) -> Ledger | None:
+    """Open the ledger of a row, whose generation has one request; None if another command works on the request."""
+    if store.ledger_folder is None:
+        return RowLedger(store, row)
+    file = open_ledger(store.ledger_folder, base_url, short_code)
+    if file is None:
+        return None
+    try:
+        return RowLedger(store, row, file)
+    except BaseException:
+        file.close()
+        raise
 
 
 def _name_event(event: Mapping[str, Any]) -> tuple[str, _NoteState]:

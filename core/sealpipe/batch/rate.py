@@ -28,6 +28,8 @@ from sealpipe.http.rate_limiter import (
 
 USED_SHARE: Final = 0.95
 """The part of the plan's limit that is used."""
+MAX_LIMIT: Final = 1_000_000
+"""The highest limit that is believed, in calls per minute: more than all workers could ever send."""
 _COUNT_UNIT = 1000  # `recent` is stored in thousandths of a call
 
 

@@ -117,7 +117,9 @@ def collect(work: RowWork, progress: Progress, items: Sequence[api.Submission]) 
     from sealpipe.flows.collect.options import use_ledger
 
     times = [each.created_at for each in items if each.created_at is not None]
-    progress = replace(progress, used_at=to_microseconds(min(times)) if times else progress.looked_at)
+    first = to_microseconds(min(times, default=None))
+    # the service may tell any time, and a report has to draw it
+    progress = replace(progress, used_at=progress.looked_at if first is None else max(0, min(first, work.now())))
     rendered = work.render()
     if rendered.collect is None:  # somebody else collects them
         return StepResult(Event.USED, replace(progress, outcome="submitted"), [{"what": "submitted"}])

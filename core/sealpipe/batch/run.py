@@ -16,6 +16,7 @@ from typing import Final
 from sealpipe.batch.advance import LEASE, Advanced, Change, Engine
 from sealpipe.batch.breaker import Breaker
 from sealpipe.batch.database import DatabaseUnavailableError
+from sealpipe.batch.rate import MAX_LIMIT
 from sealpipe.batch.rated_driver import RatedDriver
 from sealpipe.batch.records import SECOND, Row
 from sealpipe.batch.states import State, Step
@@ -222,7 +223,7 @@ def learn_limit(engine: Engine) -> None:
         capabilities = engine.driver.run(get_capabilities(engine.driver.session))
         limit = None if capabilities is None else capabilities.key.get("rate_limit_rpm")
         if isinstance(limit, int) and not isinstance(limit, bool) and limit > 0:
-            engine.store.rate.set_limit(limit)
+            engine.store.rate.set_limit(min(limit, MAX_LIMIT))
 
 
 def free_dead_rows(engine: Engine) -> None:

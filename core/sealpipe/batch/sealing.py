@@ -28,7 +28,7 @@ from sealpipe.wire import jsontext, keys, tokens
 Members = Mapping[str, Any]
 """JSON members: text, numbers, booleans, None, and lists and objects of these. A Secret is revealed inside the seal."""
 
-_BLOB_INFO, _RATE_INFO = b"sealpipe-batch", b"sealpipe-batch-rate"
+_BLOB_INFO, _RATE_INFO, _PLAN_INFO = b"sealpipe-batch", b"sealpipe-batch-rate", b"sealpipe-batch-plan"
 _REQUEST_INFO = b"sealpipe-batch-request|1"
 _NONCE_SIZE = 12
 _PADDING = 64
@@ -145,6 +145,11 @@ def make_batch_id(salt: bytes, name: str) -> str:
 def make_rate_id(credential: Credential, service: str) -> str:
     """Return the id of the rate that a credential has at a service."""
     return _digest(derive_key(credential, b"", _RATE_INFO, 32), "rate", service)
+
+
+def hide_digest(credential: Credential, batch: str, digest: str) -> str:
+    """Return what stands for a digest where others can read it: only the credential confirms a guess of the content."""
+    return hmac.digest(derive_key(credential, batch.encode(), _PLAN_INFO, 32), digest.encode(), "sha256").hex()
 
 
 def _digest(key: bytes, *parts: str) -> str:

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from sealpipe.api import shares as api
+from sealpipe.batch.database import DatabaseUnavailableError
 from sealpipe.batch.outbox import RowOutbox
 from sealpipe.batch.reminding import remind
 from sealpipe.batch.request_steps import finish_ending
@@ -195,6 +196,8 @@ def end_share_row(work: RowWork) -> Flow[StepResult]:
         try:
             entry = yield Do(RowOutbox(work.store, work.batch, work.row).open)
             begun = None if entry is None else (yield from create_share(work))
+        except DatabaseUnavailableError:
+            raise
         except (BlockedError, StateError):
             begun = None  # if it exists, its link was sent to nobody, and is in nobody's hands
         if begun is None:

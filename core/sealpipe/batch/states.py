@@ -7,7 +7,7 @@ that is known of it is a `Progress`, sealed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any, Final, Literal, NamedTuple
 
@@ -104,7 +104,7 @@ class Progress:
     """The request's public key, base64url."""
     key_id: str = ""
     """The API key that created it."""
-    seed: str = ""
+    seed: str = field(default="", repr=False)
     """The seed of the request's key, base64url, if this credential does not derive it."""
     created_at: int | None = None
     expires_at: int | None = None
@@ -281,8 +281,9 @@ def choose_interval(progress: Progress, now: int, waiting: int, per_minute: floa
 
 
 FIRST_RETRY: Final = MINUTE
+LONGEST_RETRY: Final = HOUR
 
 
 def choose_retry(attempts: int) -> int:
     """Return the time until a failed step is repeated, in microseconds: it doubles up to an hour."""
-    return min(HOUR, FIRST_RETRY << min(attempts - 1, 10))
+    return min(LONGEST_RETRY, FIRST_RETRY << min(attempts - 1, 10))

@@ -43,7 +43,7 @@ class RowWork:
     schedule: Schedule
     listing: ServiceList
     row: Row
-    values: Mapping[str, str]
+    values: Mapping[str, str] = field(repr=False)
     """The row's cells, as they are out."""
     progress: Progress
     takes_newer: bool = False

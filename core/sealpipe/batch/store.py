@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import cached_property
+from pathlib import Path
 
 from sealpipe.api import Credential
 from sealpipe.batch import statements as sql
@@ -51,6 +52,8 @@ class BatchStore:
         self._keyring = keyring
         self.clock_offset = 0
         """Microseconds that are added to the database's clock: for tests."""
+        self.ledger_folder: Path | None = None
+        """The ledgers of requests that other commands of this machine use: one command at a time ends a request."""
 
     @property
     def description(self) -> str:

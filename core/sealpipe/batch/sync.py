@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from functools import partial
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
@@ -18,7 +19,7 @@ from sealpipe.batch.plan import BatchPlan, FileEntry, plan_rows
 from sealpipe.batch.reading import load_definition
 from sealpipe.batch.records import Batch, NewRow, Row
 from sealpipe.batch.render import render_row
-from sealpipe.batch.sealing import Members
+from sealpipe.batch.sealing import Members, hide_digest
 from sealpipe.batch.states import Progress, State, is_over
 from sealpipe.batch.store import BatchStore
 from sealpipe.errors import UsageError
@@ -120,4 +121,7 @@ def make_plan(store: BatchStore, definition: BatchDefinition, service: str) -> B
     stored = {row.key or "": row for row in rows}
     entries = (FileEntry(row.key, render_row(definition, row).digest) for row in definition.rows)
     planned = plan_rows(entries, stored, make_schedule(definition), store.now())
-    return BatchPlan(definition.name, service, digest(definition.dump()), planned)
+    # Others may read a plan, and a password in a cell could be guessed by a plain digest of it.
+    hide = partial(hide_digest, store.credential, definition.name)
+    rows = tuple(row._replace(digest=row.digest and hide(row.digest)) for row in planned)
+    return BatchPlan(definition.name, service, hide(digest(definition.dump())), rows)

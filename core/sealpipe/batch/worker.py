@@ -22,6 +22,7 @@ from procrastinate.jobs import Status
 from sealpipe.batch.advance import LEASE, Change, Engine
 from sealpipe.batch.breaker import POSTPONEMENT, Breaker
 from sealpipe.batch.database import DatabaseUnavailableError
+from sealpipe.batch.notify import check_allowed
 from sealpipe.batch.postgres import check_address
 from sealpipe.batch.rated_driver import RatedDriver
 from sealpipe.batch.records import Batch, Row
@@ -171,6 +172,7 @@ class Worker:
         for batch in self._store.list_batches():
             engine = self._engines.get(batch.id)
             if engine is None or engine.batch.version != batch.version:
+                self._driver.run(check_allowed(self._session, batch.name))
                 engine = Engine(self._driver, self._store, batch, restore_definition(batch))
                 engine.keep_seeds(f"{self._holder}/seeds")
                 self._engines[batch.id] = engine

@@ -79,6 +79,10 @@ class Ledger(ABC):
         """Record the state of a write. Raises StateError."""
         self._note([{"placing": {"marker": marker, "place": target, "state": state}}])
 
+    def note_deletes(self, events: Iterable[Mapping[str, Any]]) -> None:
+        """Record those events of another ledger of this request that are about a DELETE that expires. StateError."""
+        self._note([dict(each) for each in events if "sending" in each or "settled" in each])
+
     def settle(self, outcome: str) -> None:
         """Record that no DELETE that expires is under way any more. Raises StateError."""
         with self._lock:
