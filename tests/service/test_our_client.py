@@ -41,7 +41,7 @@ Connect = Callable[..., Client]
 
 @pytest.fixture
 def connect(service: RunningService) -> Iterator[Connect]:
-    """Make a client; keyword arguments make its key. It does not wait for what takes more than a moment."""
+    """Make a client; keyword arguments make its key."""
     with ExitStack() as stack:
 
         def make(credential: Secret | None = None, **key: Any) -> Client:
@@ -50,7 +50,7 @@ def connect(service: RunningService) -> Iterator[Connect]:
                     api_key=credential or service.create_key(**key),
                     base_url=service.base_url,
                     link_base_url=service.link_base_url,
-                    deadline=0.3,
+                    deadline=20,
                 )
             )
 

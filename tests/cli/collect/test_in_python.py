@@ -110,7 +110,7 @@ def test_what_a_listener_raises_ends_the_call_and_lets_the_lock_go(
 
     with pytest.raises(error, match="enough"):
         call("collect", asked.receipt, to=to, state=folder, on_progress=listener)
-    quick = dataclasses.replace(call, deadline=1.0)
+    quick = dataclasses.replace(call, deadline=10.0)  # a lock that is held would take all of it
     (placed,) = quick("collect", asked.receipt, to=to, state=folder).stored
     assert placed.already
 

@@ -81,7 +81,7 @@ def test_a_request_asks_for_its_passcode_and_collect_for_its_key(user: Terminal,
 
 
 def test_the_deadline_is_not_for_who_types(user: Terminal, service: RunningService) -> None:
-    with person(user, *ASK, "--deadline", "1s") as typist:
+    with person(user, *ASK, "--deadline", "2s") as typist:
         typist.waits_for(QUESTION)
         time.sleep(2.5)
         typist.types("slow\r")

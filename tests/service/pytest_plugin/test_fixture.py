@@ -88,9 +88,9 @@ def test_it(sealpipe_rehearsal, number):
     sealpipe_rehearsal.set_account(view_protection=False)
     sealpipe_rehearsal.faults({"fault": "refuse", "seconds": 600}, {"fault": "unauthorized", "times": "always"})
     with pytest.raises(OutcomeUnknownError):
-        sealpipe_rehearsal.client(deadline=0.4).share(["P=text:x"])
+        sealpipe_rehearsal.client(deadline=3).share(["P=text:x"])
     with pytest.raises(ConnectError):
-        sealpipe_rehearsal.client(deadline=0.4).share(["P=text:x"])
+        sealpipe_rehearsal.client(deadline=3).share(["P=text:x"])
     before.append((sealpipe_rehearsal.base_url, sealpipe_rehearsal.api_key))
 """,
     )

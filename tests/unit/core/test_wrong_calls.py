@@ -10,6 +10,7 @@ import socket
 import threading
 import traceback
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -276,7 +277,8 @@ def test_references_are_a_list() -> None:
 def test_durations_are_text_or_timedelta(service: RunningService) -> None:
     settings: dict[str, Any] = {"base_url": service.base_url, "link_base_url": service.link_base_url}
     key = service.create_key()
-    for deadline in ("30s", timedelta(seconds=30), 30, 30.0):
+
+    def call(deadline: Any) -> str:
         with Client(api_key=key, deadline=deadline, **settings) as client:
             assert client.session.deadline == 30
             for expires_in in ("24h", timedelta(hours=24)):
@@ -284,7 +286,10 @@ def test_durations_are_text_or_timedelta(service: RunningService) -> None:
                 assert share.expires_at is not None
                 assert abs(share.expires_at - datetime.now(UTC) - timedelta(hours=24)) < timedelta(minutes=1)
             code = client.request(["Password"], expires_in="2d").short_code
-            assert client.collect(code, wait="1s").status == "pending"
+            return client.collect(code, wait="1s").status
+
+    with ThreadPoolExecutor(4) as pool:  # each waits
+        assert list(pool.map(call, ("30s", timedelta(seconds=30), 30, 30.0))) == ["pending"] * 4
     with Client(api_key=key, **settings) as client, pytest.raises(UsageError, match="not a duration"):
         client.share([Field("a", "b")], expires_in="soon")
 
