@@ -123,5 +123,5 @@ def make_plan(store: BatchStore, definition: BatchDefinition, service: str) -> B
     planned = plan_rows(entries, stored, make_schedule(definition), store.now())
     # Others may read a plan, and a password in a cell could be guessed by a plain digest of it.
     hide = partial(hide_digest, store.credential, definition.name)
-    rows = tuple(row._replace(digest=row.digest and hide(row.digest)) for row in planned)
-    return BatchPlan(definition.name, service, hide(digest(definition.dump())), rows)
+    hidden = tuple(row._replace(digest=row.digest and hide(row.digest)) for row in planned)
+    return BatchPlan(definition.name, service, hide(digest(definition.dump())), hidden)

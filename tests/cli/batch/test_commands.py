@@ -15,6 +15,7 @@ import pytest
 from sealpipe.batch.records import SECOND
 from sealpipe.batch.sqlite import SqliteDatabase
 from sealpipe.cli import render
+from sealpipe.state.ledger import open_ledger
 from sealpipe_rehearsal.running_service import RunningService
 from support.terminal import Done, Terminal
 
@@ -227,6 +228,16 @@ def test_a_lost_database_is_adopted(vendors: Terminal, service: RunningService) 
     assert batch(vendors, "run", "vendors.toml", later=120).code == 18
     assert (vendors.here / "acme.secret").read_text() == "canary-of-acme"
     assert count_creates(service) == creates == 2
+
+
+def test_other_commands_know_what_a_batch_has_expired(vendors: Terminal, service: RunningService) -> None:
+    batch(vendors, "run", "vendors.toml")
+    code = batch(vendors, "link", "vendors", "acme").out.strip().rpartition("/")[2]
+    assert batch(vendors, "cancel", "vendors", "acme").code == 0
+    ledger = open_ledger(vendors.home / ".local/state/sealpipe/requests", service.base_url, code)
+    assert ledger is not None
+    assert ledger.is_expired
+    ledger.close()
 
 
 def test_another_credential_changes_nothing(vendors: Terminal, service: RunningService) -> None:
