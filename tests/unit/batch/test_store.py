@@ -6,7 +6,7 @@ import pytest
 
 from sealpipe.batch.database import prepare_schema
 from sealpipe.batch.opening import open_store
-from sealpipe.batch.records import SECOND, ConflictError, NewRow, Row
+from sealpipe.batch.records import ConflictError, NewRow, Row
 from sealpipe.errors import StateError
 from sealpipe.secret import Secret
 from unit.batch.stores import MINUTE, SERVICE, Place, add_rows, claim, make_credential
@@ -56,8 +56,10 @@ def test_rows_are_listed_page_by_page_with_and_without_contents(place: Place) ->
     assert len({row.id for row in store.list_rows(batch)}) == 1200
     assert all(row.key is None and row.content is None for row in store.list_rows(batch))
     assert {row.key for row in store.list_rows(batch, contents=True)} == {f"row {each}" for each in range(1200)}
-    early = store.list_rows(batch, due_by=store.now() - 1150 * SECOND, contents=True)
-    assert {row.key for row in early} <= {f"row {each}" for each in range(1150, 1200)}
+    first = store.find_row(batch, "row 1150")
+    assert first is not None
+    early = store.list_rows(batch, due_by=first.due_at, contents=True)
+    assert {row.key for row in early} == {f"row {each}" for each in range(1150, 1200)}
     row = claim(store, batch)
     store.save(row, state="waiting", due_at=None, content={})
     assert [each.id for each in store.list_rows(batch, states=["waiting", "unknown"])] == [row.id]
