@@ -34,6 +34,7 @@ REST: Final[Mapping[str, str]] = {
     "tests/cli/kills/test_commands.py": _KILLS,
     "tests/cli/leaks/test_a_share_leaks_nothing.py": _STRACE,
     "tests/cli/leaks/test_asking_leaks_nothing.py": _STRACE,
+    "tests/cli/leaks/test_batches_leak_nothing.py": _STRACE,
     "tests/cli/leaks/test_collecting_leaks_nothing.py": _STRACE,
     "tests/cli/leaks/test_other_commands_leak_nothing.py": _STRACE,
     "tests/cli/leaks/test_sending_leaks_nothing.py": _STRACE,
