@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -10,12 +10,13 @@ from typing import Any
 
 from sealpipe.batch.records import Effect, make_conflict_error
 from sealpipe.batch.steps import RowWork, send_messages, to_datetime
-from sealpipe.flows import Do, Flow, outgoing, policy
+from sealpipe.flows import Do, Flow, policy
 from sealpipe.flows.deliver import Recipient, resolve_recipients
 from sealpipe.flows.deliver.send import Deliveries, DeliveryState, TrackedDelivery
 from sealpipe.flows.request import RequestOptions
 from sealpipe.flows.session import Session
 from sealpipe.flows.share import ShareOptions
+from sealpipe.plugin import OutgoingAction
 from sealpipe.secret import Secret
 
 
@@ -73,11 +74,16 @@ class Reminder:
 
 
 def remind(
-    work: RowWork, link: Secret, options: RequestOptions | ShareOptions, title: str | None, number: str
+    work: RowWork,
+    link: Secret,
+    options: RequestOptions | ShareOptions,
+    describe: Callable[[], OutgoingAction],
+    number: str,
 ) -> Flow[tuple[str, ...]]:
     """Send the link once more, each message once for this `number`. Returns who may or may not have got it.
 
-    Raises DeliveryError, and what policies raise.
+    `describe` describes to policies what the link opens, as when it was made. Raises DeliveryError, and what policies
+    raise.
     """
     if options.delivery is None:
         return ()
@@ -85,14 +91,11 @@ def remind(
     recipients = tuple(each for each in recipients if each.content == "link")
     progress = work.progress
     expires_at = None if progress.expires_at is None else to_datetime(progress.expires_at)
-    identify = partial(_identify_channels, work.session, recipients)
-    action = outgoing.describe_raw(
-        work.session,
-        work.definition.kind,
-        title=title,
-        expires_at=expires_at,
+    action: OutgoingAction = yield Do(describe)
+    action = action._replace(
         recipients=tuple(each.address for each in recipients),
-        channels=(yield Do(identify)),
+        channels=(yield Do(partial(_identify_channels, work.session, recipients))),
+        expires_at=expires_at,
         short_codes=(progress.short_code,),
         resumed=True,
     )
@@ -101,7 +104,7 @@ def remind(
     kind = work.definition.kind
     views = options.views if kind == "share" else None
     deliveries = Deliveries(items, None, kind, views, work.render().reminder, is_reminder=True)
-    reminder = Reminder(kind, link, progress.short_code, title, expires_at, log, deliveries)
+    reminder = Reminder(kind, link, progress.short_code, action.title, expires_at, log, deliveries)
     reminding = send_messages(work, reminder)
     return (yield from policy.run_under_policy(work.session, action, reminding, lambda _: {"outcome": "reminded"}))
 

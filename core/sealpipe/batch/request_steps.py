@@ -30,7 +30,7 @@ from sealpipe.batch.steps import (
 )
 from sealpipe.calls.shares import finish_entry
 from sealpipe.errors import NotFoundError, UnreadableSubmissionError
-from sealpipe.flows import Do, Flow, call
+from sealpipe.flows import Do, Flow, call, outgoing
 from sealpipe.flows.collect import CollectResult
 from sealpipe.flows.request import RequestOptions, create
 from sealpipe.secret import Secret
@@ -158,7 +158,8 @@ def send_reminder(work: RowWork, number: str) -> Flow[tuple[str, ...]]:
     """Send the collect link once more."""
     options = make_options(work)
     collect_link = Secret(link.collect_link(work.session.link_base_url, work.progress.short_code))
-    return (yield from remind(work, collect_link, options, options.heading, number))
+    describe = partial(outgoing.describe_request, work.session, options, ())
+    return (yield from remind(work, collect_link, options, describe, number))
 
 
 def end_request(work: RowWork) -> Flow[StepResult]:

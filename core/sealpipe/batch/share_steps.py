@@ -29,7 +29,7 @@ from sealpipe.batch.steps import (
 )
 from sealpipe.calls.shares import finish_entry
 from sealpipe.errors import MissingScopeError, NotFoundError, StateError
-from sealpipe.flows import Do, Flow, call
+from sealpipe.flows import Do, Flow, call, outgoing
 from sealpipe.flows.share import ShareOptions, post
 from sealpipe.state.entry import Entry
 
@@ -177,7 +177,8 @@ def remind_recipient(work: RowWork) -> Flow[StepResult]:
 def send_reminder(work: RowWork, number: str) -> Flow[tuple[str, ...]]:
     """Send the share's link once more."""
     share = yield from _restore_share(work)
-    return (yield from remind(work, share.link, make_options(work), share.title, number))
+    describe = partial(outgoing.describe_entry, work.session, share.entry.meta)
+    return (yield from remind(work, share.link, make_options(work), describe, number))
 
 
 def reissue_share(work: RowWork) -> Flow[StepResult]:

@@ -13,6 +13,7 @@ from cli.batch.test_local_worker import make_worker
 from cli.batch.test_requests import FILE, ROWS
 from cli.batch.test_running import NOTIFY
 from cli.batch.test_shares import FILE as SHARES
+from cli.batch.test_shares import REMIND
 from cli.batch.world import BASE_URL, DAY, BatchWorld
 from sealpipe.api import Failure, Operation, Response
 from sealpipe.api.requests import Submission
@@ -200,6 +201,33 @@ def test_a_policy_that_allows_no_batch_holds_for_workers_and_by_hand(world: Batc
     assert len(world.messages("acme.example")) == 1
     world.act(path, "cancel", "acme")
     assert world.states(path)["acme"] == "cancelled"
+
+
+ALLOWED: dict[str, Any] = {"sources": ["seeds", "text"], "sinks": ["*"], "recipients": ["pigeon:*.example"]}
+
+
+def test_a_policy_that_allows_a_link_allows_its_reminders(world: BatchWorld) -> None:
+    world.hooks = (PolicyHook("policy", {**ALLOWED, "most_submissions": 1, "types": ["password", "text"]}),)
+    path = world.write(FILE, ROWS[:1])
+    world.run(path)
+    world.wait(3.5 * DAY)
+    assert world.run(path).counts == {"waiting": 1}
+    assert len(world.messages("acme.example")) == 2
+
+
+def test_what_a_policy_refuses_today_does_not_leave_by_a_reminder(world: BatchWorld) -> None:
+    world.hooks = (PolicyHook("policy", {**ALLOWED, "most_views": 1}),)
+    path = world.write(SHARES.replace("send", "views = 1\nsend") + REMIND, ROWS[:1])
+    world.run(path)
+    world.hooks = (PolicyHook("policy", {**ALLOWED, "sources": ["text"]}),)
+    world.wait(2.5 * DAY)
+    world.run(path)
+    assert "the source" in world.progress(path, "acme").problem
+    assert len(world.messages("acme.example")) == 1
+    world.hooks = (PolicyHook("policy", {**ALLOWED, "most_views": 1}),)
+    world.wait(DAY)
+    world.run(path)
+    assert len(world.messages("acme.example")) == 2
 
 
 def test_the_audit_log_has_the_news_of_a_batch(world: BatchWorld) -> None:
