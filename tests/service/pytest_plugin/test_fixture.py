@@ -20,9 +20,9 @@ from support.terminal import Terminal
 
 LOADED = """
 import sys, time, pytest
-before, started = set(sys.modules), time.perf_counter()
+before, started = set(sys.modules), time.process_time()
 import sealpipe_rehearsal.pytest_plugin
-print(time.perf_counter() - started, *sorted(set(sys.modules) - before))
+print(time.process_time() - started, *sorted(set(sys.modules) - before))
 """
 
 
@@ -40,16 +40,29 @@ def test_a_run_that_does_not_use_it_pays_next_to_nothing() -> None:
     assert min(float(run[0]) for run in runs) < 0.005
 
 
+TIMED = """
+import time
+from pathlib import Path
+
+def queued():
+    return sum(int(each.read_text().split()[1]) for each in Path("/proc/self/task").glob("*/schedstat")) / 1e9
+
+def ran():
+    return time.monotonic() - queued()
+
+began = ran()
+
+def test_it(sealpipe_rehearsal):
+    assert sealpipe_rehearsal.api_key
+    assert ran() - began < 1
+"""
+"""What runs its first use, without the time in which a busy machine let it wait for a core."""
+
+
 def test_its_first_use_takes_less_than_a_second(bare: Terminal, project: Project) -> None:
-    """At the best of three: a machine that does other things, too, is slower."""
-    bare.file("test_theirs.py", "def test_it(sealpipe_rehearsal):\n    assert sealpipe_rehearsal.api_key\n")
-    taken = []
-    while len(taken) < 3 and not (taken and min(taken) < 1):
-        ran = project("--durations=0", "-vv")
-        assert ran.counts == {"passed": 1}, ran.out
-        (setup,) = [line for line in ran.out.splitlines() if line.rstrip().endswith("test_it") and " setup " in line]
-        taken.append(float(setup.split("s ")[0]))
-    assert min(taken) < 1
+    bare.file("test_theirs.py", TIMED)
+    ran = project()
+    assert ran.counts == {"passed": 1}, ran.out
 
 
 def test_pytest_fixtures_lists_it(project: Project) -> None:
