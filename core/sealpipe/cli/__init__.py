@@ -23,7 +23,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "share": ("sealpipe.cli.share:share", "Encrypt secrets and create a share link."),
     "request": ("sealpipe.cli.requests:request", "Create a collect link to ask someone for secrets."),
     "collect": ("sealpipe.cli.collect:collect", "Decrypt submissions and store them."),
-    "batch": ("sealpipe.cli.batch:batch", "Ask or share with everyone in a file, and follow each to the end."),
+    "batch": ("sealpipe.cli.batch:batch", "Request or share secrets for each row of a file."),
     "unseal": ("sealpipe.cli.shares:unseal", "Open a link that another job sealed."),
     "shares": ("sealpipe.cli.shares:shares", "List, show and expire shares."),
     "stats": ("sealpipe.cli.account:stats", "Show how many shares exist and how often they were viewed."),

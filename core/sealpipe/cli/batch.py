@@ -41,7 +41,7 @@ _DATABASE_ONLY = ("state_dir", "ca_file", "deadline", "output")
 
 @click.group(cls=SettingsGroup)
 def batch() -> None:
-    """Ask for secrets, or share them, with a row of a file for each person; follow each row to its end.
+    """Request or share secrets for each row of a file, and follow every row to its end.
 
     `run` does what is due. Call it as often as you like, from any machine that has the database.
     """
