@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
 from cli.batch.test_requests import FILE, ROWS
 from cli.batch.world import BatchWorld
+from sealpipe.batch import local_worker
 from sealpipe.batch.local_worker import LocalWorker
 from sealpipe.batch.reading import read_definition
 from sealpipe.batch.sync import sync
@@ -52,13 +55,24 @@ def test_a_failed_row_waits_for_its_time(world: BatchWorld) -> None:
     assert set(world.states(path).values()) == {"waiting"}
 
 
-def test_a_run_and_a_worker_take_turns(world: BatchWorld) -> None:
+def test_a_run_and_a_worker_take_turns(world: BatchWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     path = world.write(FILE, ROWS)
     with world.store.lock_runner(), pytest.raises(StateError, match="another `sealpipe batch run`"):
         make_worker(world).run(0.3)
+    monkeypatch.setattr(local_worker, "LONGEST_PAUSE", 60.0)
+    lock, has_ended = world.store.lock_runner, threading.Event()
+
+    @contextmanager
+    def lock_and_tell() -> Iterator[None]:
+        with lock():
+            yield
+        has_ended.set()
+
+    monkeypatch.setattr(world.store, "lock_runner", lock_and_tell)
     worker = make_worker(world)
     thread = threading.Thread(target=worker.run)
     thread.start()
+    assert has_ended.wait(60), "the worker's first round"
     world.run(path)  # between two rounds nothing is locked
     assert set(world.states(path).values()) == {"waiting"}
     worker.stop()
