@@ -272,7 +272,6 @@ class BatchStore:
     ) -> None:
         if len(events) > _MAX_EVENTS:
             raise ValueError("too many events at once")
-        numbered = enumerate(events, start=row.version * _MAX_EVENTS)
         lines = [
             {
                 "batch": row.batch,
@@ -281,7 +280,7 @@ class BatchStore:
                 "now": now,
                 "blob": opened.sealer.seal(make_event_cell(row.id, number), event),
             }
-            for number, event in numbered
+            for number, event in enumerate(events, start=row.version * _MAX_EVENTS)
         ]
         if lines:
             transaction.run_many(sql.ADD_EVENT, lines)
