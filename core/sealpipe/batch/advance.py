@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
 from typing import Final, NamedTuple
 
 from sealpipe.batch.breaker import POSTPONEMENT, Breaker
@@ -27,7 +26,6 @@ from sealpipe.batch.states import (
     Due,
     Event,
     Progress,
-    Schedule,
     State,
     Step,
     choose_interval,
@@ -35,7 +33,7 @@ from sealpipe.batch.states import (
     find_next,
     move,
 )
-from sealpipe.batch.steps import BlockedError, RowWork, StepResult, Steps
+from sealpipe.batch.steps import BlockedError, RowWork, StepResult, Steps, make_schedule
 from sealpipe.batch.store import BatchStore
 from sealpipe.client_base import Driver
 from sealpipe.errors import (
@@ -47,6 +45,7 @@ from sealpipe.errors import (
 )
 from sealpipe.flows import Flow
 
+_PACE_AGE: Final = MINUTE // 12  # how long the rate that was read sets the pace of looks
 DEFAULT_RATE: Final = 100
 """Calls per minute of the smallest plan (specification: Limits)."""
 LEASE: Final = 5 * MINUTE
@@ -62,7 +61,6 @@ _BLOCKING: Final = (
     WrongKeyError,
 )
 """Errors that a repetition does not mend: a person decides."""
-MICROSECOND: Final = timedelta(microseconds=1)
 _LOOKS: Final = (Step.LOOK, Step.REMIND)
 _STEPS: Final[Mapping[str, Steps]] = {"request": REQUEST_STEPS, "share": SHARE_STEPS}
 
@@ -87,18 +85,6 @@ class Advanced:
     is_lost: bool = False
 
 
-def make_schedule(definition: BatchDefinition) -> Schedule:
-    """Return when something is due for the rows of a batch."""
-    remind, reissue = definition.remind, definition.reissue
-    before = None if remind is None or remind.before_expiry is None else remind.before_expiry
-    return Schedule(
-        () if remind is None else tuple(each // MICROSECOND for each in remind.after),
-        None if before is None else before // MICROSECOND,
-        watches=definition.kind == "request" or remind is not None or reissue is not None,
-        reissues=0 if reissue is None else reissue.times,
-    )
-
-
 class Engine:
     """Advances the rows of one batch. Threads share it."""
 
@@ -111,6 +97,7 @@ class Engine:
         self.waiting = 1
         """How many rows are looked at, which sets their pace."""
         self.breaker = Breaker()
+        self._pace_read_at, self._per_minute = 0, float(DEFAULT_RATE)
         self._steps = _STEPS[definition.kind]
         self._listing = ServiceList(driver.session, store)
 
@@ -128,7 +115,8 @@ class Engine:
                 if not self._take_step(work, advanced, steps, force=force):
                     break
                 force = False
-                self.store.renew(work.row, LEASE)
+                if work.row.held_until - self.store.now() < LEASE // 2:
+                    self.store.renew(work.row, LEASE)
         except ConflictError:
             advanced.is_lost = True
         advanced.row = work.row
@@ -292,5 +280,8 @@ class Engine:
         )
 
     def _choose_interval(self, progress: Progress) -> int:
-        per_minute = self.store.rate.read().calls_per_minute or DEFAULT_RATE
-        return choose_interval(progress, self.store.now(), self.waiting, per_minute)
+        now = self.store.now()
+        if not self._pace_read_at <= now <= self._pace_read_at + _PACE_AGE:
+            self._pace_read_at = now
+            self._per_minute = self.store.rate.read().calls_per_minute or DEFAULT_RATE
+        return choose_interval(progress, now, self.waiting, self._per_minute)

@@ -7,7 +7,7 @@ that is known of it is a `Progress`, sealed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any, Final, Literal, NamedTuple
 
@@ -145,18 +145,20 @@ class Progress:
 
     def to_members(self) -> dict[str, Any]:
         """Return it as JSON members."""
-        return asdict(self)
+        return {name: getattr(self, name) for name in _MEMBERS}
 
     @staticmethod
     def load(members: Mapping[str, Any]) -> Progress:
         """Restore it. Members of a later version are ignored, missing ones have their defaults."""
-        known = {each.name for each in fields(Progress)}
-        values = {name: value for name, value in members.items() if name in known}
+        values = {name: members[name] for name in _MEMBERS if name in members}
         return Progress(**{**values, "unclear": tuple(values.get("unclear", ()))})
 
     def next_generation(self) -> Progress:
         """Return the progress of a row whose next share or request is to be made."""
         return Progress(reissued=self.reissued)
+
+
+_MEMBERS: Final = tuple(each.name for each in fields(Progress))
 
 
 def get_phase(progress: Progress) -> State:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from sealpipe.batch.definition import BatchDefinition
 from sealpipe.batch.mistakes import Place
@@ -111,6 +111,21 @@ def to_microseconds(moment: datetime | None) -> int | None:
 def to_datetime(moment: int) -> datetime:
     """Return a time in microseconds since 1970 as a datetime in UTC."""
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=moment)
+
+
+_MICROSECOND: Final = timedelta(microseconds=1)
+
+
+def make_schedule(definition: BatchDefinition) -> Schedule:
+    """Return when something is due for the rows of a batch."""
+    remind, reissue = definition.remind, definition.reissue
+    before = None if remind is None or remind.before_expiry is None else remind.before_expiry
+    return Schedule(
+        () if remind is None else tuple(each // _MICROSECOND for each in remind.after),
+        None if before is None else before // _MICROSECOND,
+        watches=definition.kind == "request" or remind is not None or reissue is not None,
+        reissues=0 if reissue is None else reissue.times,
+    )
 
 
 def send_messages(work: RowWork, link: Deliverable) -> Flow[tuple[str, ...]]:

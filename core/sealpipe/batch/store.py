@@ -1,8 +1,7 @@
 """The store of batches: what the engine reads and writes, on either database, under one credential.
 
 Rows and effects change by compare-and-set: whoever is slower gets a `ConflictError`, or None, and does not act. Before
-anything of a batch is touched, its key check is: another credential changes nothing. All that is ours is sealed
-(`sealpipe.batch.sealing`).
+anything of a batch is touched, its key check is: another credential changes nothing. All that is ours is sealed.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from functools import partial
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
-from sealpipe.batch.advance import LEASE, make_schedule
+from sealpipe.batch.advance import LEASE
 from sealpipe.batch.content import RowContent
 from sealpipe.batch.definition import BatchDefinition
 from sealpipe.batch.plan import BatchPlan, FileEntry, plan_rows
@@ -21,6 +21,7 @@ from sealpipe.batch.records import Batch, NewRow, Row
 from sealpipe.batch.render import render_row
 from sealpipe.batch.sealing import Members, hide_digest
 from sealpipe.batch.states import Progress, State, is_over
+from sealpipe.batch.steps import make_schedule
 from sealpipe.batch.store import BatchStore
 from sealpipe.errors import UsageError
 from sealpipe.wire import jsontext

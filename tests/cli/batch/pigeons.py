@@ -54,6 +54,11 @@ class Loft:
         self.values[place], self.markers[place] = values, marker
         self.puts.append(place)
 
+    def make_error(self, place: str) -> PluginError | None:
+        """A new one each time: whoever handles an error may add to its text."""
+        error = self.down.get(place) or self.down.get("*")
+        return None if error is None else type(error)(error.message)
+
     def sent_to(self, name: str) -> list[Message]:
         return [message for to, message in self.messages if to == name]
 
@@ -106,7 +111,7 @@ class Pigeon(Channel):
 
     def send(self, message: Message, to: str) -> Delivery:
         self._loft.before(to)
-        error = self._loft.down.get(to) or self._loft.down.get("*")
+        error = self._loft.make_error(to)
         if error is not None and not isinstance(error, UnknownOutcomeError):
             raise error
         self._loft.keep_message(to, message)
@@ -129,8 +134,9 @@ class Nest(Sink):
     def put(self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str) -> WriteResult:
         loft, place = self._loft, locator.body
         loft.before(place)
-        if place in loft.down:
-            raise loft.down[place]
+        error = loft.make_error(place)
+        if error is not None:
+            raise error
         found = loft.read_marker(place)
         if found == marker:
             return WriteResult(locator, already=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from cli.batch.pigeons import DOWN, LOST
 from cli.batch.world import DAY, BatchWorld
+from sealpipe.api import Failure
+from sealpipe.flows.request.expire import expire_request
 
 FILE = """
 name = "vendors"
@@ -200,3 +202,47 @@ def test_each_request_has_a_key_of_its_own(world: BatchWorld) -> None:
     world.run(path)
     keys = {world.progress(path, row["name"]).public_key for row in ROWS}
     assert len(keys) == 3
+
+
+def test_whoever_submits_just_before_a_reminder_gets_none(world: BatchWorld) -> None:
+    path = world.write(FILE, ROWS[:1])
+    world.run(path)
+    world.wait(3 * DAY - 1800)
+    world.run(path)
+    world.submit(world.code_of("acme.example"))
+    world.wait(2400)
+    world.run(path)
+    assert (world.states(path), len(world.messages("acme.example"))) == ({"acme": "done"}, 1)
+
+
+def test_nobody_is_reminded_of_a_link_that_works_no_more(world: BatchWorld) -> None:
+    """Somebody has expired the request, at the service or with another client."""
+    path = world.write(FILE, ROWS[:1])
+    world.run(path)
+    world.driver().run(expire_request(world.session(), world.code_of("acme.example"), None))
+    world.wait(4 * DAY)
+    world.run(path)
+    assert (world.states(path), len(world.messages("acme.example"))) == ({"acme": "expired"}, 1)
+
+
+def test_a_row_that_failed_is_left_alone_once_it_is_gone(world: BatchWorld) -> None:
+    path = world.write(FILE, ROWS)
+    world.loft.down["acme.example"] = DOWN
+    world.run(path)
+    del world.loft.down["acme.example"]
+    world.write(FILE, ROWS[1:])
+    world.wait(DAY)
+    world.run(path)
+    assert world.messages("acme.example") == []
+
+
+def test_a_row_that_was_corrected_before_it_is_out_is_made_as_corrected(world: BatchWorld) -> None:
+    path = world.write(FILE, [{**ROWS[0], "to": "wrong.example"}])
+    world.before = lambda _: Failure(sent=False, detail="connection refused")  # type: ignore[method-assign]
+    world.run(path)
+    del world.before
+    world.write(FILE, ROWS[:1])
+    world.wait(DAY)
+    world.run(path)
+    assert (len(world.messages("wrong.example")), len(world.messages("acme.example"))) == (0, 1)
+    assert world.actions(path) == {"acme": "wait"}
