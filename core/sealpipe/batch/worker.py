@@ -8,6 +8,7 @@ scheduled for later, because that would go by the clock of a machine.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import threading
 from collections.abc import Callable
@@ -19,6 +20,8 @@ from procrastinate import App, PsycopgConnector
 from procrastinate.exceptions import AlreadyEnqueued, ConnectorException
 from procrastinate.jobs import Status
 
+from sealpipe import ci_systems
+from sealpipe.api.responses import escape_text
 from sealpipe.batch.advance import LEASE, Change, Engine
 from sealpipe.batch.breaker import POSTPONEMENT, Breaker
 from sealpipe.batch.database import DatabaseUnavailableError
@@ -40,6 +43,8 @@ STALLED_SECONDS: Final = 30.0
 """A worker without a heartbeat for so long is dead."""
 _GRACE_SECONDS: Final = 90.0  # a step that has begun may end
 _TASK: Final = "sealpipe.advance"
+_MAX_LOGGED: Final = 2000
+"""Characters of a message of a library that are shown."""
 
 
 async def prepare_queue(address: Secret, ca_file: Path | None = None) -> None:
@@ -63,6 +68,24 @@ def _make_queue_error() -> StateError:
         "the queue of batches cannot be used: its tables are missing, or the database does not answer",
         remedy="make them with `sealpipe batch database init`, and check that PostgreSQL runs",
     )
+
+
+class _EscapingFormatter(logging.Formatter):
+    """Formats a message as one line: what is in a queue that somebody changed controls no terminal and no CI system."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return ci_systems.escape_line(escape_text(super().format(record), _MAX_LOGGED))
+
+
+def _escape_logs() -> None:
+    """Show warnings of the libraries escaped, unless the program has its own handlers: Python would show them raw."""
+    for name in ("procrastinate", "psycopg"):
+        logger = logging.getLogger(name)
+        if not logger.hasHandlers():
+            handler = logging.StreamHandler()
+            handler.setLevel(logging.WARNING)
+            handler.setFormatter(_EscapingFormatter())
+            logger.addHandler(handler)
 
 
 class Worker:
@@ -105,6 +128,7 @@ class Worker:
 
     async def _run(self, seconds: float | None) -> None:
         self._stop = asyncio.Event()
+        _escape_logs()
         number = self._threads or choose_threads(self._store.rate.read().calls_per_minute)
         app = _make_app(self._address, self._session.ca_file, number + 3)
         self._task = app.task(name=_TASK, queue=self._queue)(self._advance)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -125,3 +126,23 @@ def test_jobs_hold_nothing_but_ids(shared_world: BatchWorld, postgres: Postgres)
     assert len(seen) == 3, world.progress(path, "acme").problem
     for word in ("canary", "acme", "example", "CRM", world.code_of("acme.example")):
         assert word not in "".join(seen)
+
+
+def test_a_job_that_somebody_added_controls_no_log(
+    shared_world: BatchWorld, postgres: Postgres, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """It is logged by the queue's library, which escapes nothing."""
+    logger = logging.getLogger("procrastinate")
+    monkeypatch.setattr(logger, "propagate", False)  # as in a program without handlers of its own
+    monkeypatch.setattr(logger, "handlers", [])
+    key_id = shared_world.session().credential.key_id
+    with psycopg.connect(postgres.address) as connection:
+        connection.execute(
+            "INSERT INTO procrastinate_jobs (queue_name, task_name) VALUES (%s, %s)",
+            (f"sealpipe-{key_id}", "canary\n::error::forged\x1b[31m"),
+        )
+    work(shared_world, 2, threads=1)
+    told = capfd.readouterr().err
+    assert "canary" in told
+    assert "\n::" not in told
+    assert "\x1b" not in told
