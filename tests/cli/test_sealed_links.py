@@ -17,6 +17,7 @@ from sealpipe.errors import EnvelopeError, UsageError
 from sealpipe.flows.share import sealed_link
 from sealpipe.secret import Secret
 from sealpipe.wire import keys, sealed_box
+from sealpipe.wire.encoding import decode_base64url, encode_base64url
 from sealpipe_rehearsal.running_service import RunningService
 from support.commands import SEALPIPE
 from support.terminal import Terminal, opened
@@ -46,6 +47,14 @@ def test_a_sealed_link_that_was_altered_anywhere_opens_nothing(position: int, ch
     altered = sealed[:place] + bytes([sealed[place] ^ change]) + sealed[place + 1 :]
     with pytest.raises((EnvelopeError, UsageError)):
         sealed_link.unseal(altered.decode("latin-1"), OURS)
+
+
+@pytest.mark.parametrize("size", range(0, 33, 4))
+def test_a_sealed_link_without_room_for_its_parts_is_no_sealed_link(size: int) -> None:
+    head, _, data = sealed_link.seal(Secret("https://l.example/a#1x"), "code", OURS).rpartition(".")
+    cut = encode_base64url(decode_base64url(data)[:size])
+    with pytest.raises(UsageError, match="not a sealed link"):
+        sealed_link.unseal(f"{head}.{cut}", OURS)
 
 
 def test_the_code_of_one_never_passes_for_that_of_another() -> None:

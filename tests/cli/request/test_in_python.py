@@ -107,6 +107,13 @@ def test_what_makes_no_sense_is_refused_before_anything_is_sent(
     assert len(job.service.seen()) == before
 
 
+def test_a_create_under_a_used_key_returns_the_same_request_as_replayed(job: Job, call: Caller) -> None:
+    options = {"title": "t", "public_key": PAIR.public_key, "fields": [("P", "password")], "idempotency_key": "k" * 36}
+    first, second = call("create_request", **options), call("create_request", **options)
+    assert (first.replayed, second.replayed) == (False, True)
+    assert codes(job) == [first.short_code] == [second.short_code]
+
+
 def test_with_an_outbox_the_entry_ends_when_the_link_is_safe(job: Job, call: Caller) -> None:
     made = call("request", PROMPTS, outbox=job.outbox)
     assert len(job.entries()) == 1
