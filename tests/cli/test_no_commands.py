@@ -79,6 +79,7 @@ EXACT = {
     "__main__.py": 1,
     "cli/__init__.py": 1,
     "cli/account.py": 2,
+    "cli/batch_rows.py": 1,
     "cli/deliver.py": 2,
     "cli/offline.py": 3,
     "cli/shares.py": 1,
