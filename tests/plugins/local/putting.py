@@ -20,7 +20,6 @@ from sealpipe.reference import Reference
 from sealpipe.registry import Registry
 from sealpipe.secret import Secret
 from sealpipe.state import create_file, replace_file
-from support.terminal import PATIENCE
 
 TESTS = Path(__file__).resolve().parents[2]
 
@@ -70,6 +69,8 @@ class Putting:
 
     def ended(self) -> tuple[int, str]:
         """Its exit code, and what it said: stored, already, or an error."""
+        from support.terminal import PATIENCE  # in the process that stores it would load an SDK, which starts ldconfig
+
         out, err = self.process.communicate(timeout=PATIENCE)
         assert not err, err
         return self.process.returncode, out.strip()
