@@ -115,7 +115,7 @@ class Engine:
                 if not self._take_step(work, advanced, steps, force=force):
                     break
                 force = False
-                if work.row.held_until - self.store.now() < LEASE // 2:
+                if work.row.held_until - self.store.now() < LEASE - MINUTE:  # ending a request takes up to four
                     self.store.renew(work.row, LEASE)
         except ConflictError:
             advanced.is_lost = True

@@ -98,7 +98,8 @@ RENEW_ROW = "{claim} id = :row AND version = :version AND holder = :holder RETUR
 RELEASE_ROW = "UPDATE sealpipe_rows SET holder = '', held_until = 0 {is_held} AND version = :version"
 SAVE_ROW = (
     "UPDATE sealpipe_rows SET state = :state, due_at = :due_at, since = :since, holder = :new_holder, "
-    "held_until = :held_until, version = version + 1, generation = :generation, blob = :blob "
+    "held_until = CASE WHEN :new_holder = '' THEN 0 ELSE held_until END, version = version + 1, "
+    "generation = :generation, blob = :blob "
     "{is_held} AND version = :version RETURNING id"
 )
 

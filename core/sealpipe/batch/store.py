@@ -252,7 +252,6 @@ class BatchStore:
                 due_at=due_at,
                 since=next_row.since,
                 new_holder=next_row.holder,
-                held_until=next_row.held_until,
                 generation=next_row.generation,
                 blob=blob,
             ):

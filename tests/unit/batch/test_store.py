@@ -95,6 +95,18 @@ def test_a_lease_that_has_ended_frees_the_row_and_a_renewed_one_does_not(place: 
     assert claim(store, batch, "three").id == renewed.id
 
 
+def test_what_a_step_records_does_not_shorten_a_renewed_lease(place: Place) -> None:
+    store = place.store()
+    batch = add_rows(store, 1)
+    row = claim(store, batch)
+    store.renew(row, 3 * MINUTE)
+    kept = store.save(row, state=row.state, due_at=row.due_at, content={}, keep=True)
+    store.clock_offset = 2 * MINUTE
+    assert store.claim_due(batch, "two", MINUTE) == []
+    store.save(kept, state=row.state, due_at=row.due_at, content={})
+    assert claim(store, batch, "two").id == row.id
+
+
 def test_a_named_row_is_claimed_if_it_is_free(place: Place) -> None:
     store = place.store()
     batch = add_rows(store, 0)
