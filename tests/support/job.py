@@ -14,15 +14,18 @@ import subprocess
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
+from unittest import mock
 
 import pytest
 
 from sealpipe import AsyncClient, Client
 from sealpipe.wire import keys, link
+from sealpipe_rehearsal import server as rehearsal
 from sealpipe_rehearsal.running_service import RunningService
-from sealpipe_rehearsal.server import start
+from sealpipe_rehearsal.service.log import Log
 from support.commands import SEALPIPE
 from support.faulty import Exchange, Fault, Faulty, passes
 from support.strace import Point, killing, only, points, tracing
@@ -160,6 +163,7 @@ def full_pipe() -> tuple[int, int, int]:
 
 
 PAIR = keys.from_seed(bytes(range(32)))
+MANY = 1_000_000
 FIELDS = (("Password", "password"), ("Note", "multiline"))
 
 
@@ -226,7 +230,10 @@ Proxied = Callable[..., Faulty]
 
 @pytest.fixture(scope="session")
 def service() -> Iterator[RunningService]:
-    with start() as running:
+    """One for all files of a worker. Tests count the requests that it received, also after thousands of them."""
+    with mock.patch.object(rehearsal, "Log", partial(Log, MANY)):
+        running = rehearsal.start()
+    with running:
         yield running
 
 
