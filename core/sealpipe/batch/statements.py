@@ -100,7 +100,7 @@ SAVE_ROW = (
     "UPDATE sealpipe_rows SET state = :state, due_at = :due_at, since = :since, holder = :new_holder, "
     "held_until = CASE WHEN :new_holder = '' THEN 0 ELSE held_until END, version = version + 1, "
     "generation = :generation, blob = :blob "
-    "{is_held} AND version = :version RETURNING id"
+    "{is_held} AND version = :version RETURNING held_until"
 )
 
 FIND_EFFECT = "SELECT {effect_columns} FROM sealpipe_effects WHERE batch = :batch AND row_id = :row AND id = :effect"

@@ -225,24 +225,11 @@ class BatchStore:
         """
         opened, now = self._keyring.get(row.batch), self.now()
         key, version, state = row.key or "", row.version + 1, str(state)
-        next_row = Row(
-            row.batch,
-            row.id,
-            state,
-            due_at,
-            row.since if state == row.state else now,
-            row.holder if keep else "",
-            row.held_until if keep else 0,
-            version,
-            row.generation if generation is None else generation,
-            key,
-            content,
-        )
-        blob = opened.sealer.seal(
-            make_row_cell(row.id, state, next_row.generation, version), make_row_content(key, content)
-        )
+        since, holder = row.since if state == row.state else now, row.holder if keep else ""
+        generation = row.generation if generation is None else generation
+        blob = opened.sealer.seal(make_row_cell(row.id, state, generation, version), make_row_content(key, content))
         with self._keyring.write(row.batch) as transaction:
-            if not transaction.run(
+            saved = transaction.run(
                 sql.SAVE_ROW,
                 batch=row.batch,
                 row=row.id,
@@ -250,12 +237,17 @@ class BatchStore:
                 version=row.version,
                 state=state,
                 due_at=due_at,
-                since=next_row.since,
-                new_holder=next_row.holder,
-                generation=next_row.generation,
+                since=since,
+                new_holder=holder,
+                generation=generation,
                 blob=blob,
-            ):
+            )
+            if not saved:
                 raise make_conflict_error()
+            (held_until,) = check_types(saved[0], "i")  # the lease may have been renewed since the row was read
+            next_row = Row(
+                row.batch, row.id, state, due_at, since, holder, held_until, version, generation, key, content
+            )
             self._append(transaction, opened, next_row, events, now)
         return next_row
 

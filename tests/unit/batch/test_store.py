@@ -101,6 +101,7 @@ def test_what_a_step_records_does_not_shorten_a_renewed_lease(place: Place) -> N
     row = claim(store, batch)
     store.renew(row, 3 * MINUTE)
     kept = store.save(row, state=row.state, due_at=row.due_at, content={}, keep=True)
+    assert kept.held_until > row.held_until
     store.clock_offset = 2 * MINUTE
     assert store.claim_due(batch, "two", MINUTE) == []
     store.save(kept, state=row.state, due_at=row.due_at, content={})
