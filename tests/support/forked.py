@@ -100,7 +100,12 @@ def _import() -> None:
     for module in walk_packages(sealpipe.__path__, "sealpipe."):
         # The second is imported already; the last two need packages that most commands never load.
         if not module.name.startswith(
-            ("sealpipe.testing", "sealpipe.__main__", "sealpipe.batch.postgres", "sealpipe.batch.worker")
+            (
+                "sealpipe.testing",
+                "sealpipe.__main__",
+                "sealpipe.batch.database.postgres",
+                "sealpipe.batch.engine.worker",
+            )
         ):
             import_module(module.name)
     for name in ("cryptography.hazmat.primitives.ciphers.aead", "encodings.utf_8_sig", "importlib.metadata"):

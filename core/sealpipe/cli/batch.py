@@ -29,11 +29,11 @@ from sealpipe.cli.batch_store import (
 from sealpipe.cli.command import COMMON, Command, SettingsGroup, options
 
 if TYPE_CHECKING:
-    from sealpipe.batch.advance import Change
-    from sealpipe.batch.definition import BatchDefinition
-    from sealpipe.batch.records import Batch
-    from sealpipe.batch.store import BatchStore
-    from sealpipe.batch.worker import Worker
+    from sealpipe.batch.database.records import Batch
+    from sealpipe.batch.database.store import BatchStore
+    from sealpipe.batch.engine.advance import Change
+    from sealpipe.batch.engine.worker import Worker
+    from sealpipe.batch.file.definition import BatchDefinition
     from sealpipe.flows.session import Session
 
 _DATABASE_ONLY = ("state_dir", "ca_file", "deadline", "output")
@@ -59,8 +59,8 @@ def plan(file: str, **values: Any) -> None:
 
     sealpipe batch plan vendors.toml --out approved.json
     """
-    from sealpipe.batch.plan import dump_plan
-    from sealpipe.batch.sync import make_plan
+    from sealpipe.batch.engine.plan import dump_plan
+    from sealpipe.batch.engine.sync import make_plan
 
     with open_store_of(values) as (session, store):
         planned = make_plan(store, _read_file(file, session, store), session.base_url)
@@ -84,8 +84,8 @@ def run(file: str, **values: Any) -> None:
 
     sealpipe batch run vendors.toml
     """
-    from sealpipe.batch.plan import read_plan
-    from sealpipe.batch.session import run_batch
+    from sealpipe.batch.engine.plan import read_plan
+    from sealpipe.batch.engine.session import run_batch
 
     approved = None if values["plan"] is None else read_plan(Path(values["plan"]))
     progress = RunProgress(as_json=values["output"] == "json")
@@ -119,23 +119,23 @@ def worker(**values: Any) -> None:
     PostgreSQL: start as many as you like, on any machines. SQLite: one at a time. `run` of a file still begins a batch.
     """
     from sealpipe import signals
-    from sealpipe.batch.rated_driver import RatedDriver
+    from sealpipe.batch.engine.rated_driver import RatedDriver
 
     address = read_address(values)
     with open_store_of(values, address) as (session, store):
         session.registry()  # made here: the worker's threads have no command whose options they could read
         driver = RatedDriver(session, store)
         if address is None:
-            from sealpipe.batch.local_worker import LocalWorker
+            from sealpipe.batch.engine.local_worker import LocalWorker
 
             made: LocalWorker | Worker = LocalWorker(session, store, on_change=_print_change, driver=driver)
         else:
-            from sealpipe.batch.worker import Worker
+            from sealpipe.batch.engine.worker import Worker
 
             made = Worker(session, store, address, on_change=_print_change, driver=driver)
         with ExitStack() as stack:
             if values["metrics"] is not None:
-                from sealpipe.batch.metrics import MetricsServer, write_metrics
+                from sealpipe.batch.engine.metrics import MetricsServer, write_metrics
 
                 host, port = values["metrics"]
                 stack.enter_context(MetricsServer(host, port, lambda: write_metrics(store, driver.calls)))
@@ -157,8 +157,8 @@ def adopt(file: str, **values: Any) -> None:
 
     A row whose message may or may not have been sent meanwhile is blocked: `remind` sends it, if it should be.
     """
-    from sealpipe.batch.reading import read_definition
-    from sealpipe.batch.session import adopt as adopt_rows
+    from sealpipe.batch.engine.session import adopt as adopt_rows
+    from sealpipe.batch.file.reading import read_definition
 
     with open_store_of(values) as (session, store):
         found = adopt_rows(session, store, read_definition(file))
@@ -192,7 +192,7 @@ def upgrade(**values: Any) -> None:
 
 
 def _prepare_tables(values: dict[str, Any]) -> None:
-    from sealpipe.batch.opening import prepare_schema
+    from sealpipe.batch.database.opening import prepare_schema
 
     address = read_address(values)
     found = open_database_of(values, address)
@@ -203,7 +203,7 @@ def _prepare_tables(values: dict[str, Any]) -> None:
     if address is not None:
         import asyncio
 
-        from sealpipe.batch.worker import prepare_queue
+        from sealpipe.batch.engine.worker import prepare_queue
 
         asyncio.run(prepare_queue(address, get_ca_file(values)))
     render.print_note(f"the tables in the {render.escape(found.description)} are ready")
@@ -216,9 +216,9 @@ def _read_file(file: str, session: Session, store: BatchStore) -> BatchDefinitio
 
     Plugins check only rows of which nothing is out: a channel can refuse what it has delivered, such as a new file.
     """
-    from sealpipe.batch.reading import read_definition
-    from sealpipe.batch.recipients import check_recipients
-    from sealpipe.batch.states import State
+    from sealpipe.batch.file.reading import read_definition
+    from sealpipe.batch.file.recipients import check_recipients
+    from sealpipe.batch.steps.states import State
 
     definition = read_definition(file)
     batch = store.find_batch(definition.name)

@@ -15,9 +15,9 @@ from sealpipe.cli.command import COMMON, Command, options
 from sealpipe.errors import FailedRowsError, UsageError
 
 if TYPE_CHECKING:
-    from sealpipe.batch.actions import Outcome
-    from sealpipe.batch.advance import Engine
-    from sealpipe.batch.report import BatchReport, ReportedRow
+    from sealpipe.batch.engine.actions import Outcome
+    from sealpipe.batch.engine.advance import Engine
+    from sealpipe.batch.report.figures import BatchReport, ReportedRow
 
 _LONG_ROUND = 120
 """Seconds between two looks at a row that are worth a line."""
@@ -27,7 +27,7 @@ _LONG_ROUND = 120
 @options("batch", only=("database",), common=COMMON)
 def list_(**values: Any) -> None:
     """List the batches of this credential, with their rows by state."""
-    from sealpipe.batch.report_files import format_moment
+    from sealpipe.batch.report.files import format_moment
 
     with open_store_of(values) as (_, store):
         found = [(each.name, store.count_states(each), store.find_next_due(each)) for each in store.list_batches()]
@@ -45,7 +45,7 @@ def list_(**values: Any) -> None:
 @options("batch", only=("database",), common=COMMON)
 def status(name: str, **values: Any) -> None:
     """Show each row of a batch: its state, what comes next and when, what went wrong and what to do."""
-    from sealpipe.batch.report_files import to_members
+    from sealpipe.batch.report.files import to_members
 
     as_json = values["output"] == "json"
     with open_store_of(values) as (session, store), open_named(session, store, name) as engine:
@@ -81,13 +81,13 @@ def report(name: str, **values: Any) -> None:
 
 
 def _write_html(found: BatchReport) -> str:
-    from sealpipe.batch.report_page import make_page
+    from sealpipe.batch.report.page import make_page
 
     return make_page(found)
 
 
 def _write_csv(found: BatchReport) -> str:
-    from sealpipe.batch.report_files import to_csv
+    from sealpipe.batch.report.files import to_csv
 
     return to_csv(found)
 
@@ -95,7 +95,7 @@ def _write_csv(found: BatchReport) -> str:
 def _write_json(found: BatchReport) -> str:
     import json
 
-    from sealpipe.batch.report_files import to_members
+    from sealpipe.batch.report.files import to_members
 
     return json.dumps({"schema": render.SCHEMA, **to_members(found)}, indent=1) + "\n"
 
@@ -134,7 +134,7 @@ def cancel(name: str, keys: Sequence[str], **values: Any) -> None:
 
 
 def _act(name: str, verb: Literal["remind", "reissue", "cancel"], keys: Sequence[str], values: dict[str, Any]) -> None:
-    from sealpipe.batch.actions import act
+    from sealpipe.batch.engine.actions import act
 
     with open_store_of(values) as (session, store), open_named(session, store, name) as engine:
         outcomes = act(engine, verb, keys)
@@ -176,7 +176,7 @@ def _describe_outcome(outcome: Outcome) -> dict[str, Any]:
 @options("batch", only=("database",), common=COMMON)
 def link(name: str, key: str, **values: Any) -> None:
     """Print the collect link of a row. It is no secret: anyone with it can submit, but not read."""
-    from sealpipe.batch.actions import show_link
+    from sealpipe.batch.engine.actions import show_link
 
     with open_store_of(values) as (session, store), open_named(session, store, name) as engine:
         found = show_link(engine, key)
@@ -206,7 +206,7 @@ def purge(name: str, **values: Any) -> None:
 
 def _check_purge(engine: Engine, older_than: Any) -> tuple[bool, int]:
     """Return whether a batch is old enough to be removed, and the number of its rows. UsageError if one is not over."""
-    from sealpipe.batch.states import State, is_over
+    from sealpipe.batch.steps.states import State, is_over
 
     rows = list(engine.store.list_rows(engine.batch))
     live = sum(not is_over(State(row.state)) for row in rows)
@@ -223,15 +223,15 @@ def _check_purge(engine: Engine, older_than: Any) -> tuple[bool, int]:
 
 def list_troubled(engine: Engine) -> list[ReportedRow]:
     """Return the rows that failed or are blocked."""
-    from sealpipe.batch.states import is_troubled
+    from sealpipe.batch.steps.states import is_troubled
 
     return [row for row in _read_report(engine).rows if is_troubled(row.state)]
 
 
 def _read_report(engine: Engine, *, with_history: bool = False) -> BatchReport:
     """Read a batch as it is now."""
-    from sealpipe.batch.report import make_report
-    from sealpipe.batch.status import read_facts
+    from sealpipe.batch.report.figures import make_report
+    from sealpipe.batch.report.status import read_facts
 
     rows = read_facts(engine, with_history=with_history)
     kind, service = engine.definition.kind, engine.driver.session.base_url
@@ -240,7 +240,7 @@ def _read_report(engine: Engine, *, with_history: bool = False) -> BatchReport:
 
 def _estimate_round(engine: Engine, report: BatchReport) -> float:
     """Return the seconds between two looks at a row, if looks at all rows that are not over take half of the rate."""
-    from sealpipe.batch.advance import DEFAULT_RATE
+    from sealpipe.batch.engine.advance import DEFAULT_RATE
 
     per_minute = engine.store.rate.read().calls_per_minute or DEFAULT_RATE
     return (len(report.rows) - report.over) * 60 / (per_minute / 2)

@@ -11,9 +11,9 @@ from sealpipe.cli.command import find_state_folder, make_registry, make_session
 from sealpipe.errors import SettingError, UsageError
 
 if TYPE_CHECKING:
-    from sealpipe.batch.advance import Engine
-    from sealpipe.batch.database import Database
-    from sealpipe.batch.store import BatchStore
+    from sealpipe.batch.database.interface import Database
+    from sealpipe.batch.database.store import BatchStore
+    from sealpipe.batch.engine.advance import Engine
     from sealpipe.flows.session import Session
     from sealpipe.secret import Secret
 
@@ -23,7 +23,7 @@ def open_database_of(values: Mapping[str, Any], address: Secret | None = None) -
 
     `address` is that of the database, if it was read already.
     """
-    from sealpipe.batch.opening import open_database
+    from sealpipe.batch.database.opening import open_database
 
     return open_database(find_state_folder(values, "batch"), address or read_address(values), get_ca_file(values))
 
@@ -36,7 +36,7 @@ def get_ca_file(values: Mapping[str, Any]) -> Path | None:
 @contextmanager
 def open_store_of(values: Mapping[str, Any], address: Secret | None = None) -> Iterator[tuple[Session, BatchStore]]:
     """Open the session and the batches of its credential. Raises StateError if another credential's are named."""
-    from sealpipe.batch.opening import open_store
+    from sealpipe.batch.database.opening import open_store
 
     session = make_session(values)
     database = open_database_of(values, address)
@@ -51,8 +51,8 @@ def open_store_of(values: Mapping[str, Any], address: Secret | None = None) -> I
 @contextmanager
 def open_named(session: Session, store: BatchStore, name: str) -> Iterator[Engine]:
     """Open a batch by its name. Raises UsageError if there is none."""
-    from sealpipe.batch.rated_driver import RatedDriver
-    from sealpipe.batch.session import open_engine
+    from sealpipe.batch.engine.rated_driver import RatedDriver
+    from sealpipe.batch.engine.session import open_engine
 
     with RatedDriver(session, store) as driver:
         yield open_engine(driver, store, name)

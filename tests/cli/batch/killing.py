@@ -12,7 +12,7 @@ from typing import Any
 
 from cli.batch.world import BatchWorld
 from sealpipe.api import Response
-from sealpipe.batch.database import Database, Transaction
+from sealpipe.batch.database.interface import Database, Transaction
 
 
 class Killed(BaseException):

@@ -20,14 +20,14 @@ from typing import Self
 from cli.batch.world import DAY
 from sealpipe import Client
 from sealpipe.api import Credential
-from sealpipe.batch import worker
-from sealpipe.batch.content import RowContent
-from sealpipe.batch.opening import open_database, open_store, prepare_schema
-from sealpipe.batch.reading import read_definition
-from sealpipe.batch.records import Row
-from sealpipe.batch.session import run_batch
-from sealpipe.batch.store import BatchStore
-from sealpipe.batch.sync import sync
+from sealpipe.batch.database.opening import open_database, open_store, prepare_schema
+from sealpipe.batch.database.records import Row
+from sealpipe.batch.database.store import BatchStore
+from sealpipe.batch.engine import worker
+from sealpipe.batch.engine.session import run_batch
+from sealpipe.batch.engine.sync import sync
+from sealpipe.batch.file.reading import read_definition
+from sealpipe.batch.steps.content import RowContent
 from sealpipe.flows.session import Session
 from sealpipe.registry import Registry
 from sealpipe.registry.catalog import BUILT_IN

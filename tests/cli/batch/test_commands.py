@@ -12,8 +12,8 @@ from unittest import mock
 
 import pytest
 
-from sealpipe.batch.records import SECOND
-from sealpipe.batch.sqlite import SqliteDatabase
+from sealpipe.batch.database.records import SECOND
+from sealpipe.batch.database.sqlite import SqliteDatabase
 from sealpipe.cli import render
 from sealpipe.state.ledger import open_ledger
 from sealpipe_rehearsal.running_service import RunningService

@@ -17,18 +17,18 @@ from cli.batch.test_shares import REMIND
 from cli.batch.world import BASE_URL, DAY, BatchWorld
 from sealpipe.api import Failure, Operation, Response
 from sealpipe.api.requests import Submission
-from sealpipe.batch.actions import act
-from sealpipe.batch.database import DatabaseUnavailableError
-from sealpipe.batch.outbox import RowOutbox, make_ledger_opener
-from sealpipe.batch.reading import read_definition
-from sealpipe.batch.render import render_row
-from sealpipe.batch.report import make_report
-from sealpipe.batch.report_files import format_moment, to_members
-from sealpipe.batch.report_page import make_page
-from sealpipe.batch.run import free_dead_rows
-from sealpipe.batch.states import HOUR, Progress
-from sealpipe.batch.status import read_facts
-from sealpipe.batch.sync import digest
+from sealpipe.batch.database.interface import DatabaseUnavailableError
+from sealpipe.batch.engine.actions import act
+from sealpipe.batch.engine.run import free_dead_rows
+from sealpipe.batch.engine.sync import digest
+from sealpipe.batch.file.reading import read_definition
+from sealpipe.batch.file.render import render_row
+from sealpipe.batch.report.figures import make_report
+from sealpipe.batch.report.files import format_moment, to_members
+from sealpipe.batch.report.page import make_page
+from sealpipe.batch.report.status import read_facts
+from sealpipe.batch.steps.outbox import RowOutbox, make_ledger_opener
+from sealpipe.batch.steps.states import HOUR, Progress
 from sealpipe.errors import PolicyError
 from sealpipe.registry.stores import PolicyHook
 from sealpipe.state.ledger import Ledger, PendingDelete, open_ledger

@@ -10,10 +10,10 @@ import pytest
 
 from cli.batch.test_requests import FILE, ROWS
 from cli.batch.world import BatchWorld
-from sealpipe.batch import local_worker
-from sealpipe.batch.local_worker import LocalWorker
-from sealpipe.batch.reading import read_definition
-from sealpipe.batch.sync import sync
+from sealpipe.batch.engine import local_worker
+from sealpipe.batch.engine.local_worker import LocalWorker
+from sealpipe.batch.engine.sync import sync
+from sealpipe.batch.file.reading import read_definition
 from sealpipe.errors import StateError
 from sealpipe.plugin import UnavailableError
 

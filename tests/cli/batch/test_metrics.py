@@ -11,7 +11,7 @@ import pytest
 from cli.batch.test_requests import FILE, ROWS
 from cli.batch.world import BatchWorld
 from sealpipe import UsageError
-from sealpipe.batch.metrics import CONTENT_TYPE, MetricsServer, write_metrics
+from sealpipe.batch.engine.metrics import CONTENT_TYPE, MetricsServer, write_metrics
 from sealpipe.errors import SettingError, StateError
 from sealpipe.values import parse_loopback_address
 

@@ -11,7 +11,7 @@ from cli.batch.test_requests import FILE, ROWS
 from cli.batch.test_shares import FILE as SHARES
 from cli.batch.world import DAY, BatchWorld, set_account
 from sealpipe.api import Failure, Operation, Response
-from sealpipe.batch.plan import dump_plan, read_plan
+from sealpipe.batch.engine.plan import dump_plan, read_plan
 from sealpipe.errors import PolicyError, StateError, UsageError
 from sealpipe.registry.stores import PolicyHook
 

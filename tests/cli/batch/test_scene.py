@@ -13,8 +13,8 @@ from unittest import mock
 
 import pytest
 
-from sealpipe.batch.postgres import PostgresDatabase
-from sealpipe.batch.records import SECOND
+from sealpipe.batch.database.postgres import PostgresDatabase
+from sealpipe.batch.database.records import SECOND
 from sealpipe.wire import keys, sealed_box
 from sealpipe_rehearsal.people import LinkRefusedError
 from sealpipe_rehearsal.running_service import RunningService

@@ -14,11 +14,11 @@ import pytest
 from cli.batch.test_requests import FILE, ROWS
 from cli.batch.test_running import MANY
 from cli.batch.world import BatchWorld
-from sealpipe.batch.opening import open_database, prepare_schema
-from sealpipe.batch.reading import read_definition
-from sealpipe.batch.session import run_batch
-from sealpipe.batch.sync import sync
-from sealpipe.batch.worker import Worker, prepare_queue
+from sealpipe.batch.database.opening import open_database, prepare_schema
+from sealpipe.batch.engine.session import run_batch
+from sealpipe.batch.engine.sync import sync
+from sealpipe.batch.engine.worker import Worker, prepare_queue
+from sealpipe.batch.file.reading import read_definition
 from sealpipe.secret import Secret
 from support.parts import Postgres, run_postgres
 

@@ -15,20 +15,20 @@ from urllib.parse import unquote
 
 from cli.batch.pigeons import LOFTS, Loft
 from sealpipe.api import Credential, Failure, Operation, Response
-from sealpipe.batch.actions import Outcome, Verb, act
-from sealpipe.batch.adopt import Adopted
-from sealpipe.batch.advance import Engine
-from sealpipe.batch.content import RowContent
-from sealpipe.batch.opening import open_database, open_store
-from sealpipe.batch.plan import BatchPlan
-from sealpipe.batch.rated_driver import RatedDriver
-from sealpipe.batch.reading import read_definition
-from sealpipe.batch.records import Row
-from sealpipe.batch.run import RunResult
-from sealpipe.batch.session import adopt, open_engine, run_batch
-from sealpipe.batch.states import Progress
-from sealpipe.batch.store import BatchStore
-from sealpipe.batch.sync import make_plan
+from sealpipe.batch.database.opening import open_database, open_store
+from sealpipe.batch.database.records import Row
+from sealpipe.batch.database.store import BatchStore
+from sealpipe.batch.engine.actions import Outcome, Verb, act
+from sealpipe.batch.engine.adopt import Adopted
+from sealpipe.batch.engine.advance import Engine
+from sealpipe.batch.engine.plan import BatchPlan
+from sealpipe.batch.engine.rated_driver import RatedDriver
+from sealpipe.batch.engine.run import RunResult
+from sealpipe.batch.engine.session import adopt, open_engine, run_batch
+from sealpipe.batch.engine.sync import make_plan
+from sealpipe.batch.file.reading import read_definition
+from sealpipe.batch.steps.content import RowContent
+from sealpipe.batch.steps.states import Progress
 from sealpipe.flows.session import Session
 from sealpipe.plugin import Message
 from sealpipe.registry import Registry

@@ -12,9 +12,9 @@ import pytest
 
 from e2e.browser.axe import LOOKS, rules_passed, violations
 from e2e.browser.chrome import PHONE, WIDE, Browser
-from sealpipe.batch.report import RowFacts, make_report
-from sealpipe.batch.report_page import make_page
-from sealpipe.batch.states import HOUR, Progress, Schedule, State
+from sealpipe.batch.report.figures import RowFacts, make_report
+from sealpipe.batch.report.page import make_page
+from sealpipe.batch.steps.states import HOUR, Progress, Schedule, State
 
 DAY = 24 * HOUR
 BEGIN = 1_790_000_000_000_000

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe.batch.definition import BatchDefinition
-from sealpipe.batch.mistakes import BatchFileError, Mistake
-from sealpipe.batch.reading import read_definition
-from sealpipe.batch.render import RenderedRow, render_row
+from sealpipe.batch.file.definition import BatchDefinition
+from sealpipe.batch.file.mistakes import BatchFileError, Mistake
+from sealpipe.batch.file.reading import read_definition
+from sealpipe.batch.file.render import RenderedRow, render_row
 
 HEAD = 'name = "vendors"\nkind = "{kind}"\nrows = "rows.csv"\nkey = "name"\n'
 ROWS = "name,email\nacme,ann@example.com\nbeta,bob@example.com\n"

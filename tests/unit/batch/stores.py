@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sealpipe.api import Credential
-from sealpipe.batch.database import Database, prepare_schema
-from sealpipe.batch.opening import open_database, open_store
-from sealpipe.batch.records import SECOND, Batch, NewRow, Row
-from sealpipe.batch.store import BatchStore
+from sealpipe.batch.database.interface import Database, prepare_schema
+from sealpipe.batch.database.opening import open_database, open_store
+from sealpipe.batch.database.records import SECOND, Batch, NewRow, Row
+from sealpipe.batch.database.store import BatchStore
 from sealpipe.errors import SealpipeError
 from sealpipe.secret import Secret
 

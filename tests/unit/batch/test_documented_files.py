@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe.batch.reading import read_definition
+from sealpipe.batch.file.reading import read_definition
 from support.parts import ROOT
 
 PAGE = (ROOT / "docs/how-to/run-a-batch.md").read_text(encoding="utf-8")

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sealpipe.batch.definition import BatchDefinition
-from sealpipe.batch.file import MAX_SIZE, read_document
-from sealpipe.batch.mistakes import BatchFileError
-from sealpipe.batch.positions import Positions
-from sealpipe.batch.reading import load_definition, read_definition
-from sealpipe.batch.render import render_row
+from sealpipe.batch.file.definition import BatchDefinition
+from sealpipe.batch.file.document import MAX_SIZE, read_document
+from sealpipe.batch.file.mistakes import BatchFileError
+from sealpipe.batch.file.positions import Positions
+from sealpipe.batch.file.reading import load_definition, read_definition
+from sealpipe.batch.file.render import render_row
 from unit.batch.batches import REQUEST, ROWS, mistakes_of, read
 
 MEMBERS = {

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe.batch.mistakes import BatchFileError, Mistake, Place
+from sealpipe.batch.file.mistakes import BatchFileError, Mistake, Place
 from unit.batch.batches import REQUEST, SHARE, lines, mistakes_of, read
 
 THIRTY = Path(__file__).with_name("thirty")

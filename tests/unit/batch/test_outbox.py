@@ -14,10 +14,10 @@ import pytest
 
 from sealpipe import Client
 from sealpipe.api.requests import Submission
-from sealpipe.batch.outbox import RowOutbox, make_ledger_opener
-from sealpipe.batch.records import SECOND, Batch, ConflictError, Row
-from sealpipe.batch.sealing import derive_request_key
-from sealpipe.batch.store import BatchStore
+from sealpipe.batch.database.records import SECOND, Batch, ConflictError, Row
+from sealpipe.batch.database.sealing import derive_request_key
+from sealpipe.batch.database.store import BatchStore
+from sealpipe.batch.steps.outbox import RowOutbox, make_ledger_opener
 from sealpipe.calls.shares import create_and_deliver, resume
 from sealpipe.errors import DeliveryError, InvalidRequestError, OutcomeUnknownError, StateError
 from sealpipe.flows import Flow

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe.batch.database import DatabaseUnavailableError
-from sealpipe.batch.opening import open_database
-from sealpipe.batch.postgres import check_address
+from sealpipe.batch.database.interface import DatabaseUnavailableError
+from sealpipe.batch.database.opening import open_database
+from sealpipe.batch.database.postgres import check_address
 from sealpipe.errors import SettingError, StateError
 from sealpipe.secret import Secret
 from support.leaks import Detector, exposed
@@ -101,7 +101,7 @@ def test_without_its_packages_the_error_says_what_to_install() -> None:
 import sys
 sys.modules["psycopg"] = None
 from pathlib import Path
-from sealpipe.batch.opening import open_database
+from sealpipe.batch.database.opening import open_database
 from sealpipe.errors import SettingError
 from sealpipe.secret import Secret
 try:
@@ -117,7 +117,7 @@ def test_the_embedded_database_loads_nothing_of_postgresql(tmp_path: Path) -> No
     program = f"""
 import sys
 from pathlib import Path
-from sealpipe.batch.opening import open_database
+from sealpipe.batch.database.opening import open_database
 open_database(Path({str(tmp_path / "state")!r}))
 print(sorted({{name.partition(".")[0] for name in sys.modules}} & {{"psycopg", "procrastinate", "httpx", "click"}}))
 """

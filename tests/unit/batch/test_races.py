@@ -11,9 +11,9 @@ from contextlib import suppress
 
 import pytest
 
-from sealpipe.batch.database import DatabaseUnavailableError
-from sealpipe.batch.records import Batch
-from sealpipe.batch.store import BatchStore
+from sealpipe.batch.database.interface import DatabaseUnavailableError
+from sealpipe.batch.database.records import Batch
+from sealpipe.batch.database.store import BatchStore
 from unit.batch.stores import Place, PostgresPlace, add_rows, race_for_effect, run_at_once, start_worker, take_all
 
 ROWS = 40

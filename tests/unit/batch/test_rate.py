@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from sealpipe.batch.rate import RateState, SharedRate, Slot, reserve, slow_down
-from sealpipe.batch.records import SECOND
+from sealpipe.batch.database.rate import RateState, SharedRate, Slot, reserve, slow_down
+from sealpipe.batch.database.records import SECOND
 from sealpipe.http.rate_limiter import MAX_RETRY_AFTER
 from unit.batch.stores import MINUTE, Place, make_credential, run_at_once
 
@@ -132,7 +132,7 @@ _ACQUIRING = """
 import sys
 from pathlib import Path
 from sealpipe.api import Credential
-from sealpipe.batch.opening import open_database, open_store
+from sealpipe.batch.database.opening import open_database, open_store
 from sealpipe.secret import Secret
 kind, where, credential = sys.argv[1:]
 database = open_database(Path(where)) if kind == "sqlite" else open_database(Path("/"), Secret(where))

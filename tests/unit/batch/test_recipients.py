@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe.batch.mistakes import BatchFileError
-from sealpipe.batch.recipients import check_recipients
+from sealpipe.batch.file.mistakes import BatchFileError
+from sealpipe.batch.file.recipients import check_recipients
 from support.flows import registry
 from unit.batch.batches import REQUEST, ROWS, SHARE, read
 

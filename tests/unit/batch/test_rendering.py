@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sealpipe.batch.definition import BatchDefinition
-from sealpipe.batch.mistakes import MistakeCollector, Place
-from sealpipe.batch.patterns import Dialect, escape_braces, make_pattern
-from sealpipe.batch.reading import read_definition
-from sealpipe.batch.render import RenderedRow, render_row
-from sealpipe.batch.rows import Row
+from sealpipe.batch.file.definition import BatchDefinition
+from sealpipe.batch.file.mistakes import MistakeCollector, Place
+from sealpipe.batch.file.patterns import Dialect, escape_braces, make_pattern
+from sealpipe.batch.file.reading import read_definition
+from sealpipe.batch.file.render import RenderedRow, render_row
+from sealpipe.batch.file.rows import Row
 from sealpipe.errors import UsageError
 from sealpipe.flows.collect.options import plan_sample_writes
 from sealpipe.prompts import Prompt

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sealpipe.batch.report import ATTENTION, BatchReport, RowFacts, make_report, make_timeline
-from sealpipe.batch.report_chart import describe_chart, draw_chart
-from sealpipe.batch.report_files import describe_event, to_csv, to_members
-from sealpipe.batch.report_page import make_page
-from sealpipe.batch.states import HOUR, Progress, Schedule, State
+from sealpipe.batch.report.chart import describe_chart, draw_chart
+from sealpipe.batch.report.figures import ATTENTION, BatchReport, RowFacts, make_report, make_timeline
+from sealpipe.batch.report.files import describe_event, to_csv, to_members
+from sealpipe.batch.report.page import make_page
+from sealpipe.batch.steps.states import HOUR, Progress, Schedule, State
 
 DAY = 24 * HOUR
 BEGIN = 1_790_000_000_000_000

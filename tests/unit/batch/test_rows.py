@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sealpipe.batch.file import Document
-from sealpipe.batch.mistakes import MistakeCollector
-from sealpipe.batch.rows import MAX_ROWS, Row, RowTable, read_rows
+from sealpipe.batch.file.document import Document
+from sealpipe.batch.file.mistakes import MistakeCollector
+from sealpipe.batch.file.rows import MAX_ROWS, Row, RowTable, read_rows
 
 
 def read(folder: Path, content: str | bytes, name: str = "rows.csv") -> tuple[RowTable | None, list[str]]:

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe.batch.opening import open_database
-from sealpipe.batch.sqlite import FILE_NAME
+from sealpipe.batch.database.opening import open_database
+from sealpipe.batch.database.sqlite import FILE_NAME
 from sealpipe.errors import StateError
 from unit.batch.stores import Place, SqlitePlace, add_rows
 
 _LOCKING = """
 import sys
 from pathlib import Path
-from sealpipe.batch.opening import open_database
+from sealpipe.batch.database.opening import open_database
 with open_database(Path(sys.argv[1])).lock_runner():
     print("locked", flush=True)
     sys.stdin.read()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sealpipe.batch.states import (
+from sealpipe.batch.steps.states import (
     HOUR,
     MINUTE,
     TRANSITIONS,

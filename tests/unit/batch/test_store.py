@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from sealpipe.batch.database import prepare_schema
-from sealpipe.batch.opening import open_store
-from sealpipe.batch.records import ConflictError, NewRow, Row
+from sealpipe.batch.database.interface import prepare_schema
+from sealpipe.batch.database.opening import open_store
+from sealpipe.batch.database.records import ConflictError, NewRow, Row
 from sealpipe.errors import StateError
 from sealpipe.secret import Secret
 from unit.batch.stores import MINUTE, SERVICE, Place, add_rows, claim, make_credential

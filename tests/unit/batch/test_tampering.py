@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from sealpipe.batch.records import Batch, NewRow, Row
-from sealpipe.batch.sealing import BatchSealer, Cell, derive_request_key, make_batch_id, make_rate_id
-from sealpipe.batch.store import BatchStore
+from sealpipe.batch.database.records import Batch, NewRow, Row
+from sealpipe.batch.database.sealing import BatchSealer, Cell, derive_request_key, make_batch_id, make_rate_id
+from sealpipe.batch.database.store import BatchStore
 from sealpipe.errors import StateError, UsageError
 from support.leaks import Detector
 from unit.batch.stores import MINUTE, Place, add_rows, claim, make_credential

@@ -1,0 +1,132 @@
+"""What rows do to the world, each once: `intent`, then `sending` by compare-and-set, then `done` or `failed`.
+
+Whoever begins an effect has it on disk before it acts, and is the only one. An effect that is left at `sending` may
+have happened: only what can find out, or may be repeated, goes on with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from sealpipe.batch.database import statements as sql
+from sealpipe.batch.database.interface import Database, Transaction
+from sealpipe.batch.database.keyring import BatchKeyring
+from sealpipe.batch.database.records import (
+    Effect,
+    EffectState,
+    Row,
+    make_conflict_error,
+    make_effect_cell,
+    make_effect_content,
+)
+from sealpipe.batch.database.sealing import Members
+
+
+class EffectStore:
+    """The effects of rows: part of a `BatchStore`. `clock` returns the database's time."""
+
+    def __init__(self, database: Database, keyring: BatchKeyring, clock: Callable[[], int]) -> None:
+        self._database = database
+        self._keyring = keyring
+        self._clock = clock
+
+    def find(self, row: Row, name: str) -> Effect | None:
+        """Return the effect of this name; None if there is none."""
+        opened = self._keyring.get(row.batch)
+        effect_id = opened.ids.make_effect_id(row.id, name)
+        found = self._database.read(sql.FIND_EFFECT, batch=row.batch, row=row.id, effect=effect_id)
+        return opened.load_effect(found[0]) if found else None
+
+    def list(self, row: Row) -> list[Effect]:
+        """Return every effect of a row, by the time of its last change."""
+        opened = self._keyring.get(row.batch)
+        found = self._database.read(sql.LIST_EFFECTS, batch=row.batch, row=row.id)
+        return [opened.load_effect(values) for values in found]
+
+    def intend(self, row: Row, name: str, content: Members) -> Effect:
+        """Record what is to be done, as `intent`; return the effect that there is already, whatever its state."""
+        with self._keyring.write(row.batch) as transaction:
+            self._check_holder(transaction, row)
+            return self._add(transaction, row, name, "intent", content) or self._find(transaction, row, name)
+
+    def begin(self, row: Row, name: str, content: Members) -> Effect | None:
+        """Take the effect from nothing, `intent` or `failed` to `sending`; then it is ours alone to do.
+
+        None: it is `sending` or `done`, so do not act. Raises ConflictError if another worker has the row.
+        """
+        with self._keyring.write(row.batch) as transaction:
+            self._check_holder(transaction, row)
+            effect = self._add(transaction, row, name, "sending", content)
+            if effect is not None:
+                return effect
+            found = self._find(transaction, row, name)
+            if found.state not in ("intent", "failed"):
+                return None
+            return self._change(transaction, found, "sending", content)
+
+    def record(self, row: Row, name: str, content: Members) -> Effect:
+        """Record something that is `done` already; return the effect that there is, if there is one."""
+        with self._keyring.write(row.batch) as transaction:
+            return self._add(transaction, row, name, "done", content) or self._find(transaction, row, name)
+
+    def repeat(self, effect: Effect, content: Members) -> Effect:
+        """Do an effect again that may or will be repeated: `sending`, from any state. Raises ConflictError."""
+        return self._save(effect, "sending", content)
+
+    def finish(self, effect: Effect, state: Literal["done", "failed"], content: Members) -> Effect:
+        """Record the outcome: it happened, or certainly did not. Raises ConflictError if it has changed."""
+        return self._save(effect, state, content)
+
+    def amend(self, effect: Effect, content: Members) -> Effect:
+        """Replace the content, in the same state. Raises ConflictError if it has changed."""
+        return self._save(effect, effect.state, content)
+
+    def _save(self, effect: Effect, state: EffectState, content: Members) -> Effect:
+        with self._keyring.write(effect.batch) as transaction:
+            changed = self._change(transaction, effect, state, content)
+        if changed is None:
+            raise make_conflict_error("effect")
+        return changed
+
+    def _add(
+        self, transaction: Transaction, row: Row, name: str, state: EffectState, content: Members
+    ) -> Effect | None:
+        opened, now = self._keyring.get(row.batch), self._clock()
+        effect_id = opened.ids.make_effect_id(row.id, name)
+        blob = opened.sealer.seal(make_effect_cell(row.id, effect_id, state, 1), make_effect_content(name, content))
+        added = transaction.run(
+            sql.ADD_EFFECT, batch=row.batch, row=row.id, effect=effect_id, state=state, now=now, blob=blob
+        )
+        return Effect(row.batch, row.id, effect_id, state, now, 1, name, content) if added else None
+
+    def _find(self, transaction: Transaction, row: Row, name: str) -> Effect:
+        opened = self._keyring.get(row.batch)
+        effect_id = opened.ids.make_effect_id(row.id, name)
+        return opened.load_effect(transaction.run(sql.FIND_EFFECT, batch=row.batch, row=row.id, effect=effect_id)[0])
+
+    def _change(self, transaction: Transaction, effect: Effect, state: EffectState, content: Members) -> Effect | None:
+        sealer, version = self._keyring.get(effect.batch).sealer, effect.version + 1
+        at = effect.at if state == effect.state else self._clock()
+        blob = sealer.seal(
+            make_effect_cell(effect.row, effect.id, state, version), make_effect_content(effect.name, content)
+        )
+        changed = transaction.run(
+            sql.SAVE_EFFECT,
+            batch=effect.batch,
+            row=effect.row,
+            effect=effect.id,
+            version=effect.version,
+            state=state,
+            at=at,
+            blob=blob,
+        )
+        if not changed:
+            return None
+        return Effect(effect.batch, effect.row, effect.id, state, at, version, effect.name, content)
+
+    def _check_holder(self, transaction: Transaction, row: Row) -> None:
+        """Raise ConflictError if another worker took the row: this one was thought dead."""
+        held = transaction.run(sql.CHECK_HOLDER, batch=row.batch, row=row.id)
+        if not held or held[0][0] != row.holder:
+            raise make_conflict_error()

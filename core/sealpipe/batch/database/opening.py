@@ -1,0 +1,49 @@
+"""Opens the store of batches: SQLite in the state directory, or PostgreSQL at an address."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sealpipe.api import Credential
+from sealpipe.batch.database.interface import Database, open_schema, prepare_schema
+from sealpipe.batch.database.keyring import BatchKeyring
+from sealpipe.batch.database.store import BatchStore
+from sealpipe.errors import SettingError
+from sealpipe.secret import Secret
+
+
+def open_database(folder: Path, address: Secret | None = None, ca_file: Path | None = None) -> Database:
+    """Open the SQLite file of a folder, or PostgreSQL at an address; `ca_file` is a PEM file to trust.
+
+    Raises StateError, and SettingError for a wrong address or missing packages.
+    """
+    if address is None:
+        from sealpipe.batch.database.sqlite import SqliteDatabase  # each loads what the other does not need
+
+        return SqliteDatabase(folder)
+    try:
+        from sealpipe.batch.database.postgres import PostgresDatabase
+    except ImportError:
+        raise SettingError(
+            "a batch in PostgreSQL needs packages that are not installed", remedy="pip install 'sealpipe[batch]'"
+        ) from None
+    return PostgresDatabase(address, ca_file)
+
+
+def open_store(
+    database: Database, credential: Credential, service: str, *, previous: Credential | None = None
+) -> BatchStore:
+    """Open the batches of a credential at a service, whose base URL is `service`.
+
+    An embedded database gets its tables here. Raises StateError if those of PostgreSQL are missing or older
+    (`prepare_schema` makes them), or any were made by a newer sealpipe.
+    """
+    try:
+        salt = open_schema(database, prepare=database.is_embedded)
+    except BaseException:
+        database.close()
+        raise
+    return BatchStore(database, BatchKeyring(database, salt, credential, previous, service))
+
+
+__all__ = ["open_database", "open_store", "prepare_schema"]

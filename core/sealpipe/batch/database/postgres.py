@@ -1,0 +1,227 @@
+"""The shared database of batches: PostgreSQL, for any number of runners on any machines. Needs `sealpipe[batch]`."""
+
+from __future__ import annotations
+
+import re
+import ssl
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import psycopg
+from psycopg import conninfo
+
+from sealpipe.batch.database import statements as sql
+from sealpipe.batch.database.interface import (
+    Database,
+    DatabaseUnavailableError,
+    Dialect,
+    Parameters,
+    Transaction,
+    Values,
+)
+from sealpipe.errors import SettingError, StateError
+from sealpipe.secret import Secret, strips_frames
+from sealpipe.values import is_loopback
+
+_CONNECTION: Final[Mapping[str, str | int]] = {
+    "application_name": "sealpipe",
+    "connect_timeout": 10,
+    "keepalives_idle": 30,
+    "tcp_user_timeout": 30_000,  # milliseconds: a server that is gone without a word
+}
+_SESSION = (
+    "SELECT set_config('statement_timeout', '60s', false), set_config('lock_timeout', '30s', false), "
+    # what is recorded as `sending` must be on disk before it is sent, whatever the server's default
+    "CASE WHEN current_setting('synchronous_commit') = 'off' THEN set_config('synchronous_commit', 'on', false) END"
+)
+_CLOCK = "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)"
+_PASSING = frozenset({"08", "28", "40", "55", "57"})
+"""Classes of errors that pass: connection, login, transactions that waited for each other, a server that stops."""
+_PARAMETER = re.compile(r":([a-z_]+[0-9]*)")
+
+
+_Connection = psycopg.Connection[Values]
+T = TypeVar("T")
+
+
+class PostgresDatabase(Database):
+    """A database at an address, which may hold a password. Its connection serves every thread, one after another."""
+
+    dialect = Dialect(
+        integer="BIGINT",
+        blob="BYTEA",
+        skip_locked="FOR UPDATE SKIP LOCKED",
+        lock_row="FOR UPDATE",
+        states="SELECT jsonb_array_elements_text(CAST(:states AS jsonb))",
+        find_meta="SELECT 1 WHERE to_regclass('sealpipe_meta') IS NOT NULL",
+    )
+
+    is_embedded = False
+
+    def __init__(self, address: Secret, ca_file: Path | None = None) -> None:
+        self._address, self._ca_file = address, ca_file
+        settings = check_address(address, ca_file)
+        name = settings.get("dbname") or settings.get("user") or ""
+        self.description = f"PostgreSQL database {name} at {settings['host']}"
+        self._lock = threading.RLock()
+        self._statements: dict[str, str] = {}
+        self._connection: _Connection | None = None
+
+    def read(self, statement: str, **parameters: object) -> list[Values]:
+        with self._lock:
+            return self._translate(partial(self._read, statement, parameters))
+
+    @contextmanager
+    def transaction(self, batch: str = "", *, exclusive: bool = False) -> Iterator[Transaction]:
+        with self._lock:
+            connection = self._translate(self._begin)
+            try:
+                if batch:
+                    lock = f"SELECT pg_advisory_xact_lock{'' if exclusive else '_shared'}(:number)"
+                    self.run(connection, lock, {"number": int(batch[:15], 16)})
+                yield _PostgresTransaction(self, connection)
+                self._translate(partial(connection.execute, "COMMIT"))
+            except BaseException:
+                with suppress(psycopg.Error):
+                    connection.execute("ROLLBACK")
+                raise
+
+    def read_clock(self) -> int:
+        moment = self.read(_CLOCK)[0][0]
+        assert isinstance(moment, int)  # noqa: S101 - the query casts it
+        return moment
+
+    @contextmanager
+    def lock_runner(self) -> Iterator[None]:
+        """Allow any number of runners."""
+        yield
+
+    def close(self) -> None:
+        with self._lock:
+            connection, self._connection = self._connection, None
+            if connection is not None:
+                connection.close()
+
+    def run(self, connection: _Connection, statement: str, parameters: Parameters) -> list[Values]:
+        """Run a statement in a transaction of this thread's."""
+        return self._translate(partial(self._run, connection, statement, parameters))
+
+    def run_many(self, connection: _Connection, statement: str, rows: Iterable[Parameters]) -> int:
+        """Run a statement for each set of parameters, in a transaction of this thread's."""
+        return self._translate(partial(self._run_many, connection, statement, rows))
+
+    def _read(self, statement: str, parameters: Parameters) -> list[Values]:
+        connection = self._open()
+        try:
+            return self._run(connection, statement, parameters)
+        except psycopg.OperationalError:
+            if not connection.broken:
+                raise
+        return self._run(self._open(), statement, parameters)  # the server was restarted since the last call
+
+    def _begin(self) -> _Connection:
+        begin = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+        connection = self._open()
+        try:
+            connection.execute(begin)
+        except psycopg.OperationalError:
+            if not connection.broken:
+                raise
+            connection = self._open()  # as above
+            connection.execute(begin)
+        return connection
+
+    def _open(self) -> _Connection:
+        if self._connection is None or self._connection.closed:
+            self._connection = psycopg.connect(autocommit=True, **check_address(self._address, self._ca_file))
+            self._connection.execute(_SESSION)
+        return self._connection
+
+    def _run(self, connection: _Connection, statement: str, parameters: Parameters) -> list[Values]:
+        cursor = connection.execute(self._spell(statement).encode(), parameters)
+        return [] if cursor.description is None else cursor.fetchall()
+
+    def _run_many(self, connection: _Connection, statement: str, rows: Iterable[Parameters]) -> int:
+        with connection.cursor() as cursor:
+            cursor.executemany(self._spell(statement).encode(), rows)
+            return cursor.rowcount
+
+    def _spell(self, statement: str) -> str:
+        spelled = self._statements.get(statement)
+        if spelled is None:
+            spelled = _PARAMETER.sub(r"%(\1)s", sql.spell(statement, self.dialect._asdict()))
+            self._statements[statement] = spelled
+        return spelled
+
+    def _translate(self, work: Callable[[], T]) -> T:
+        """Do work, and raise psycopg's errors as ours: their text may quote values, their frames hold the address."""
+        try:
+            return work()
+        except psycopg.Error as error:
+            is_of_connection = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+            is_passing = is_of_connection if error.sqlstate is None else error.sqlstate[:2] in _PASSING
+            failure = self._make_error(type(error).__name__, error.sqlstate, is_passing=is_passing)
+        raise failure
+
+    def _make_error(self, kind: str, state: str | None, *, is_passing: bool) -> StateError:
+        if is_passing:
+            return DatabaseUnavailableError(
+                f"the {self.description} does not answer ({state or kind})",
+                remedy="check that it runs, and the address, user and password; then run the command again",
+            )
+        return StateError(
+            f"the {self.description} refused a statement: {kind} ({state})",
+            remedy="check the role's rights and the free space; `sealpipe batch database upgrade` makes missing tables",
+        )
+
+
+class _PostgresTransaction(Transaction):
+    def __init__(self, database: PostgresDatabase, connection: _Connection) -> None:
+        self._database = database
+        self._connection = connection
+
+    def run(self, statement: str, **parameters: object) -> list[Values]:
+        return self._database.run(self._connection, statement, parameters)
+
+    def run_many(self, statement: str, rows: Iterable[Parameters]) -> int:
+        return self._database.run_many(self._connection, statement, rows)
+
+
+@strips_frames
+def check_address(address: Secret, ca_file: Path | None) -> dict[str, Any]:
+    """Return the parts of a database's address. Raises SettingError; over a network, TLS must be verified.
+
+    `ca_file` is the PEM file to trust; None: the system's.
+    """
+    try:
+        settings = conninfo.conninfo_to_dict(address.reveal())
+    except (psycopg.Error, UnicodeError):  # its text quotes the address
+        settings = {}
+    # These two could lead elsewhere than the host whose certificate is checked.
+    if not settings.get("host") or settings.keys() & {"hostaddr", "service"}:
+        raise SettingError(
+            "the batch database's address is not one of PostgreSQL, names no host, or more than a host",
+            remedy="give it as postgresql://USER:PASSWORD@HOST/DATABASE",
+        )
+    hosts = str(settings["host"]).split(",")
+    if not all(host.startswith("/") or is_loopback(host) for host in hosts):
+        if settings.setdefault("sslmode", "verify-full") != "verify-full":
+            raise SettingError(
+                "the connection to the batch database must be verified TLS",
+                remedy="use sslmode=verify-full, or leave sslmode out",
+            )
+        settings.setdefault("sslrootcert", str(ca_file or _find_system_bundle()))
+    return {**settings, **_CONNECTION}
+
+
+def _find_system_bundle() -> str:
+    found = ssl.get_default_verify_paths().cafile
+    if found is None:
+        import certifi  # most systems have a bundle of their own
+
+        found = certifi.where()
+    return found

@@ -1,0 +1,290 @@
+"""The store of batches: what the engine reads and writes, on either database, under one credential.
+
+Rows and effects change by compare-and-set: whoever is slower gets a `ConflictError`, or None, and does not act. Before
+anything of a batch is touched, its key check is: another credential changes nothing. All that is ours is sealed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, suppress
+from functools import cached_property
+from pathlib import Path
+
+from sealpipe.api import Credential
+from sealpipe.batch.database import statements as sql
+from sealpipe.batch.database.effects import EffectStore
+from sealpipe.batch.database.interface import Database, Transaction, check_types
+from sealpipe.batch.database.keyring import BatchKeyring
+from sealpipe.batch.database.rate import SharedRate
+from sealpipe.batch.database.records import (
+    Batch,
+    ConflictError,
+    Event,
+    NewRow,
+    OpenBatch,
+    Row,
+    make_conflict_error,
+    make_event_cell,
+    make_row_cell,
+    make_row_content,
+)
+from sealpipe.batch.database.sealing import Members, make_rate_id
+from sealpipe.errors import StateError
+
+_PAGE = 500
+"""Rows that are read at once."""
+_MAX_EVENTS = 256
+"""Events of one save, at most: their numbers are made from the row's version."""
+
+
+class BatchStore:
+    """All batches of a database, as one credential sees them, for one service. Safe for threads.
+
+    Times are microseconds by the database's clock. Every method raises StateError if the database cannot be used or was
+    changed by hand, and DatabaseUnavailableError if it does not answer.
+    """
+
+    def __init__(self, database: Database, keyring: BatchKeyring) -> None:
+        self._database = database
+        self._keyring = keyring
+        self.clock_offset = 0
+        """Microseconds that are added to the database's clock: for tests."""
+        self.ledger_folder: Path | None = None
+        """The ledgers of requests that other commands of this machine use: one command at a time ends a request."""
+
+    @property
+    def description(self) -> str:
+        """The database, for people."""
+        return self._database.description
+
+    @property
+    def credential(self) -> Credential:
+        """The credential that everything is sealed to."""
+        return self._keyring.credential
+
+    @cached_property
+    def rate(self) -> SharedRate:
+        """The rate of this credential at this service, shared by every worker."""
+        return SharedRate(self._database, make_rate_id(self.credential, self._keyring.service), self.now)
+
+    @cached_property
+    def effects(self) -> EffectStore:
+        """What rows do to the world, each once."""
+        return EffectStore(self._database, self._keyring, self.now)
+
+    def now(self) -> int:
+        """Return the database's time."""
+        return self._database.read_clock() + self.clock_offset
+
+    @property
+    def has_one_runner(self) -> bool:
+        """Whether one process at a time runs batches: the database is a file of this machine."""
+        return self._database.is_embedded
+
+    def lock_runner(self) -> AbstractContextManager[None]:
+        """Be the only runner of an embedded database. Raises StateError if another process is; PostgreSQL has many."""
+        return self._database.lock_runner()
+
+    def close(self) -> None:
+        """Close the database. It can be repeated."""
+        self._database.close()
+
+    # -- batches
+
+    def find_batch(self, name: str) -> Batch | None:
+        """Open a batch by its name; None if there is none.
+
+        Raises StateError if it belongs to another credential or service. If it belongs to the previous credential,
+        everything of it is sealed anew first.
+        """
+        return self._keyring.find_batch(name)
+
+    def add_batch(self, name: str, content: Members) -> Batch:
+        """Add a batch; if there is one of this name, return it unchanged. Raises StateError as `find_batch`."""
+        return self._keyring.add_batch(name, content, self.now())
+
+    def list_batches(self) -> list[Batch]:
+        """List the batches that belong to this credential and service, by name."""
+        return self._keyring.list_batches()
+
+    def save_batch(self, batch: Batch, content: Members) -> Batch:
+        """Replace a batch's content. Raises ConflictError if it has changed."""
+        return self._keyring.save_batch(batch, content)
+
+    def purge_batch(self, batch: Batch) -> None:
+        """Remove a batch with its rows, effects and history."""
+        with self._keyring.write(batch.id, exclusive=True) as transaction:
+            for statement in sql.PURGE:
+                transaction.run(statement, batch=batch.id)
+
+    # -- rows
+
+    def add_rows(self, batch: Batch, rows: Iterable[NewRow]) -> int:
+        """Add the rows whose keys are not there yet, all or none; return how many were added."""
+        opened, now = self._keyring.get(batch.id), self.now()
+        parameters = (
+            {
+                "batch": batch.id,
+                "row": (row := opened.ids.make_row_id(each.key)),
+                "state": str(each.state),
+                "due_at": each.due_at,
+                "now": now,
+                "blob": opened.sealer.seal(
+                    make_row_cell(row, each.state, 1, 1), make_row_content(each.key, each.content)
+                ),
+            }
+            for each in rows
+        )
+        with self._keyring.write(batch.id) as transaction:
+            return transaction.run_many(sql.ADD_ROW, parameters)
+
+    def find_row(self, batch: Batch, key: str) -> Row | None:
+        """Return the row with this key; None if there is none."""
+        return self.read_row(batch, self._keyring.get(batch.id).ids.make_row_id(key))
+
+    def read_row(self, batch: Batch, row_id: str) -> Row | None:
+        """Return the row with this id; None if there is none."""
+        found = self._database.read(sql.READ_ROW, batch=batch.id, row=row_id)
+        return self._keyring.get(batch.id).load_row(found[0]) if found else None
+
+    def list_rows(
+        self, batch: Batch, *, states: Sequence[str] = (), due_by: int | None = None, contents: bool = False
+    ) -> Iterator[Row]:
+        """Yield rows page by page: all, or those in these states, or those that are due by then. Ordered by id.
+
+        Without `contents` no blob is loaded. Other calls may be made meanwhile.
+        """
+        opened = self._keyring.get(batch.id)
+        statement, last = sql.LIST_CONTENTS if contents else sql.LIST_ROWS, ""
+        chosen = {"states": json.dumps([str(state) for state in states]), "all_states": int(not states)}
+        while True:
+            found = self._database.read(statement, batch=batch.id, after=last, due_by=due_by, limit=_PAGE, **chosen)
+            for values in found:
+                row = opened.load_row(values)
+                last = row.id
+                yield row
+            if len(found) < _PAGE:
+                return
+
+    def count_states(self, batch: Batch) -> dict[str, int]:
+        """Return the number of rows in each state."""
+        found = self._database.read(sql.COUNT_ROWS, batch=batch.id)
+        return dict(check_types(values, "ti") for values in found)
+
+    def find_next_due(self, batch: Batch) -> int | None:
+        """Return when the first row is due, and free; None if none is due by itself."""
+        (moment,) = check_types(self._database.read(sql.NEXT_DUE, batch=batch.id)[0], "n")
+        return None if moment is None else int(moment)
+
+    def claim_due(self, batch: Batch, holder: str, lease: int, limit: int = 1) -> list[Row]:
+        """Take up to `limit` rows that are due and free, the longest due first, for `lease` microseconds.
+
+        `holder` names the taker, and is unique among all threads of all workers.
+        """
+        return self._claim(sql.CLAIM_DUE, batch, holder, lease, limit=limit)
+
+    def claim_row(self, batch: Batch, row_id: str, holder: str, lease: int, *, due: bool = True) -> Row | None:
+        """Take this row; None if another holds it, it is gone or, with `due`, is not due."""
+        claimed = self._claim(sql.CLAIM_DUE_ROW if due else sql.CLAIM_ROW, batch, holder, lease, row=row_id)
+        return claimed[0] if claimed else None
+
+    def renew(self, row: Row, lease: int) -> None:
+        """Extend the lease of a row. Raises ConflictError if it was lost."""
+        with self._keyring.write(row.batch) as transaction:
+            if not transaction.run(
+                sql.RENEW_ROW,
+                batch=row.batch,
+                row=row.id,
+                version=row.version,
+                holder=row.holder,
+                until=self.now() + lease,
+            ):
+                raise make_conflict_error()
+
+    def release(self, row: Row) -> None:
+        """Give a row back unchanged; does nothing if the lease was lost, or the batch purged."""
+        with suppress(ConflictError), self._keyring.write(row.batch) as transaction:
+            transaction.run(sql.RELEASE_ROW, batch=row.batch, row=row.id, version=row.version, holder=row.holder)
+
+    def save(
+        self,
+        row: Row,
+        *,
+        state: str,
+        due_at: int | None,
+        content: Members,
+        generation: int | None = None,
+        events: Sequence[Members] = (),
+        keep: bool = False,
+    ) -> Row:
+        """Write a claimed row's next version and append to its history, together; then give it back, unless `keep`.
+
+        `due_at` None: nothing is due by itself. Raises ConflictError if another worker has it.
+        """
+        opened, now = self._keyring.get(row.batch), self.now()
+        key, version, state = row.key or "", row.version + 1, str(state)
+        since, holder = row.since if state == row.state else now, row.holder if keep else ""
+        generation = row.generation if generation is None else generation
+        blob = opened.sealer.seal(make_row_cell(row.id, state, generation, version), make_row_content(key, content))
+        with self._keyring.write(row.batch) as transaction:
+            saved = transaction.run(
+                sql.SAVE_ROW,
+                batch=row.batch,
+                row=row.id,
+                holder=row.holder,
+                version=row.version,
+                state=state,
+                due_at=due_at,
+                since=since,
+                new_holder=holder,
+                generation=generation,
+                blob=blob,
+            )
+            if not saved:
+                raise make_conflict_error()
+            (held_until,) = check_types(saved[0], "i")  # the lease may have been renewed since the row was read
+            next_row = Row(
+                row.batch, row.id, state, due_at, since, holder, held_until, version, generation, key, content
+            )
+            self._append(transaction, opened, next_row, events, now)
+        return next_row
+
+    def read_history(self, row: Row) -> list[Event]:
+        """Return everything that happened to a row, oldest first."""
+        opened = self._keyring.get(row.batch)
+        found = self._database.read(sql.READ_HISTORY, batch=row.batch, row=row.id)
+        return [opened.load_event(row.id, values) for values in found]
+
+    def _append(
+        self, transaction: Transaction, opened: OpenBatch, row: Row, events: Sequence[Members], now: int
+    ) -> None:
+        if len(events) > _MAX_EVENTS:
+            raise ValueError("too many events at once")
+        lines = [
+            {
+                "batch": row.batch,
+                "row": row.id,
+                "number": number,
+                "now": now,
+                "blob": opened.sealer.seal(make_event_cell(row.id, number), event),
+            }
+            for number, event in enumerate(events, start=row.version * _MAX_EVENTS)
+        ]
+        if lines:
+            transaction.run_many(sql.ADD_EVENT, lines)
+
+    def _claim(self, statement: str, batch: Batch, holder: str, lease: int, **parameters: object) -> list[Row]:
+        opened, now = self._keyring.get(batch.id), self.now()
+        with self._keyring.write(batch.id) as transaction:
+            found = transaction.run(statement, batch=batch.id, holder=holder, until=now + lease, now=now, **parameters)
+        rows, damage = [], None
+        for values in found:
+            try:
+                rows.append(opened.load_row(values))
+            except StateError as error:  # it stays taken until its lease ends, so that it does not stop the others
+                damage = error
+        if damage is not None and not rows:
+            raise damage
+        return sorted(rows, key=lambda row: row.due_at or 0)

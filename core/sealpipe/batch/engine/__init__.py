@@ -1,0 +1,1 @@
+"""The engine: runs, workers, plans, what is done by hand, and what is found again."""

@@ -1,0 +1,149 @@
+"""What somebody asks for by hand: remind, reissue, cancel, show a link. Each is recorded before anything is sent.
+
+So a kill between the two loses nothing: the next run carries it out.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Literal, NamedTuple
+
+from sealpipe.batch.database.records import Row
+from sealpipe.batch.engine.advance import LEASE, Advanced, Change, Engine
+from sealpipe.batch.engine.notify import check_allowed
+from sealpipe.batch.steps import request_steps, share_steps
+from sealpipe.batch.steps.content import RowContent
+from sealpipe.batch.steps.states import Event, Progress, State, get_phase, is_over, move
+from sealpipe.batch.steps.work import RowWork, StepResult, mark_unclear
+from sealpipe.errors import UsageError
+from sealpipe.flows import Flow
+from sealpipe.wire import link
+
+Verb = Literal["remind", "reissue", "cancel"]
+_AGAIN = "run the command again in some minutes"
+
+
+class Outcome(NamedTuple):
+    """What became of a row that somebody asked something for. `problem` says why nothing was done; empty if it was."""
+
+    key: str
+    changes: Sequence[Change] = ()
+    problem: str = ""
+    remedy: str = ""
+
+
+def act(engine: Engine, verb: Verb, keys: Sequence[str]) -> list[Outcome]:
+    """Remind, reissue or cancel rows now; without keys, all rows that it applies to. A row's error stops no other.
+
+    Raises UsageError for a key that the batch does not have, PolicyError where policies allow no batch: then nothing is
+    done.
+    """
+    if verb != "cancel":  # which sends nothing, and each row's end is asked about on its own
+        engine.driver.run(check_allowed(engine.driver.session, engine.batch.name))
+    work = {"remind": _remind, "reissue": _reissue, "cancel": _cancel}[verb]
+    holder = f"{os.urandom(6).hex()}/{verb}"
+    return [_act_on_row(engine, key, row_id, holder, work) for key, row_id in _select(engine, verb, keys)]
+
+
+def _select(engine: Engine, verb: Verb, keys: Sequence[str]) -> list[tuple[str, str]]:
+    """Return keys and ids of the rows. Raises UsageError."""
+    if not keys:
+        rows = engine.store.list_rows(engine.batch, contents=True)
+        return [
+            (row.key or "", row.id) for row in rows if _applies(verb, State(row.state), RowContent.load(row).progress)
+        ]
+    return [(key, find_row(engine, key).id) for key in dict.fromkeys(keys)]
+
+
+def find_row(engine: Engine, key: str) -> Row:
+    """Return the row of a key. Raises UsageError, which suggests the nearest one."""
+    row = engine.store.find_row(engine.batch, key)
+    if row is not None:
+        return row
+    from sealpipe.batch.file.mistakes import suggest_name  # a mistyped key is rare
+
+    known = [each.key or "" for each in engine.store.list_rows(engine.batch, contents=True)]
+    raise UsageError(
+        f"batch {engine.batch.name} has no row {key[:60]!r}; nothing was done",
+        remedy=suggest_name(key, known, "its rows are"),
+    )
+
+
+def _applies(verb: Verb, state: State, progress: Progress) -> bool:
+    if verb == "remind":
+        return not is_over(state) and get_phase(progress) is State.WAITING
+    if verb == "reissue":
+        return state is State.EXPIRED
+    return not is_over(state) and progress.wish != "cancel"
+
+
+def _act_on_row(engine: Engine, key: str, row_id: str, holder: str, work: Callable[[Engine, Row], Advanced]) -> Outcome:
+    row = engine.store.claim_row(engine.batch, row_id, holder, LEASE, due=False)
+    if row is None:
+        return Outcome(key, (), "another worker has this row now", _AGAIN)
+    try:
+        advanced = work(engine, row)
+    except UsageError as error:
+        engine.store.release(row)
+        return Outcome(key, (), error.message, error.remedy)
+    if advanced.error is not None:
+        progress = RowContent.load(advanced.row).progress
+        return Outcome(key, advanced.changes, progress.problem, progress.remedy)
+    if advanced.is_lost:
+        return Outcome(key, advanced.changes, "another worker took this row meanwhile", _AGAIN)
+    return Outcome(key, advanced.changes)
+
+
+def _remind(engine: Engine, row: Row) -> Advanced:
+    progress = RowContent.load(row).progress
+    if not _applies("remind", State(row.state), progress):
+        raise UsageError(
+            f"it is {row.state}: there is nobody to remind", remedy="`sealpipe batch status` shows each row"
+        )
+    return engine.carry_out(row, _send_by_hand)
+
+
+def _send_by_hand(work: RowWork) -> Flow[StepResult]:
+    """Send the link once more, whatever may have arrived before."""
+    kind = request_steps if work.definition.kind == "request" else share_steps
+    number = work.progress.manual + 1
+    unclear = yield from kind.send_reminder(work, f"manual-{number}")
+    progress = replace(
+        work.progress, touched_at=work.now(), reminded=work.progress.reminded + 1, manual=number, unclear=()
+    )
+    history = [{"what": "reminded", "by": "hand", "unclear": list(unclear)}]
+    return StepResult(Event.RECOVERED, mark_unclear(work, progress, unclear), history)
+
+
+def _reissue(engine: Engine, row: Row) -> Advanced:
+    return _withdraw(engine, row, "reissue")
+
+
+def _cancel(engine: Engine, row: Row) -> Advanced:
+    if is_over(State(row.state)):
+        raise UsageError(f"it is {row.state} already", remedy="`sealpipe batch reissue` begins it anew")
+    return _withdraw(engine, row, "cancel")
+
+
+def _withdraw(engine: Engine, row: Row, wish: Literal["reissue", "cancel"]) -> Advanced:
+    """Record the wish, then carry it out: what is out is ended first."""
+    progress = replace(RowContent.load(row).progress, wish=wish, problem="", remedy="", exit_code=0, unclear=())
+    state = State(row.state)
+    if state in (State.EXPIRED, State.CANCELLED):
+        return engine.renew(row)
+    return engine.advance(engine.record_wish(row, progress, move(state, progress, Event.WITHDRAWN)), force=True)
+
+
+def show_link(engine: Engine, key: str) -> str:
+    """Return the collect link of a row, which is no secret. Raises UsageError."""
+    row = find_row(engine, key)
+    progress = RowContent.load(row).progress
+    if engine.definition.kind == "share":
+        raise UsageError(
+            "the link of a share is a secret, and is only delivered", remedy="`sealpipe batch reissue` sends a new one"
+        )
+    if not progress.short_code:
+        raise UsageError(f"row {key} has no link yet: it is {row.state}", remedy="`sealpipe batch run FILE` creates it")
+    return link.collect_link(engine.driver.session.link_base_url, progress.short_code)

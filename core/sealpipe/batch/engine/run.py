@@ -1,0 +1,233 @@
+"""Runs a batch: takes rows that are due, with some threads, until nothing is due or the time is up.
+
+A run can be killed at any moment, and the next one goes on. It needs the database and the credential, not the file.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+from sealpipe.batch.database.interface import DatabaseUnavailableError
+from sealpipe.batch.database.rate import MAX_LIMIT
+from sealpipe.batch.database.records import SECOND, Row
+from sealpipe.batch.engine.advance import LEASE, Advanced, Change, Engine
+from sealpipe.batch.engine.breaker import Breaker
+from sealpipe.batch.engine.rated_driver import RatedDriver
+from sealpipe.batch.steps.states import State, Step
+from sealpipe.errors import SealpipeError
+
+MAX_THREADS: Final = 8
+_IDLE_WAIT: Final = 0.5
+"""Seconds between two looks into the database while nothing is due."""
+_OUTAGE: Final = 60.0
+"""Seconds that a run waits for its database."""
+EXIT_TROUBLED: Final = 18
+_TROUBLED: Final = (State.FAILED, State.BLOCKED)
+WATCHED: Final = (State.WAITING, State.FAILED, State.BLOCKED)
+
+
+@dataclass(slots=True)
+class RunResult:
+    """What a run did. `counts` are the batch's rows by state; `next_due` is in microseconds, None if nothing is due."""
+
+    batch: str
+    changes: list[Change] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+    next_due: int | None = None
+    calls: int = 0
+    """Calls of the service."""
+    stopped: SealpipeError | None = None
+    """Why some rows were left for later: an error that every other row would have got, too."""
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def failed(self) -> int:
+        """How many rows failed or are blocked."""
+        return sum(self.counts.get(state, 0) for state in _TROUBLED)
+
+    @property
+    def waiting(self) -> int:
+        """How many rows are not over."""
+        over = (State.DONE, State.EXPIRED, State.CANCELLED)
+        return sum(number for state, number in self.counts.items() if state not in over)
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of the run: 18 if a row failed or is blocked."""
+        return EXIT_TROUBLED if self.failed or self.stopped is not None else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A row to take whether or not it is due: because it failed, is named, or was approved."""
+
+    row_id: str
+    steps: tuple[Step, ...] = ()
+    """The steps that are approved; empty for all."""
+    is_forced: bool = False
+    """Whether its next step is done now, even if it is due later."""
+
+
+class Runner:
+    """Runs one batch once."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        seconds: float | None = None,
+        tasks: Sequence[Task] | None = None,
+        threads: int | None = None,
+        on_change: Callable[[Change], object] | None = None,
+        is_round: bool = False,
+    ) -> None:
+        """`is_round`: one of a worker's many runs: failed rows wait for their time, and the run for no row."""
+        self._engine = engine
+        self._is_round = is_round
+        self._ends_at = None if seconds is None else time.monotonic() + seconds
+        self._tasks = None if tasks is None else list(tasks)
+        self._takes_due = tasks is None
+        self._threads = threads
+        self._on_change = on_change
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._result = RunResult(engine.batch.name)
+        self._crash: BaseException | None = None
+
+    def run(self) -> RunResult:
+        """Do what is due. Raises StateError if the database cannot be used."""
+        engine, store = self._engine, self._engine.store
+        if store.has_one_runner:
+            free_dead_rows(engine)
+        engine.keep_seeds(f"{os.urandom(6).hex()}/seeds")
+        counts = store.count_states(engine.batch)
+        engine.waiting = max(1, sum(counts.get(state, 0) for state in WATCHED))
+        engine.breaker = Breaker()
+        if self._tasks is None and not self._is_round:
+            failed = store.list_rows(engine.batch, states=[State.FAILED])
+            self._tasks = [Task(row.id, is_forced=True) for row in failed]
+        next_due = store.find_next_due(engine.batch)
+        has_due = self._takes_due and next_due is not None and next_due <= store.now()
+        if (self._tasks or has_due) and not self._is_round:
+            learn_limit(engine)
+        if self._tasks or has_due or self._ends_at is not None:
+            self._run_threads()
+        driver = engine.driver
+        self._result.calls = driver.calls if isinstance(driver, RatedDriver) else 0
+        self._result.counts = store.count_states(engine.batch)
+        self._result.next_due = store.find_next_due(engine.batch)
+        self._result.stopped = engine.breaker.reason
+        return self._result
+
+    def stop(self) -> None:
+        """Take no further row."""
+        self._stop.set()
+
+    def _run_threads(self) -> None:
+        number = self._threads or choose_threads(self._engine.store.rate.read().calls_per_minute)
+        if number == 1:
+            self._work(0)
+        else:
+            threads = [threading.Thread(target=self._work, args=(each,), daemon=True) for each in range(number)]
+            for thread in threads:
+                thread.start()
+            try:
+                for thread in threads:
+                    thread.join()
+            except BaseException:  # a signal: each thread ends its step, which can be killed as well
+                self._stop.set()
+                raise
+        if self._crash is not None:
+            raise self._crash
+
+    def _work(self, number: int) -> None:
+        """Take rows until there is nothing to do. Blocks."""
+        holder = f"{os.urandom(6).hex()}/{number}"
+        outage_ends_at = 0.0
+        while not self._stop.is_set():
+            try:
+                if not self._take(holder):
+                    return
+                outage_ends_at = 0.0
+            except DatabaseUnavailableError as error:
+                outage_ends_at = outage_ends_at or time.monotonic() + _OUTAGE
+                if time.monotonic() > outage_ends_at:
+                    self._fail(error)
+                    return
+                self._stop.wait(_IDLE_WAIT)
+            except BaseException as error:  # noqa: BLE001 - raised again by the thread that waits
+                self._fail(error)
+                return
+
+    def _fail(self, error: BaseException) -> None:
+        with self._lock:
+            self._crash = self._crash or error
+        self._stop.set()
+
+    def _take(self, holder: str) -> bool:
+        """Take one row and advance it. Returns whether there may be another."""
+        engine, store = self._engine, self._engine.store
+        if self._ends_at is not None and time.monotonic() >= self._ends_at:
+            return False
+        task = self._pop_task()
+        if task is not None:
+            row = store.claim_row(engine.batch, task.row_id, holder, LEASE, due=not task.is_forced)
+            if row is not None:
+                self._report(engine.advance(row, force=task.is_forced, steps=task.steps))
+            return True
+        if not self._takes_due:
+            return False
+        rows = store.claim_due(engine.batch, holder, LEASE)
+        for row in rows:
+            self._report(engine.advance(row))
+        return bool(rows) or self._wait_for_due()
+
+    def _pop_task(self) -> Task | None:
+        with self._lock:
+            return self._tasks.pop(0) if self._tasks else None
+
+    def _wait_for_due(self) -> bool:
+        """Wait a little for the next row, if there is time. Returns whether to go on."""
+        if self._ends_at is None or self._is_round:
+            return False
+        due_at = self._engine.store.find_next_due(self._engine.batch)
+        if due_at is None:
+            return False
+        delay = (due_at - self._engine.store.now()) / SECOND
+        self._stop.wait(max(0.01, min(delay, _IDLE_WAIT, self._ends_at - time.monotonic())))
+        return True
+
+    def _report(self, advanced: Advanced) -> None:
+        with self._lock:
+            self._result.changes += advanced.changes
+        for change in advanced.changes if self._on_change is not None else ():
+            self._on_change(change)  # type: ignore[misc]
+
+
+def choose_threads(calls_per_minute: float | None) -> int:
+    """Return how many threads a rate keeps busy, if a call takes half a second."""
+    return MAX_THREADS // 2 if calls_per_minute is None else max(1, min(MAX_THREADS, round(calls_per_minute / 120) + 1))
+
+
+def learn_limit(engine: Engine) -> None:
+    """Ask the service for the plan's rate once, if it tells."""
+    from sealpipe.calls.account import get_capabilities
+
+    with suppress(SealpipeError):
+        capabilities = engine.driver.run(get_capabilities(engine.driver.session))
+        limit = None if capabilities is None else capabilities.key.get("rate_limit_rpm")
+        if isinstance(limit, int) and not isinstance(limit, bool) and limit > 0:
+            engine.store.rate.set_limit(min(limit, MAX_LIMIT))
+
+
+def free_dead_rows(engine: Engine) -> None:
+    """Give back the rows that a killed run held. Only for the one runner of an embedded database."""
+    rows: list[Row] = [row for row in engine.store.list_rows(engine.batch) if row.holder]
+    for row in rows:
+        engine.store.release(row)

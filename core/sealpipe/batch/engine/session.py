@@ -1,0 +1,92 @@
+"""What commands call: run a file, or open a batch by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from sealpipe.batch.database.store import BatchStore
+from sealpipe.batch.engine.actions import find_row
+from sealpipe.batch.engine.adopt import Adopted, adopt_rows
+from sealpipe.batch.engine.advance import Change, Engine
+from sealpipe.batch.engine.notify import check_allowed, notify
+from sealpipe.batch.engine.plan import ALLOWED_STEPS, BatchPlan, check_approved
+from sealpipe.batch.engine.rated_driver import RatedDriver
+from sealpipe.batch.engine.run import Runner, RunResult, Task
+from sealpipe.batch.engine.sync import make_plan, restore_definition, sync
+from sealpipe.batch.file.definition import BatchDefinition
+from sealpipe.client_base import Driver
+from sealpipe.errors import UsageError
+from sealpipe.flows.session import Session
+
+
+def open_engine(driver: Driver, store: BatchStore, name: str) -> Engine:
+    """Open a batch by its name, as its database holds it. Raises UsageError if there is none, StateError."""
+    batch = store.find_batch(name)
+    if batch is None:
+        from sealpipe.batch.file.mistakes import suggest_name  # a mistyped name is rare
+
+        known = [each.name for each in store.list_batches()]
+        remedy = suggest_name(name, known, "the batches are") if known else "`sealpipe batch run FILE` makes one"
+        raise UsageError(f"there is no batch {name[:80]!r} in the {store.description}", remedy=remedy)
+    return Engine(driver, store, batch, restore_definition(batch))
+
+
+def run_batch(
+    session: Session,
+    store: BatchStore,
+    definition: BatchDefinition,
+    *,
+    seconds: float | None = None,
+    only: Sequence[str] = (),
+    approved: BatchPlan | None = None,
+    threads: int | None = None,
+    on_change: Callable[[Change], object] | None = None,
+    driver: Driver | None = None,
+) -> RunResult:
+    """Make the world agree with a file: do what is due, until nothing is, or for so many `seconds`.
+
+    `only` names rows; `approved` is a plan, of which exactly the actions are done. Raises UsageError and StateError,
+    before anything is sent.
+    """
+    own_driver = driver or RatedDriver(session, store)
+    with store.lock_runner():
+        try:
+            own_driver.run(check_allowed(session, definition.name))
+            if approved is not None:
+                check_approved(approved, make_plan(store, definition, session.base_url))
+            batch = sync(store, definition).batch
+            engine = Engine(own_driver, store, batch, restore_definition(batch))
+            tasks = _make_tasks(engine, only, approved)
+            result = Runner(engine, seconds=seconds, tasks=tasks, threads=threads, on_change=on_change).run()
+            result.warnings += notify(engine, result)
+            return result
+        finally:
+            if driver is None:
+                own_driver.close()
+
+
+def adopt(
+    session: Session, store: BatchStore, definition: BatchDefinition, *, driver: Driver | None = None
+) -> list[Adopted]:
+    """Find a file's requests again after its database was lost or restored. Nothing is created or sent.
+
+    Raises UsageError and StateError.
+    """
+    with store.lock_runner():
+        batch = sync(store, definition).batch
+        own_driver = driver or RatedDriver(session, store)
+        try:
+            return list(adopt_rows(Engine(own_driver, store, batch, restore_definition(batch))))
+        finally:
+            if driver is None:
+                own_driver.close()
+
+
+def _make_tasks(engine: Engine, only: Sequence[str], approved: BatchPlan | None) -> list[Task] | None:
+    """Return the rows to take; None for all that are due."""
+    if approved is None and not only:
+        return None
+    if approved is None:
+        return [Task(find_row(engine, key).id) for key in dict.fromkeys(only)]
+    rows = {row.key: row.action for row in approved.approvable if not only or row.key in only}
+    return [Task(find_row(engine, key).id, ALLOWED_STEPS[action], is_forced=True) for key, action in rows.items()]

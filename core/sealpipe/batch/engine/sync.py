@@ -1,0 +1,128 @@
+"""Brings a batch's file and its database together: new rows are added, others are told apart, and nothing is sent.
+
+The database holds the whole definition, so that a worker needs no file. What is out stays as it is: another content of
+a row, or a row that is gone from the file, is noted beside it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import partial
+from hashlib import sha256
+from typing import Any, Final, NamedTuple
+
+from sealpipe.batch.database.records import Batch, NewRow, Row
+from sealpipe.batch.database.sealing import Members, hide_digest
+from sealpipe.batch.database.store import BatchStore
+from sealpipe.batch.engine.advance import LEASE
+from sealpipe.batch.engine.plan import BatchPlan, FileEntry, plan_rows
+from sealpipe.batch.file.definition import BatchDefinition
+from sealpipe.batch.file.reading import load_definition
+from sealpipe.batch.file.render import render_row
+from sealpipe.batch.steps.content import RowContent
+from sealpipe.batch.steps.states import Progress, State, is_over
+from sealpipe.batch.steps.work import make_schedule
+from sealpipe.errors import UsageError
+from sealpipe.wire import jsontext
+
+_DEFINITION: Final = "definition"
+_ROWS: Final = "rows"
+
+
+class SyncResult(NamedTuple):
+    """The batch, and how many of its rows were added, have another content in the file, or are gone from it."""
+
+    batch: Batch
+    added: int = 0
+    changed: int = 0
+    gone: int = 0
+
+
+def restore_definition(batch: Batch) -> BatchDefinition:
+    """Return a batch's definition as its database holds it, without rows. Raises UsageError."""
+    return load_definition(batch.content[_DEFINITION])
+
+
+def sync(store: BatchStore, definition: BatchDefinition) -> SyncResult:
+    """Store the file. Raises UsageError if another kind of batch has its name; StateError."""
+    dumped, rows_digest = definition.dump(), digest([[row.key, dict(row.values)] for row in definition.rows])
+    batch = store.add_batch(definition.name, {_DEFINITION: dumped, _ROWS: ""})
+    stored = restore_definition(batch)
+    if stored.kind != definition.kind:
+        raise UsageError(
+            f"there is a batch {definition.name} of another kind: its rows are {stored.kind}s",
+            remedy="give one of them another name, or remove the old one with `sealpipe batch purge NAME`",
+        )
+    if batch.content[_ROWS] == rows_digest:
+        return SyncResult(_save(store, batch, dumped, rows_digest))
+    now = store.now()
+    new = (NewRow(row.key, State.NEW, now, RowContent(row.values, Progress()).to_members()) for row in definition.rows)
+    added = store.add_rows(batch, new)
+    changed, gone, held = 0, 0, 0
+    by_key = {row.key: row.values for row in definition.rows}
+    holder = f"{os.urandom(6).hex()}/sync"
+    for row in store.list_rows(batch, contents=True):
+        content = RowContent.load(row)
+        values = by_key.get(row.key or "")
+        gone += values is None
+        changed += values is not None and dict(values) != dict(content.values)
+        after = _compare(content, values)
+        if after != content:
+            held += not _save_row(store, batch, row, after, holder)
+    # Without the digest, the next run compares again what another worker holds now.
+    return SyncResult(_save(store, batch, dumped, "" if held else rows_digest), added, changed, gone)
+
+
+def _compare(content: RowContent, values: Mapping[str, str] | None) -> RowContent:
+    if values is None:
+        return content._replace(is_gone=True)
+    newer = None if dict(values) == dict(content.values) else values
+    return content._replace(newer=newer, is_gone=False)
+
+
+def _save_row(store: BatchStore, batch: Batch, row: Row, content: RowContent, holder: str) -> bool:
+    """Note what the file says beside a row. Returns whether nobody holds it."""
+    held = store.claim_row(batch, row.id, holder, LEASE, due=False)
+    if held is None:
+        return False
+    before = RowContent.load(held)
+    events: list[Members] = []
+    due_at = held.due_at
+    if content.is_gone != before.is_gone:
+        events = [{"what": "gone" if content.is_gone else "back"}]
+        due_at = None if content.is_gone or is_over(State(held.state)) else store.now()
+    store.save(
+        held,
+        state=held.state,
+        due_at=due_at,
+        content=content._replace(progress=before.progress).to_members(),
+        events=events,
+    )
+    return True
+
+
+def _save(store: BatchStore, batch: Batch, dumped: Mapping[str, Any], rows_digest: str) -> Batch:
+    content = {_DEFINITION: dumped, _ROWS: rows_digest}
+    return batch if batch.content == content else store.save_batch(batch, content)
+
+
+def digest(members: Any) -> str:
+    """Return what identifies JSON members: SHA-256 in hex."""
+    return sha256(jsontext.dumps(members).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def make_plan(store: BatchStore, definition: BatchDefinition, service: str) -> BatchPlan:
+    """Plan a run of a file at a service, given by its base URL. Nothing is changed or sent.
+
+    Raises UsageError, StateError.
+    """
+    batch = store.find_batch(definition.name)
+    rows = () if batch is None else store.list_rows(batch, contents=True)
+    stored = {row.key or "": row for row in rows}
+    entries = (FileEntry(row.key, render_row(definition, row).digest) for row in definition.rows)
+    planned = plan_rows(entries, stored, make_schedule(definition), store.now())
+    # Others may read a plan, and a password in a cell could be guessed by a plain digest of it.
+    hide = partial(hide_digest, store.credential, definition.name)
+    hidden = tuple(row._replace(digest=row.digest and hide(row.digest)) for row in planned)
+    return BatchPlan(definition.name, service, hide(digest(definition.dump())), hidden)

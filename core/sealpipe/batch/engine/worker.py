@@ -1,0 +1,227 @@
+"""Works on every batch of a PostgreSQL database: any number of workers, on any machines. Needs `sealpipe[batch]`.
+
+Queue, locks, delays, heartbeats and dead workers are procrastinate's. A job is only a reminder to look at a row, and
+holds two ids; the row is the truth. So a job may run twice, or get lost: what is due and has no job gets one. No job is
+scheduled for later, because that would go by the clock of a machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from procrastinate import App, PsycopgConnector
+from procrastinate.exceptions import AlreadyEnqueued, ConnectorException
+from procrastinate.jobs import Status
+
+from sealpipe import ci_systems
+from sealpipe.api.responses import escape_text
+from sealpipe.batch.database.interface import DatabaseUnavailableError
+from sealpipe.batch.database.postgres import check_address
+from sealpipe.batch.database.records import Batch, Row
+from sealpipe.batch.database.store import BatchStore
+from sealpipe.batch.engine.advance import LEASE, Change, Engine
+from sealpipe.batch.engine.breaker import POSTPONEMENT, Breaker
+from sealpipe.batch.engine.notify import check_allowed
+from sealpipe.batch.engine.rated_driver import RatedDriver
+from sealpipe.batch.engine.run import WATCHED, choose_threads, learn_limit
+from sealpipe.batch.engine.sync import restore_definition
+from sealpipe.errors import StateError
+from sealpipe.flows.session import Session
+from sealpipe.secret import Secret
+
+SWEEP_SECONDS: Final = 15.0
+"""Between two looks for rows that are due and have no job, and for jobs of workers that died."""
+HEARTBEAT_SECONDS: Final = 5.0
+STALLED_SECONDS: Final = 30.0
+"""A worker without a heartbeat for so long is dead."""
+_GRACE_SECONDS: Final = 90.0  # a step that has begun may end
+_TASK: Final = "sealpipe.advance"
+_MAX_LOGGED: Final = 2000
+"""Characters of a message of a library that are shown."""
+
+
+async def prepare_queue(address: Secret, ca_file: Path | None = None) -> None:
+    """Make procrastinate's tables if they are missing. Raises StateError."""
+    app = _make_app(address, ca_file)
+    try:
+        async with app.open_async():
+            if not await app.check_connection_async():
+                await app.schema_manager.apply_schema_async()
+    except ConnectorException:
+        raise _make_queue_error() from None
+
+
+def _make_app(address: Secret, ca_file: Path | None, size: int = 2) -> App:
+    connector = PsycopgConnector(kwargs=check_address(address, ca_file), min_size=1, max_size=size)
+    return App(connector=connector)
+
+
+def _make_queue_error() -> StateError:
+    return StateError(
+        "the queue of batches cannot be used: its tables are missing, or the database does not answer",
+        remedy="make them with `sealpipe batch database init`, and check that PostgreSQL runs",
+    )
+
+
+class _EscapingFormatter(logging.Formatter):
+    """Formats a message as one line: what is in a queue that somebody changed controls no terminal and no CI system."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return ci_systems.escape_line(escape_text(super().format(record), _MAX_LOGGED))
+
+
+def _escape_logs() -> None:
+    """Show warnings of the libraries escaped, unless the program has its own handlers: Python would show them raw."""
+    for name in ("procrastinate", "psycopg"):
+        logger = logging.getLogger(name)
+        if not logger.hasHandlers():
+            handler = logging.StreamHandler()
+            handler.setLevel(logging.WARNING)
+            handler.setFormatter(_EscapingFormatter())
+            logger.addHandler(handler)
+
+
+class Worker:
+    """Takes rows of every batch that its credential opens, until it is stopped."""
+
+    def __init__(
+        self,
+        session: Session,
+        store: BatchStore,
+        address: Secret,
+        *,
+        threads: int | None = None,
+        on_change: Callable[[Batch, Change], object] = lambda _, __: None,
+        driver: RatedDriver | None = None,
+    ) -> None:
+        self._session = session
+        self._store = store
+        self._address = address
+        self._threads = threads
+        self._on_change = on_change
+        self._driver = driver or RatedDriver(session, store)
+        self._engines: dict[str, Engine] = {}
+        self._holder = os.urandom(6).hex()
+        self._stop: asyncio.Event | None = None
+        self._breakers_made_at = 0
+        key_id = session.credential.key_id
+        self._queue = f"sealpipe-{key_id}"  # a worker takes no job of a batch that it cannot open
+
+    def run(self, seconds: float | None = None) -> None:
+        """Work until `stop`, or for so many seconds. Raises StateError."""
+        try:
+            asyncio.run(self._run(seconds))
+        finally:
+            self._driver.close()
+
+    def stop(self) -> None:
+        """Take no further row; what has begun ends. May be called in a signal's handler, on the worker's thread."""
+        if self._stop is not None:
+            self._stop.set()
+
+    async def _run(self, seconds: float | None) -> None:
+        self._stop = asyncio.Event()
+        _escape_logs()
+        number = self._threads or choose_threads(self._store.rate.read().calls_per_minute)
+        app = _make_app(self._address, self._session.ca_file, number + 3)
+        self._task = app.task(name=_TASK, queue=self._queue)(self._advance)
+        try:
+            async with app.open_async():
+                await asyncio.to_thread(self._refresh)
+                for engine in list(self._engines.values())[:1]:
+                    await asyncio.to_thread(learn_limit, engine)
+                await self._work(app, number, seconds)
+        except ConnectorException:
+            raise _make_queue_error() from None
+
+    async def _work(self, app: App, number: int, seconds: float | None) -> None:
+        assert self._stop is not None  # noqa: S101 - its caller made it
+        tasks = [
+            asyncio.create_task(
+                app.run_worker_async(
+                    queues=[self._queue],
+                    concurrency=number,
+                    install_signal_handlers=False,
+                    update_heartbeat_interval=HEARTBEAT_SECONDS,
+                    stalled_worker_timeout=STALLED_SECONDS,
+                    shutdown_graceful_timeout=_GRACE_SECONDS,
+                    delete_jobs="always",
+                )
+            ),
+            asyncio.create_task(self._sweep_forever(app)),
+            asyncio.create_task(self._stop.wait()),
+        ]
+        try:
+            await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            results = await asyncio.gather(*tasks, return_exceptions=True)
+        for result in results:
+            if isinstance(result, Exception):
+                raise result
+
+    async def _sweep_forever(self, app: App) -> None:
+        while True:
+            try:
+                await asyncio.to_thread(self._refresh)
+                await self._sweep(app)
+            except (DatabaseUnavailableError, ConnectorException):
+                pass  # the next sweep finds what this one missed
+            await asyncio.sleep(SWEEP_SECONDS)
+
+    async def _sweep(self, app: App) -> None:
+        """Remove the jobs of dead workers, and make jobs for rows that are due, free, and have none."""
+        for job in await app.job_manager.get_stalled_jobs(queue=self._queue, seconds_since_heartbeat=STALLED_SECONDS):
+            await app.job_manager.finish_job(job, Status.FAILED, delete_job=True)
+        for engine in list(self._engines.values()):
+            for row in await asyncio.to_thread(self._list_due, engine):
+                await self._defer(engine.batch.id, row.id)
+
+    def _list_due(self, engine: Engine) -> list[Row]:
+        now = self._store.now()
+        return [row for row in self._store.list_rows(engine.batch, due_by=now) if row.held_until <= now]
+
+    def _refresh(self) -> None:
+        """Open batches that are new or have changed. Blocks."""
+        now = self._store.now()
+        is_late = now - self._breakers_made_at > POSTPONEMENT
+        for batch in self._store.list_batches():
+            engine = self._engines.get(batch.id)
+            if engine is None or engine.batch.version != batch.version:
+                self._driver.run(check_allowed(self._session, batch.name))
+                engine = Engine(self._driver, self._store, batch, restore_definition(batch))
+                engine.keep_seeds(f"{self._holder}/seeds")
+                self._engines[batch.id] = engine
+            elif is_late:
+                engine.breaker = Breaker()
+            counts = self._store.count_states(batch)
+            engine.waiting = max(1, sum(counts.get(state, 0) for state in WATCHED))
+        if is_late:
+            self._breakers_made_at = now
+
+    async def _advance(self, batch: str, row: str) -> None:
+        """The job: do what is due for a row."""
+        with suppress(DatabaseUnavailableError):  # the next sweep makes another job
+            await asyncio.to_thread(self._advance_row, batch, row)
+
+    def _advance_row(self, batch: str, row_id: str) -> None:
+        """Advance a row if it is due and free. Blocks."""
+        engine = self._engines.get(batch)
+        holder = f"{self._holder}/{threading.get_ident()}"
+        held = None if engine is None else self._store.claim_row(engine.batch, row_id, holder, LEASE)
+        if engine is not None and held is not None:
+            for change in engine.advance(held).changes:
+                self._on_change(engine.batch, change)
+
+    async def _defer(self, batch: str, row: str) -> None:
+        name = f"{self._queue}/{batch}/{row}"
+        with suppress(AlreadyEnqueued):
+            await self._task.configure(lock=name, queueing_lock=name).defer_async(batch=batch, row=row)

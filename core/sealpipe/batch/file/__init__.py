@@ -1,0 +1,1 @@
+"""A batch file and its rows: read, checked whole, and rendered row by row."""

@@ -1,0 +1,69 @@
+"""What a row's blob holds, and what it keeps of an error."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from sealpipe.api.responses import escape_text
+from sealpipe.batch.database.records import Row
+from sealpipe.batch.database.sealing import Members
+from sealpipe.batch.steps.states import Progress
+from sealpipe.errors import Note, SealpipeError
+
+MAX_PROBLEM: Final = 1000
+"""Characters of an error that a row keeps."""
+
+
+class RowContent(NamedTuple):
+    """What a row's blob holds: its cells as they are out, those of the file if they differ, and its progress."""
+
+    values: Mapping[str, str]
+    progress: Progress
+    newer: Mapping[str, str] | None = None
+    is_gone: bool = False
+    """Whether the file no longer has the row: then nothing is done with it."""
+
+    def to_members(self) -> Members:
+        """Return it as JSON members."""
+        return {
+            "values": dict(self.values),
+            "progress": self.progress.to_members(),
+            "newer": None if self.newer is None else dict(self.newer),
+            "gone": self.is_gone,
+        }
+
+    @staticmethod
+    def load(row: Row) -> RowContent:
+        """Read it from a row that was read with its content."""
+        members = row.content or {}
+        newer = members.get("newer")
+        return RowContent(members["values"], Progress.load(members["progress"]), newer, bool(members.get("gone")))
+
+    def renew(self) -> RowContent:
+        """Return the content of the next generation, which is made of what the file says now."""
+        return self._replace(values=self.values if self.newer is None else self.newer, newer=None)
+
+
+def describe_error(error: Exception) -> tuple[str, str, int]:
+    """Return what a row keeps of an error: the problem, the remedy, and the exit code. Nothing of it is secret."""
+    if not isinstance(error, SealpipeError):
+        kind, place = type(error).__name__, locate_error(error)
+        return f"sealpipe raised an unexpected {kind}{place}", "report this as a bug", SealpipeError.exit_code
+    locator = getattr(error, "locator", "")
+    where = f" ({locator})" if locator and locator not in error.message else ""
+    problem = "; ".join((f"{error.message}{where}", *Note.on(error)))
+    is_file_based = "sealpipe resume" in f"{problem} {error.remedy}"  # of an outbox of files: here the next run does it
+    remedy = "the next run goes on with it" if is_file_based else error.remedy
+    problem = error.message if is_file_based else problem
+    return escape_text(problem, MAX_PROBLEM), escape_text(remedy, MAX_PROBLEM), error.exit_code
+
+
+def locate_error(error: BaseException) -> str:
+    """Return where in sealpipe an error was raised, as ` at advance.py:41`."""
+    trace, place = error.__traceback__, ""
+    while trace is not None:
+        name = trace.tb_frame.f_code.co_filename
+        place = f" at {name.rpartition('/')[2]}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return place

@@ -1,0 +1,87 @@
+"""What the service lists, read whole and for all rows of a run together: active requests by public key, active shares.
+
+That something is missing in a list proves nothing if the list moved while it was read: a row that ends lets the next
+page's first one slip onto the page before. So a list counts only if all pages agree on its length, and so many rows
+came.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, NamedTuple
+
+from sealpipe.api import Operation, requests, shares
+from sealpipe.api.requests import RequestInfo
+from sealpipe.batch.database.store import BatchStore
+from sealpipe.batch.steps.states import MINUTE
+from sealpipe.errors import RetriesExhaustedError
+from sealpipe.flows import Flow, call
+from sealpipe.flows.lookup import check_page_limit
+from sealpipe.flows.session import Session
+
+PAGE_SIZE = 100
+TRIES = 3
+MAX_AGE = 5 * MINUTE
+"""How long a list serves: what was created since then by another client is not in it."""
+
+
+class _Snapshot(NamedTuple):
+    taken_at: int
+    rows: Mapping[Hashable, Any]
+
+
+class ServiceList:
+    """The active requests and shares of the account. Threads share it; one reads while the others wait."""
+
+    def __init__(self, session: Session, store: BatchStore) -> None:
+        self._session = session
+        self._store = store
+        self._lock = threading.Lock()
+        self._snapshots: dict[str, _Snapshot] = {}
+
+    def fetch_requests(self, since: int = 0) -> Flow[Mapping[Hashable, RequestInfo]]:
+        """Return the active requests by public key (base64url), as they were at a time after `since`."""
+        return (yield from self._fetch("requests", since, requests.list_page, lambda row: row.public_key))
+
+    def fetch_shares(self, since: int = 0) -> Flow[Mapping[Hashable, Any]]:
+        """Return the shares that can still be opened by short code, as they were at a time after `since`."""
+        return (yield from self._fetch("shares", since, shares.list_page, lambda row: row.short_code))
+
+    def _fetch(
+        self,
+        name: str,
+        since: int,
+        list_page: Callable[[int, int], Operation[Any]],
+        identify: Callable[[Any], Hashable],
+    ) -> Flow[Mapping[Hashable, Any]]:
+        with self._lock:
+            found = self._snapshots.get(name)
+            now = self._store.now()
+            if found is None or found.taken_at <= since or now - found.taken_at > MAX_AGE:
+                rows = yield from self._walk(name, list_page)
+                found = self._snapshots[name] = _Snapshot(now, {identify(row): row for row in rows})
+            return found.rows
+
+    def _walk(self, name: str, list_page: Callable[[int, int], Operation[Any]]) -> Flow[list[Any]]:
+        for _ in range(TRIES):
+            rows = yield from self._walk_once(list_page)
+            if rows is not None:
+                return rows
+        raise RetriesExhaustedError(f"could not list the {name}: the list changed while it was read")
+
+    def _walk_once(self, list_page: Callable[[int, int], Operation[Any]]) -> Flow[list[Any] | None]:
+        """Read all pages; None if they do not make up one list."""
+        by_code: dict[str, Any] = {}
+        totals: set[int | None] = set()
+        number = 1
+        while True:
+            check_page_limit(number)
+            page = yield from call(list_page(number, PAGE_SIZE), self._session.start_budget())
+            by_code |= {row.short_code: row for row in page.items}
+            totals.add(page.pagination.total)
+            if len(page.items) < PAGE_SIZE:
+                break
+            number += 1
+        is_whole = totals in ({None}, {len(by_code)}) and (None not in totals or number == 1)
+        return list(by_code.values()) if is_whole else None

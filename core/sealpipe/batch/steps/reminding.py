@@ -1,0 +1,113 @@
+"""Sends the link of a row once more: each message of a reminder is an effect, begun before it is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from sealpipe.batch.database.records import Effect, make_conflict_error
+from sealpipe.batch.steps.work import RowWork, send_messages, to_datetime
+from sealpipe.flows import Do, Flow, policy
+from sealpipe.flows.deliver import Recipient, resolve_recipients
+from sealpipe.flows.deliver.send import Deliveries, DeliveryState, TrackedDelivery
+from sealpipe.flows.request import RequestOptions
+from sealpipe.flows.session import Session
+from sealpipe.flows.share import ShareOptions
+from sealpipe.plugin import OutgoingAction
+from sealpipe.secret import Secret
+
+
+class EffectLog:
+    """Records each message as an effect of the row, in place of an outbox entry."""
+
+    def __init__(self, work: RowWork, prefix: str) -> None:
+        self.id = work.row.id
+        self._work = work
+        self._prefix = prefix
+        self._effects: dict[int, Effect] = {}
+
+    def read_state(self, number: int) -> DeliveryState:
+        """Return the state of a message."""
+        effect = self._work.store.effects.find(self._work.row, f"{self._prefix}/{number}")
+        if effect is None:
+            return "pending"
+        self._effects[number] = effect
+        states: dict[str, DeliveryState] = {"sending": "sending", "done": "sent", "failed": "failed"}
+        return states.get(effect.state, "pending")
+
+    def fill_in(self, text: str) -> str:
+        """Return a text with the command that goes on with the row."""
+        return text.replace("`sealpipe resume ID", "`sealpipe batch run")
+
+    def note_delivery(self, number: int, state: str) -> None:
+        """Record the state of a message. Raises ConflictError if another worker has begun it."""
+        effects, name = self._work.store.effects, f"{self._prefix}/{number}"
+        if state != "sending":
+            self._effects[number] = effects.finish(self._effects[number], "done" if state == "sent" else "failed", {})
+            return
+        earlier = self._effects.get(number)
+        if earlier is not None and earlier.state == "sending":  # a channel that confirms: it may be repeated
+            self._effects[number] = effects.repeat(earlier, {})
+            return
+        effect = effects.begin(self._work.row, name, {})
+        if effect is None:
+            raise make_conflict_error("message")
+        self._effects[number] = effect
+
+
+@dataclass(slots=True)
+class Reminder:
+    """A link that is sent once more: what `deliver` needs of it."""
+
+    kind: str
+    link: Secret
+    short_code: str
+    title: str | None
+    expires_at: datetime | None
+    entry: Any = field(repr=False)
+    deliveries: Deliveries | None
+    expiry_known: bool = True
+    warnings: tuple[str, ...] = ()
+
+
+def remind(
+    work: RowWork,
+    link: Secret,
+    options: RequestOptions | ShareOptions,
+    describe: Callable[[], OutgoingAction],
+    number: str,
+) -> Flow[tuple[str, ...]]:
+    """Send the link once more, each message once for this `number`. Returns who may or may not have got it.
+
+    `describe` describes to policies what the link opens, as when it was made. Raises DeliveryError, and what policies
+    raise.
+    """
+    if options.delivery is None:
+        return ()
+    recipients = yield from resolve_recipients(options.delivery, work.session.registry, {})
+    recipients = tuple(each for each in recipients if each.content == "link")
+    progress = work.progress
+    expires_at = None if progress.expires_at is None else to_datetime(progress.expires_at)
+    action: OutgoingAction = yield Do(describe)
+    action = action._replace(
+        recipients=tuple(each.address for each in recipients),
+        channels=(yield Do(partial(_identify_channels, work.session, recipients))),
+        expires_at=expires_at,
+        short_codes=(progress.short_code,),
+        resumed=True,
+    )
+    log = EffectLog(work, work.name_effect("remind", number))
+    items = yield Do(lambda: [TrackedDelivery(each, log.read_state(at)) for at, each in enumerate(recipients)])
+    kind = work.definition.kind
+    views = options.views if kind == "share" else None
+    deliveries = Deliveries(items, None, kind, views, work.render().reminder, is_reminder=True)
+    reminder = Reminder(kind, link, progress.short_code, action.title, expires_at, log, deliveries)
+    reminding = send_messages(work, reminder)
+    return (yield from policy.run_under_policy(work.session, action, reminding, lambda _: {"outcome": "reminded"}))
+
+
+def _identify_channels(session: Session, recipients: Sequence[Recipient]) -> tuple[str, ...]:
+    return tuple(session.registry().identify("channel", each.channel) for each in recipients)

@@ -1,0 +1,224 @@
+"""The steps of a row that asks for secrets: create the request, deliver its link, look for a submission, remind, end.
+
+A look costs one GET. The request's own key, derived from the credential and the row, identifies it in the service's
+list: so a database that was lost or restored makes no second request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final
+
+from sealpipe.api import requests as api
+from sealpipe.batch.database.sealing import derive_request_key
+from sealpipe.batch.steps.outbox import RowOutbox, make_ledger_opener
+from sealpipe.batch.steps.reminding import remind
+from sealpipe.batch.steps.request_keys import find_key_pair, find_request
+from sealpipe.batch.steps.states import MINUTE, Event, Progress, Step, skip_reminders
+from sealpipe.batch.steps.work import (
+    RowWork,
+    StepResult,
+    Steps,
+    finish_delivery,
+    give_up_create,
+    mark_unclear,
+    to_datetime,
+    to_microseconds,
+    was_sent_under_another_key,
+)
+from sealpipe.calls.shares import finish_entry
+from sealpipe.errors import NotFoundError, UnreadableSubmissionError
+from sealpipe.flows import Do, Flow, call, outgoing
+from sealpipe.flows.collect import CollectResult
+from sealpipe.flows.request import RequestOptions, create
+from sealpipe.secret import Secret
+from sealpipe.values import format_time
+from sealpipe.wire import link
+
+
+def create_request(work: RowWork) -> Flow[StepResult]:
+    """Create the row's request, or finish what an earlier process began."""
+    outbox = RowOutbox(work.store, work.batch, work.row)
+    is_rotated = yield Do(partial(was_sent_under_another_key, work))
+    entry = None if is_rotated else (yield Do(outbox.open))
+    if entry is None or (entry.response is None and entry.is_too_old(to_datetime(work.now()))):
+        found = yield from find_request(work)
+        if found is not None and entry is None:
+            return found
+        if found is not None and entry is not None:
+            # Nothing was sent to anybody before the response was there.
+            yield Do(partial(entry.note_response, _make_response(found.progress)))
+        elif is_rotated or entry is not None:
+            # The service has no such request, and will not make it from those bytes any more.
+            yield Do(partial(give_up_create, work))
+            entry = None
+    if entry is None:
+        work.created = yield from create.request(work.session, make_options(work, is_new=True), outbox)
+    else:
+        work.created = yield from finish_entry(work.session, entry)
+    created = work.created
+    progress = replace(
+        work.progress,
+        digest=work.render().digest,
+        short_code=created.short_code,
+        public_key=created.public_key,
+        key_id=work.session.credential.key_id,
+        created_at=work.now(),
+        expires_at=to_microseconds(created.expires_at),
+    )
+    return StepResult(Event.CREATED, progress, [{"what": "created", "short_code": created.short_code}])
+
+
+def _make_response(progress: Progress) -> dict[str, Any]:
+    """Return what an outbox entry keeps of the response of a create."""
+    expires_at = None if progress.expires_at is None else format_time(to_datetime(progress.expires_at))
+    return {
+        "short_code": progress.short_code,
+        "expires_at": expires_at,
+        "replayed": True,
+        "expiry_known": expires_at is not None,
+    }
+
+
+def deliver_request(work: RowWork) -> Flow[StepResult]:
+    """Deliver the collect link: the messages that are left."""
+    progress = work.progress
+    if progress.expires_at is not None and work.now() >= progress.expires_at:
+        return StepResult(Event.EXPIRED, replace(progress, outcome="not delivered"), [{"what": "expired"}])
+    created = work.created
+    if created is None:
+        entry = yield Do(RowOutbox(work.store, work.batch, work.row).open)
+        created = None if entry is None else (yield from finish_entry(work.session, entry))
+    return (yield from finish_delivery(work, created, Event.DELIVERED))
+
+
+def look(work: RowWork) -> Flow[StepResult]:
+    """Ask for submissions, and store what came."""
+    now, progress = work.now(), work.progress
+    listed = yield from call(api.list_submissions(progress.short_code), work.session.start_budget())
+    progress = replace(progress, looked_at=now, submissions=len(listed.items))
+    if listed.items:
+        return (yield from collect(work, progress, listed.items))
+    if progress.expires_at is not None and now >= progress.expires_at and (yield from _has_ended(work)):
+        return StepResult(Event.EXPIRED, replace(progress, outcome="no submission"), [{"what": "expired"}])
+    return StepResult(Event.RECOVERED, progress)
+
+
+def _has_ended(work: RowWork) -> Flow[bool]:
+    info = yield from call(api.get(work.progress.short_code), work.session.start_budget())
+    return info.expires_at is None and info.public_key is None
+
+
+def collect(work: RowWork, progress: Progress, items: Sequence[api.Submission]) -> Flow[StepResult]:
+    """Store the submissions where the file says, confirm it, and expire the request if the file says so."""
+    from sealpipe.flows.collect import poll
+    from sealpipe.flows.collect.options import use_ledger
+
+    times = [each.created_at for each in items if each.created_at is not None]
+    first = to_microseconds(min(times, default=None))
+    # the service may tell any time, and a report has to draw it
+    progress = replace(progress, used_at=progress.looked_at if first is None else max(0, min(first, work.now())))
+    rendered = work.render()
+    if rendered.collect is None:  # somebody else collects them
+        return StepResult(Event.USED, replace(progress, outcome="submitted"), [{"what": "submitted"}])
+    pair = yield Do(partial(find_key_pair, work))
+    opener = make_ledger_opener(work.store, work.row)
+    options = use_ledger(rendered.make_collect(make_receipt(work), key=pair), opener)
+    results: list[CollectResult] = yield from poll.collect(work.session, options)
+    result = results[0]
+    error = result.problem()
+    if error is not None:
+        if isinstance(error, UnreadableSubmissionError) and not result.submissions:
+            error.remedy = f"`{work.name_command('reissue')}` asks again, with a new link; the ciphertext is kept"
+        raise error
+    history = [{"what": "collected", "submissions": len(result.submissions), "late": result.late}]
+    progress = replace(progress, submissions=result.count, collected=len(result.submissions), outcome="collected")
+    return StepResult(Event.USED, progress, history)
+
+
+def remind_submitter(work: RowWork) -> Flow[StepResult]:
+    """Look once more; if nobody has submitted and the link still works, send it again."""
+    looked = yield from look(work)
+    if looked.event is not Event.RECOVERED:
+        return looked
+    if (yield from _has_ended(work)):
+        progress = replace(looked.progress, outcome="no submission")
+        return StepResult(Event.EXPIRED, progress, [{"what": "expired"}])
+    progress = skip_reminders(looked.progress, work.schedule, work.now())
+    unclear = yield from send_reminder(work, str(progress.reminders))
+    now = work.now()
+    progress = replace(progress, touched_at=now, reminded=progress.reminded + 1)
+    history = [{"what": "reminded", "unclear": list(unclear)}]
+    return StepResult(Event.RECOVERED, mark_unclear(work, progress, unclear), history)
+
+
+def send_reminder(work: RowWork, number: str) -> Flow[tuple[str, ...]]:
+    """Send the collect link once more."""
+    options = make_options(work)
+    collect_link = Secret(link.collect_link(work.session.link_base_url, work.progress.short_code))
+    describe = partial(outgoing.describe_request, work.session, options, ())
+    return (yield from remind(work, collect_link, options, describe, number))
+
+
+def end_request(work: RowWork) -> Flow[StepResult]:
+    """Expire the request by rule D, because somebody cancels or reissues the row. Its submissions stay."""
+    from sealpipe.flows.request.expire import expire_request
+
+    progress = work.progress
+    if not progress.short_code:
+        begun = yield from _find_begun(work)
+        if begun is None:
+            return finish_ending(progress, work.row.generation)
+        progress = replace(begun.progress, wish=progress.wish)
+    keep: Any = make_ledger_opener(work.store, work.row)
+    try:
+        ended = yield from expire_request(work.session, progress.short_code, keep)
+    except NotFoundError:  # purged at the service: it has ended, too
+        return finish_ending(progress, work.row.generation)
+    if ended.outcome == "expiring":
+        soon = (to_microseconds(ended.expires_at) or work.now()) + MINUTE // 2
+        return StepResult(Event.WITHDRAWN, progress, again_at=soon)
+    return finish_ending(progress, work.row.generation, len(ended.submissions))
+
+
+def _find_begun(work: RowWork) -> Flow[StepResult | None]:
+    """Finish a create that was begun: what may exist must be ended, too."""
+    effect = yield Do(partial(work.store.effects.find, work.row, work.name_effect("create")))
+    return None if effect is None or effect.state == "failed" else (yield from create_request(work))
+
+
+def finish_ending(progress: Progress, generation: int, submissions: int = 0) -> StepResult:
+    """Return what comes after the end: a new generation, or nothing."""
+    word = "reissued" if progress.wish == "reissue" else "cancelled"
+    history = [{"what": word, "submissions": submissions}]
+    if progress.wish == "reissue":
+        return StepResult(Event.RENEWED, progress.next_generation(), history, generation=generation + 1)
+    return StepResult(Event.ENDED, replace(progress, wish="", outcome="cancelled", submissions=submissions), history)
+
+
+def make_options(work: RowWork, *, is_new: bool = False) -> RequestOptions:
+    """Return the options of the row's request, under its own key. Raises UsageError."""
+    pair = derive_request_key(work.session.credential, work.batch.name, work.key, work.row.generation)
+    return RequestOptions(**work.list_arguments(is_new=is_new), key=pair)
+
+
+def make_receipt(work: RowWork) -> Any:
+    """Return the receipt of the row's request."""
+    from sealpipe.state.receipt import Receipt
+
+    options = make_options(work)
+    progress = work.progress
+    expires_at = None if progress.expires_at is None else to_datetime(progress.expires_at)
+    return Receipt(progress.short_code, progress.public_key, options.form, "given", expires_at, options.heading)
+
+
+REQUEST_STEPS: Final[Steps] = {
+    Step.CREATE: create_request,
+    Step.DELIVER: deliver_request,
+    Step.LOOK: look,
+    Step.REMIND: remind_submitter,
+    Step.END: end_request,
+}
+"""What the engine runs for each step."""

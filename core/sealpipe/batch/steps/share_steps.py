@@ -1,0 +1,231 @@
+"""The steps of a row that hands out secrets: create the share, deliver its link, find out whether it was opened, end.
+
+Of a share with one view and no passcode, used up is opened. Of any other, only the access log says, where the plan has
+one. What the service does not tell is `unknown`, and never guessed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from sealpipe.api import shares as api
+from sealpipe.batch.database.interface import DatabaseUnavailableError
+from sealpipe.batch.steps.outbox import RowOutbox
+from sealpipe.batch.steps.reminding import remind
+from sealpipe.batch.steps.request_steps import finish_ending
+from sealpipe.batch.steps.states import Event, Progress, Step, skip_reminders
+from sealpipe.batch.steps.work import (
+    BlockedError,
+    RowWork,
+    StepResult,
+    Steps,
+    finish_delivery,
+    mark_unclear,
+    to_datetime,
+    to_microseconds,
+    was_sent_under_another_key,
+)
+from sealpipe.calls.shares import finish_entry
+from sealpipe.errors import MissingScopeError, NotFoundError, StateError
+from sealpipe.flows import Do, Flow, call, outgoing
+from sealpipe.flows.share import ShareOptions, post
+from sealpipe.state.entry import Entry
+
+
+def create_share(work: RowWork) -> Flow[StepResult]:
+    """Create the row's share, or finish what an earlier process began."""
+    outbox = RowOutbox(work.store, work.batch, work.row)
+    is_rotated = yield Do(partial(was_sent_under_another_key, work))
+    entry = None if is_rotated else (yield Do(outbox.open))
+    if entry is None and not is_rotated:
+        work.created = yield from post.share(work.session, make_options(work, is_new=True), outbox)
+    else:
+        if entry is None or (entry.response is None and entry.is_too_old(to_datetime(work.now()))):
+            reason = (
+                "the API key was rotated meanwhile" if is_rotated else "it is too late to send the same bytes again"
+            )
+            raise BlockedError(
+                f"it is not known whether the share was created: {reason}",
+                remedy=f"`{work.name_command('reissue')}` creates another; the first, if it exists, was sent to nobody",
+            )
+        work.created = yield from finish_entry(work.session, entry)
+    created = work.created
+    progress = replace(
+        work.progress,
+        digest=work.render().digest,
+        short_code=created.short_code,
+        key_id=work.session.credential.key_id,
+        created_at=work.now(),
+        expires_at=to_microseconds(created.expires_at),
+    )
+    return StepResult(Event.CREATED, progress, [{"what": "created", "short_code": created.short_code}])
+
+
+def deliver_share(work: RowWork) -> Flow[StepResult]:
+    """Deliver link and passcode: the messages that are left."""
+    progress = work.progress
+    if progress.expires_at is not None and work.now() >= progress.expires_at:
+        return StepResult(Event.EXPIRED, replace(progress, outcome="not delivered"), [{"what": "expired"}])
+    created = work.created
+    if created is None:
+        entry = yield Do(RowOutbox(work.store, work.batch, work.row).open)
+        created = None if entry is None else (yield from finish_entry(work.session, entry))
+    if work.schedule.watches:
+        return (yield from finish_delivery(work, created, Event.DELIVERED, keeps_link=True))
+    result = yield from finish_delivery(work, created, Event.SETTLED)
+    # What may not have arrived is looked at no further, but somebody has to decide.
+    event = Event.DELIVERED if result.progress.unclear else Event.SETTLED
+    return result._replace(event=event, progress=replace(result.progress, outcome="delivered"))
+
+
+def _restore_share(work: RowWork) -> Flow[Any]:
+    """Return the share with its link, which only the outbox entry has."""
+    entry: Entry | None = yield Do(RowOutbox(work.store, work.batch, work.row).open)
+    if entry is None:
+        raise BlockedError(
+            "the database no longer has the share's link", remedy=f"run `{work.name_command('reissue')}`"
+        )
+    return (yield from finish_entry(work.session, entry))
+
+
+class View(NamedTuple):
+    """What the service says of a share: whether it was opened (None: it does not say), and whether it has ended."""
+
+    opened: bool | None
+    ended: bool
+
+
+def find_view(work: RowWork) -> Flow[View]:
+    """Find out whether the share was opened, by the access log or by the list of shares that can still be opened."""
+    now, progress = work.now(), work.progress
+    is_over = progress.expires_at is not None and now >= progress.expires_at
+    opened = yield from _read_log(work)
+    if opened is not None:
+        return View(opened, is_over)
+    active = yield from work.listing.fetch_shares(progress.touched_at or 0)
+    if progress.short_code in active:
+        return View(False if is_used_up_by_opening(work) else None, ended=False)
+    if is_over:
+        return View(None, ended=True)  # it may have been opened since the last look
+    # Not listed before its time is up: used up, or expired by somebody. Only of the latter nothing is left.
+    try:
+        yield from call(api.get(progress.short_code), work.session.start_budget())
+    except NotFoundError:
+        return View(None, ended=True)
+    return View(True if is_used_up_by_opening(work) else None, ended=True)
+
+
+def is_used_up_by_opening(work: RowWork) -> bool:
+    """Return whether only one view uses the share up: wrong passcodes would, too."""
+    options = make_options(work)
+    return options.views == 1 and options.code is None
+
+
+def _read_log(work: RowWork) -> Flow[bool | None]:
+    """Return whether the access log has a view; None if there is no log, or the key may not read it."""
+    from sealpipe.api.account import get_access_log
+
+    try:
+        log = yield from call(get_access_log(work.progress.short_code, limit=100), work.session.start_budget())
+    except (MissingScopeError, NotFoundError):
+        return None
+    if log is None:
+        return None
+    if any(each.failed_passcode is not True for each in log.entries):
+        return True
+    return None if log.next_cursor else False
+
+
+def look(work: RowWork) -> Flow[StepResult]:
+    """Look whether the share was opened."""
+    view = yield from find_view(work)
+    now = work.now()
+    progress = replace(work.progress, looked_at=now, is_unopened=None if view.opened is None else not view.opened)
+    if view.opened:
+        progress = replace(progress, used_at=now, outcome="opened")
+        return (yield from _finish(work, Event.USED, progress))
+    if view.ended:
+        progress = replace(progress, outcome="unknown" if view.opened is None else "unopened")
+        return (yield from _finish(work, Event.EXPIRED, progress))
+    return StepResult(Event.RECOVERED, progress)
+
+
+def _finish(work: RowWork, event: Event, progress: Progress) -> Flow[StepResult]:
+    """End the share's outbox entry: nobody will send its link again."""
+    entry: Entry | None = yield Do(RowOutbox(work.store, work.batch, work.row).open)
+    if entry is not None:
+        yield Do(entry.end)
+    return StepResult(event, progress, [{"what": progress.outcome}])
+
+
+def remind_recipient(work: RowWork) -> Flow[StepResult]:
+    """Look once more; if the share is known to be unopened, send its link again."""
+    looked = yield from look(work)
+    if looked.event is not Event.RECOVERED:
+        return looked
+    progress = skip_reminders(looked.progress, work.schedule, work.now())
+    if not progress.is_unopened:
+        return StepResult(Event.RECOVERED, progress, [{"what": "not reminded", "because": "unknown"}])
+    unclear = yield from send_reminder(work, str(progress.reminders))
+    progress = replace(progress, touched_at=work.now(), reminded=progress.reminded + 1)
+    history = [{"what": "reminded", "unclear": list(unclear)}]
+    return StepResult(Event.RECOVERED, mark_unclear(work, progress, unclear), history)
+
+
+def send_reminder(work: RowWork, number: str) -> Flow[tuple[str, ...]]:
+    """Send the share's link once more."""
+    share = yield from _restore_share(work)
+    describe = partial(outgoing.describe_entry, work.session, share.entry.meta)
+    return (yield from remind(work, share.link, make_options(work), describe, number))
+
+
+def reissue_share(work: RowWork) -> Flow[StepResult]:
+    """Begin the next generation, because the share expired unopened."""
+    progress = replace(work.progress.next_generation(), reissued=work.progress.reissued + 1)
+    return StepResult(Event.RENEWED, progress, [{"what": "reissued"}], generation=work.row.generation + 1)
+    yield  # a step is a flow
+
+
+def end_share_row(work: RowWork) -> Flow[StepResult]:
+    """Expire the share, because somebody cancels or reissues the row."""
+    from sealpipe.flows.share.expire import expire_share
+
+    progress = work.progress
+    if not progress.short_code:
+        try:
+            entry = yield Do(RowOutbox(work.store, work.batch, work.row).open)
+            begun = None if entry is None else (yield from create_share(work))
+        except DatabaseUnavailableError:
+            raise
+        except (BlockedError, StateError):
+            begun = None  # if it exists, its link was sent to nobody, and is in nobody's hands
+        if begun is None:
+            return finish_ending(progress, work.row.generation)
+        progress = replace(begun.progress, wish=progress.wish)
+    try:
+        yield from expire_share(work.session, progress.short_code)
+    except NotFoundError as error:
+        if (error.status, error.error_code) != (404, 1):
+            raise
+    entry = yield Do(RowOutbox(work.store, work.batch, work.row).open)
+    if entry is not None:
+        yield Do(entry.end)
+    return finish_ending(progress, work.row.generation)
+
+
+def make_options(work: RowWork, *, is_new: bool = False) -> ShareOptions:
+    """Return the options of the row's share. Raises UsageError."""
+    return ShareOptions(**work.list_arguments(is_new=is_new))
+
+
+SHARE_STEPS: Final[Steps] = {
+    Step.CREATE: create_share,
+    Step.DELIVER: deliver_share,
+    Step.LOOK: look,
+    Step.REMIND: remind_recipient,
+    Step.REISSUE: reissue_share,
+    Step.END: end_share_row,
+}
+"""What the engine runs for each step."""

@@ -1,0 +1,224 @@
+"""What every step of a row works with, what it returns, and how the row's messages are sent.
+
+A step is a flow. It does one thing that is due and can be repeated: whatever it does outside is an effect in the
+database, begun by compare-and-set before it is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from sealpipe.batch.database.records import Batch, Row
+from sealpipe.batch.database.sealing import Members
+from sealpipe.batch.database.store import BatchStore
+from sealpipe.batch.file.definition import BatchDefinition
+from sealpipe.batch.file.mistakes import Place
+from sealpipe.batch.file.reading import get_lifetime
+from sealpipe.batch.file.render import RenderedRow, render_row
+from sealpipe.batch.file.rows import Row as FileRow
+from sealpipe.batch.steps.states import Event, Progress, Schedule
+from sealpipe.errors import DeliveryError, SealpipeError
+from sealpipe.flows import Do, Flow
+from sealpipe.flows.deliver import Recipient
+from sealpipe.flows.deliver.send import TrackedDelivery, deliver
+from sealpipe.flows.session import Session
+
+if TYPE_CHECKING:
+    from sealpipe.batch.steps.listing import ServiceList
+    from sealpipe.flows.deliver.send import Deliverable
+
+
+@dataclass(slots=True)
+class RowWork:
+    """A row that this worker holds, and what its steps need."""
+
+    session: Session
+    store: BatchStore
+    batch: Batch
+    definition: BatchDefinition
+    schedule: Schedule
+    listing: ServiceList
+    row: Row
+    values: Mapping[str, str] = field(repr=False)
+    """The row's cells, as they are out."""
+    progress: Progress
+    takes_newer: bool = False
+    """Whether `values` are newer than those of the row's content."""
+    created: Any = field(default=None, repr=False)
+    """The share or request that this process has just created or restored."""
+
+    def now(self) -> int:
+        """Return the time by the database's clock, in microseconds."""
+        return self.store.now()
+
+    @property
+    def key(self) -> str:
+        """The row's key in the file."""
+        return self.row.key or ""
+
+    def render(self) -> RenderedRow:
+        """Fill in what the file says about the row. Raises UsageError."""
+        return render_row(self.definition, FileRow(self.key, self.values, Place("")))
+
+    def list_arguments(self, *, is_new: bool) -> dict[str, Any]:
+        """Return the arguments of the row's options. A new link's lifetime is counted by the database's clock."""
+        arguments = dict(self.render().arguments)
+        if not is_new:  # what the file says may be over by now
+            return {**arguments, "expires_in": None, "expires_at": None}
+        lifetime = get_lifetime(self.definition.options, self.definition.kind)
+        return arguments if lifetime is None else {**arguments, "expires_at": to_datetime(self.now()) + lifetime}
+
+    def name_effect(self, *parts: object) -> str:
+        """Return the name of an effect of this generation, such as `1/remind/2/0`."""
+        return "/".join(map(str, (self.row.generation, *parts)))
+
+    def name_command(self, verb: str) -> str:
+        """Return the command that decides about this row."""
+        from shlex import quote  # for rows in trouble
+
+        return f"sealpipe batch {verb} {quote(self.batch.name)} {quote(self.key)}"
+
+
+class StepResult(NamedTuple):
+    """What a step came to.
+
+    `history` are lines for the row's history; `again_at` is the earliest next step; `generation` is the row's, if it
+    has another now.
+    """
+
+    event: Event
+    progress: Progress
+    history: Sequence[Members] = ()
+    again_at: int | None = None
+    generation: int | None = None
+
+
+class BlockedError(SealpipeError):
+    """Only a person can decide what comes next for a row; the remedy is the command."""
+
+    exit_code = 18
+
+
+def to_microseconds(moment: datetime | None) -> int | None:
+    """Return a time in microseconds since 1970."""
+    return None if moment is None else round(moment.timestamp() * 1_000_000)
+
+
+def to_datetime(moment: int) -> datetime:
+    """Return a time in microseconds since 1970 as a datetime in UTC."""
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=moment)
+
+
+_MICROSECOND: Final = timedelta(microseconds=1)
+
+
+def make_schedule(definition: BatchDefinition) -> Schedule:
+    """Return when something is due for the rows of a batch."""
+    remind, reissue = definition.remind, definition.reissue
+    before = None if remind is None or remind.before_expiry is None else remind.before_expiry
+    return Schedule(
+        () if remind is None else tuple(each // _MICROSECOND for each in remind.after),
+        None if before is None else before // _MICROSECOND,
+        watches=definition.kind == "request" or remind is not None or reissue is not None,
+        reissues=0 if reissue is None else reissue.times,
+    )
+
+
+def send_messages(work: RowWork, link: Deliverable) -> Flow[tuple[str, ...]]:
+    """Send the messages that are left, and return the recipients that may or may not have got theirs.
+
+    Raises DeliveryError if a message was certainly not sent: then it is sent by a repetition.
+    """
+    try:
+        yield from deliver(work.session, link)
+    except DeliveryError as error:
+        items = [] if link.deliveries is None else link.deliveries.items
+        repeatable: list[bool] = yield Do(partial(_find_repeatable, work.session, items))
+        unsent = [each for each, again in zip(items, repeatable, strict=True) if again and each.state != "sent"]
+        if unsent or not items:
+            error.remedy = "the next run sends what is left"
+            raise
+        return tuple(each.recipient.shown for each in items if each.state == "sending")
+    return ()
+
+
+def _find_repeatable(session: Session, items: Sequence[TrackedDelivery]) -> list[bool]:
+    from sealpipe.registry.calls import confirms_delivery
+
+    registry = session.registry()
+    return [each.state != "sending" or confirms_delivery(registry, each.recipient.channel) for each in items]
+
+
+def mark_unclear(work: RowWork, progress: Progress, unclear: Sequence[str]) -> Progress:
+    """Return the progress of a row whose messages to these recipients may not have arrived."""
+    if not unclear:
+        return progress
+    return replace(
+        progress,
+        unclear=(*progress.unclear, *unclear),
+        problem=f"the message to {', '.join(unclear)} may or may not have arrived: it is not sent again by itself",
+        remedy=f"ask whether it arrived; `{work.name_command('remind')}` sends it once more",
+        exit_code=BlockedError.exit_code,
+    )
+
+
+def was_sent_under_another_key(work: RowWork) -> bool:
+    """Return whether a create was on its way when the API key was rotated: its bytes are never sent again. Blocks."""
+    effect = work.store.effects.find(work.row, work.name_effect("create"))
+    return (
+        effect is not None
+        and effect.state == "sending"
+        and effect.content.get("key_id") != work.session.credential.key_id
+    )
+
+
+def find_delivered(work: RowWork) -> list[str] | None:
+    """Return who may not have got the link, if an earlier process ended the delivery; None if it did not. Blocks."""
+    create = work.store.effects.find(work.row, work.name_effect("create"))
+    if create is None or create.state != "done" or not create.content.get("ended"):
+        return None
+    recipients = create.content["meta"].get("recipients", ())
+    effects = [work.store.effects.find(work.row, work.name_effect("message", at)) for at in range(len(recipients))]
+    return [
+        Recipient(*row).shown
+        for row, effect in zip(recipients, effects, strict=True)
+        if effect is None or effect.state != "done"
+    ]
+
+
+def finish_delivery(work: RowWork, created: Any, event: Event, *, keeps_link: bool = False) -> Flow[StepResult]:
+    """Send the messages that are left. `created` is None if the outbox has nothing any more.
+
+    With `keeps_link`, the outbox keeps the link, which may be sent again.
+    """
+    unclear: Sequence[str]
+    if created is not None:
+        unclear = yield from send_messages(work, created)
+        if not keeps_link:
+            yield Do(created.delivered)
+    else:
+        found: list[str] | None = yield Do(partial(find_delivered, work))
+        if found is None:
+            raise BlockedError(
+                "the database no longer has what was to be delivered", remedy=f"run `{work.name_command('reissue')}`"
+            )
+        unclear = found
+    now = work.now()
+    progress = replace(work.progress, delivered_at=now, touched_at=now, looked_at=now)
+    history = [{"what": "delivered", "unclear": list(unclear)}]
+    return StepResult(event, mark_unclear(work, progress, unclear), history)
+
+
+def give_up_create(work: RowWork) -> None:
+    """Record that a create came to nothing, so that another can begin. Blocks."""
+    effect = work.store.effects.find(work.row, work.name_effect("create"))
+    if effect is not None and effect.state == "sending":
+        work.store.effects.finish(effect, "failed", {"ended": True})
+
+
+Steps = Mapping[Any, Callable[[RowWork], Flow[StepResult]]]
+"""A kind's flow for each step."""
