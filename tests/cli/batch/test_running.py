@@ -190,18 +190,12 @@ def test_a_share_of_yesterday_is_never_sent_again(world: BatchWorld) -> None:
 # -- a key that was rotated -----------------------------------------------------------------------
 
 
-def rotate(world: BatchWorld) -> str:
-    """A new key of the account; returns the old one."""
-    before, world.api_key = world.api_key, world.make_key()
-    world.store.close()
-    return before
-
-
 def test_a_rotated_key_takes_over_and_opens_what_was_sealed_to_the_old_one(world: BatchWorld) -> None:
     path = world.write(FILE, ROWS)
     world.run(path)
     world.submit(world.code_of("acme.example"), {"Staging password": "s3cret"})
-    old = rotate(world)
+    old = world.rotate()
+    world.store.close()
     world.store = world.open_store()
     with pytest.raises(StateError):
         world.run(path)
@@ -228,8 +222,7 @@ def test_what_was_on_its_way_under_the_old_key_is_never_resent(world: BatchWorld
     world.after = lose_creates  # type: ignore[method-assign]
     world.run(path)
     del world.after
-    old = rotate(world)
-    world.store = world.open_store(previous=old)
+    old = world.rotate()
     world.wait(3600)
     world.run(path, previous=old)
     assert world.states(path) == {"acme": state}

@@ -10,6 +10,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from email.utils import format_datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote
 
@@ -30,6 +31,7 @@ from sealpipe.batch.file.reading import read_definition
 from sealpipe.batch.steps.content import RowContent
 from sealpipe.batch.steps.states import Progress
 from sealpipe.flows.session import Session
+from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.plugin import Message
 from sealpipe.registry import Registry
 from sealpipe.registry.catalog import BUILT_IN
@@ -126,7 +128,10 @@ class BatchWorld:
         return minted.credential.reveal()
 
     def session(self, previous: str | None = None) -> Session:
-        registry = Registry(environ={"LOFT": self.loft_name}, built_in=(*BUILT_IN, "cli.batch.pigeons"))
+        environ = {**self.environ, "LOFT": self.loft_name}
+        registry = Registry(
+            environ=environ, network=lambda: PluginNetwork(None), built_in=(*BUILT_IN, "cli.batch.pigeons")
+        )
         return Session(
             Credential.parse(self.api_key),
             BASE_URL,
@@ -151,6 +156,8 @@ class BatchWorld:
         self.network.before, self.network.after = self.before, self.after
         return driver
 
+    environ: Mapping[str, str] = MappingProxyType({})
+    """What the plugins' settings are read from."""
     hooks: tuple[PolicyHook, ...] = ()
     before: Callable[[Operation[Any]], Failure | Response | None] = staticmethod(lambda _: None)
     after: Callable[[Operation[Any], Response], Failure | Response] = staticmethod(lambda _, response: response)
@@ -165,6 +172,13 @@ class BatchWorld:
             lines = [",".join(header), *(",".join(row[each] for each in header) for row in rows)]
             (self.folder / "rows.csv").write_text("\n".join(lines) + "\n")
         return path
+
+    def rotate(self, **options: Any) -> str:
+        """Take a new key of the account, and open the database with both. Returns the old key."""
+        old, self.api_key = self.api_key, self.make_key(**options)
+        self.store.close()
+        self.store = self.open_store(previous=old)
+        return old
 
     # -- what a machine does
 
