@@ -155,7 +155,8 @@ def _print_change(batch: Batch, change: Change) -> None:
 def adopt(file: str, **values: Any) -> None:
     """Find the requests of a file again, after its database was lost or restored. Creates and sends nothing.
 
-    A row whose message may or may not have been sent meanwhile is blocked: `remind` sends it, if it should be.
+    A row is blocked if it is not known whether a message was sent meanwhile (`remind` sends it), or whether a share, or
+    a request that has ended, exists (`reissue` makes another).
     """
     from sealpipe.batch.engine.session import adopt as adopt_rows
     from sealpipe.batch.file.reading import read_definition
@@ -168,8 +169,9 @@ def adopt(file: str, **values: Any) -> None:
         return
     for each in found:
         state = "\tblocked" if each.is_blocked else ""
-        render.print_lines([f"{render.escape(each.key)}\t{render.escape(each.short_code)}{state}"])
-    render.print_note(f"found {render.count(len(found), 'request')}")
+        render.print_lines([f"{render.escape(each.key)}\t{render.escape(each.short_code) or '-'}{state}"])
+    known, blocked = sum(bool(each.short_code) for each in found), sum(each.is_blocked for each in found)
+    render.print_note(f"{render.count(known, 'row')} found, {blocked} blocked")
 
 
 @batch.group("database", cls=SettingsGroup)

@@ -197,6 +197,12 @@ def discard_entry(entry: Entry | None) -> None:
             entry.end()
 
 
+def get_marker(meta: Mapping[str, Any]) -> str:
+    """Return what marks the writes of an entry's share, by which a sink recognizes what is stored already."""
+    marker: str = meta.get("marker") or meta["idempotency_key"]
+    return marker
+
+
 def wrap_secrets(notes: Mapping[str, Any]) -> dict[str, Any]:
     """Return loaded notes with their secrets as Secrets again, so that no traceback shows them."""
     return {name: Secret(value) if value and name in SECRET_MEMBERS else value for name, value in notes.items()}

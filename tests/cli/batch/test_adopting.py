@@ -1,20 +1,31 @@
-"""The database is deleted or restored: requests are found again by their keys, and nothing happens twice."""
+"""The database is deleted or restored: what can be found is found again, and nothing happens twice."""
 
 from __future__ import annotations
 
 import shutil
 
-import pytest
-
 from cli.batch.test_requests import FILE, ROWS
 from cli.batch.test_shares import FILE as SHARES
+from cli.batch.test_shares import REMIND
 from cli.batch.world import DAY, BatchWorld
-from sealpipe.errors import UsageError
 
 
 def lose_database(world: BatchWorld) -> None:
     world.store.close()
     shutil.rmtree(world.folder / "state")
+    world.store = world.open_store()
+
+
+def back_up(world: BatchWorld) -> None:
+    world.store.close()
+    shutil.copytree(world.folder / "state", world.folder / "backup")
+    world.store = world.open_store()
+
+
+def restore(world: BatchWorld) -> None:
+    world.store.close()
+    shutil.rmtree(world.folder / "state")
+    shutil.copytree(world.folder / "backup", world.folder / "state")
     world.store = world.open_store()
 
 
@@ -73,17 +84,12 @@ def test_a_later_generation_is_found_too(world: BatchWorld) -> None:
 def test_a_restored_backup_repeats_no_message_that_may_have_been_sent(world: BatchWorld) -> None:
     path = world.write(FILE, ROWS)
     world.run(path)
-    world.store.close()
-    shutil.copytree(world.folder / "state", world.folder / "backup")
-    world.store = world.open_store()
+    back_up(world)
     world.wait(4 * DAY)
     world.run(path)
     assert len(world.loft.messages) == 6, "each was reminded"
 
-    world.store.close()
-    shutil.rmtree(world.folder / "state")
-    shutil.copytree(world.folder / "backup", world.folder / "state")
-    world.store = world.open_store()
+    restore(world)
     assert {each.key for each in world.adopt(path)} == {row["name"] for row in ROWS}
     for _ in range(2):
         world.run(path)
@@ -94,7 +100,68 @@ def test_a_restored_backup_repeats_no_message_that_may_have_been_sent(world: Bat
     assert len(world.loft.messages) == 9, "the next reminder is sent"
 
 
-def test_shares_cannot_be_adopted(world: BatchWorld) -> None:
+def test_a_request_that_has_ended_is_not_made_again(world: BatchWorld) -> None:
+    """The service lists it no more, but knows the idempotency key of its create for a day."""
+    path = world.write(FILE, ROWS)
+    world.run(path)
+    world.submit(world.code_of("acme.example"))
+    world.wait(3600)
+    world.run(path)
+    lose_database(world)
+    world.run(path)
+    progress = world.progress(path, "acme")
+    assert "created within the last 24 hours, and has ended" in progress.problem
+    assert "batch reissue vendors acme" in progress.remedy
+    assert (len(world.all_requests()), len(world.loft.messages)) == (3, 3)
+
+
+def test_a_later_generation_of_a_row_that_was_over_is_found(world: BatchWorld) -> None:
+    path = world.write(FILE, ROWS[:1])
+    world.run(path)
+    world.act(path, "cancel", "acme")
+    back_up(world)
+    world.act(path, "reissue", "acme")
+    world.submit(world.code_of("acme.example"))
+    restore(world)
+    (adopted,) = world.adopt(path)
+    assert (adopted.generation, adopted.short_code) == (2, world.code_of("acme.example"))
+    world.wait(DAY)
+    world.run(path)
+    assert (world.states(path), world.loft.puts) == ({"acme": "done"}, ["vendors/acme"])
+
+
+def test_for_a_day_a_restored_backup_makes_no_second_share(world: BatchWorld) -> None:
     path = world.write(SHARES, ROWS)
-    with pytest.raises(UsageError, match="nothing at the service says which row"):
-        world.adopt(path)
+    world.run(path, only=["acme"])
+    back_up(world)
+    world.run(path)
+    restore(world)
+    for _ in range(3):
+        world.wait(3600)
+        assert world.run(path).exit_code == 18
+    assert world.states(path) == {"acme": "done", "bolt": "blocked", "core": "blocked"}
+    assert "a share of this row was created within the last 24 hours" in world.progress(path, "bolt").problem
+    assert (len(world.all_shares()), len(world.loft.messages)) == (3, 3)
+    world.act(path, "reissue", "bolt")
+    assert (world.states(path)["bolt"], len(world.messages("bolt.example"))) == ("done", 2)
+
+
+def test_adopted_shares_are_blocked_where_nothing_is_known(world: BatchWorld) -> None:
+    path = world.write(SHARES + REMIND, ROWS)
+    world.run(path, only=["acme"])
+    back_up(world)
+    world.wait(3 * DAY)
+    world.run(path)
+    assert len(world.messages("acme.example")) == 2, "it was reminded"
+    restore(world)
+    adopted = world.adopt(path)
+    assert {each.key: bool(each.short_code) for each in adopted} == {"acme": True, "bolt": False, "core": False}
+    assert all(each.is_blocked for each in adopted)
+    world.wait(DAY)
+    world.write(SHARES + REMIND, ROWS[:1])
+    world.run(path)
+    world.write(SHARES + REMIND, ROWS)
+    world.run(path)
+    assert (len(world.all_shares()), len(world.loft.messages)) == (3, 4), "also after a row was gone for a while"
+    world.act(path, "reissue", "bolt")
+    assert (len(world.all_shares()), world.states(path)["bolt"]) == (4, "waiting")

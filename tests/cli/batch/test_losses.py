@@ -235,3 +235,16 @@ def test_a_delete_on_its_way_under_the_old_key_is_not_repeated(world: BatchWorld
     world.wait(HOUR)
     world.run(path, previous=old)
     assert (world.states(path), world.active_requests()) == ({"acme": "cancelled"}, [])
+
+
+def test_what_a_refused_share_has_stored_is_stored_anew_with_the_next_values(world: BatchWorld) -> None:
+    file = SHARES.replace("send", 'also-to = ["nest:{name}?mode=replace#password=Password"]\nsend')
+    path = world.write(file.replace("seeds:{name}", "gen:password"), ROWS[:1])
+    world.before = lambda _: Response(403, {}, b'{"success": false, "message": "full", "error_code": 61}')  # type: ignore[method-assign]
+    world.run(path)
+    first = dict(world.loft.values)
+    del world.before
+    world.run(path)
+    assert world.states(path) == {"acme": "done"}
+    assert world.loft.puts == ["acme", "acme"]
+    assert world.loft.values != first

@@ -15,6 +15,7 @@ import json
 import os
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
+from uuid import UUID
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -29,7 +30,7 @@ Members = Mapping[str, Any]
 """JSON members: text, numbers, booleans, None, and lists and objects of these. A Secret is revealed inside the seal."""
 
 _BLOB_INFO, _RATE_INFO, _PLAN_INFO = b"sealpipe-batch", b"sealpipe-batch-rate", b"sealpipe-batch-plan"
-_REQUEST_INFO = b"sealpipe-batch-request|1"
+_REQUEST_INFO, _CREATE_INFO = b"sealpipe-batch-request|1", b"sealpipe-batch-create|1"
 _NONCE_SIZE = 12
 _PADDING = 64
 """Contents are padded to a multiple of this many bytes, so that a blob's length says little."""
@@ -154,6 +155,15 @@ def hide_digest(credential: Credential, batch: str, digest: str) -> str:
 
 def _digest(key: bytes, *parts: str) -> str:
     return hmac.digest(key, json.dumps(parts).encode(), "sha256").hex()[:ID_SIZE]
+
+
+def derive_idempotency_key(credential: Credential, kind: str, batch: str, row_key: str, generation: int) -> str:
+    """Derive the idempotency key under which a generation of a row is created, so that another database has the same.
+
+    The service knows it for 24 hours (specification: Limits), and it tells nobody what it stands for.
+    """
+    context = json.dumps([kind, batch, row_key, generation], separators=(",", ":")).encode()
+    return str(UUID(bytes=derive_key(credential, context, _CREATE_INFO, 16)))
 
 
 def derive_request_key(credential: Credential, batch: str, row_key: str, generation: int) -> keys.KeyPair:

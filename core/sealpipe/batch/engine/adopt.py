@@ -1,8 +1,9 @@
-"""Finds a batch's requests again after its database was lost or restored from a backup.
+"""Brings a batch up to date after its database was lost or restored from a backup. Creates and sends nothing.
 
 The key of each request is derived from the credential and its row, so the public keys that the service lists say which
 row and generation a request belongs to. What was submitted is stored once: a sink's own marker decides. What cannot be
-known, such as a reminder that was sent since, blocks the row, and names the command that decides.
+known blocks its row, and names the command that decides: whether a share exists, or a request that has ended; whether a
+message was sent since.
 """
 
 from __future__ import annotations
@@ -16,13 +17,12 @@ from sealpipe.batch.engine.advance import LEASE, Engine
 from sealpipe.batch.steps.content import RowContent
 from sealpipe.batch.steps.request_keys import find_request
 from sealpipe.batch.steps.states import Event, State, get_phase, is_over, skip_reminders
-from sealpipe.batch.steps.work import RowWork, StepResult, mark_unclear
-from sealpipe.errors import UsageError
+from sealpipe.batch.steps.work import BlockedError, RowWork, StepResult, mark_unclear
 from sealpipe.flows import Flow
 
 
 class Adopted(NamedTuple):
-    """A row whose request was found at the service, and is now known. `is_blocked`: somebody has to decide."""
+    """A row that has changed. `is_blocked`: somebody has to decide; without a `short_code`, even what exists."""
 
     key: str
     short_code: str
@@ -31,37 +31,36 @@ class Adopted(NamedTuple):
 
 
 def adopt_rows(engine: Engine) -> Iterator[Adopted]:
-    """Find the requests of rows that know of none, or of an earlier generation. Nothing is created or sent.
-
-    Raises UsageError for a batch of shares: nothing at the service says which row a share belongs to.
-    """
-    if engine.definition.kind == "share":
-        raise UsageError(
-            "nothing at the service says which row a share belongs to, so shares cannot be adopted",
-            remedy="restore the database from a backup; a share that nobody knows of expires by itself",
-        )
+    """Find the requests of rows that know of none, or of an earlier generation, and block what cannot be known."""
     holder = f"{os.urandom(6).hex()}/adopt"
     for row in engine.store.list_rows(engine.batch, contents=True):
-        if is_over(State(row.state)) or get_phase(RowContent.load(row).progress) is State.ENDING:
+        is_share_over = engine.definition.kind == "share" and is_over(State(row.state))
+        if is_share_over or get_phase(RowContent.load(row).progress) is State.ENDING:
             continue
         held = engine.store.claim_row(engine.batch, row.id, holder, LEASE, due=False)
         if held is None:
             continue
         advanced = engine.carry_out(held, _find)
-        progress = RowContent.load(advanced.row).progress
-        if any(change.what == "adopted" for change in advanced.changes):
+        if advanced.changes:
+            progress = RowContent.load(advanced.row).progress
             is_blocked = State(advanced.row.state) is State.BLOCKED
             yield Adopted(row.key or "", progress.short_code, advanced.row.generation, is_blocked)
 
 
 def _find(work: RowWork) -> Flow[StepResult]:
     """Look for the row's request, and mark as unclear what may have been sent since the database was saved."""
-    found = yield from find_request(work)
-    if found is not None and found.progress.short_code != work.progress.short_code:
+    progress, kind = work.progress, work.definition.kind
+    found = (yield from find_request(work)) if kind == "request" else None
+    if found is not None and found.progress.short_code != progress.short_code:
         return found  # of this generation, or of a later one
-    progress = work.progress
-    if get_phase(progress) is State.NEW:
+    if is_over(State(work.row.state)):
         return StepResult(Event.RECOVERED, progress)
+    if get_phase(progress) is State.NEW:
+        ended = " and has ended" if kind == "request" else ""
+        raise BlockedError(
+            f"it is not known whether a {kind} of this row was created{ended} since the database was saved",
+            remedy=f"if nobody got its link, or nobody needs it, `{work.name_command('reissue')}` makes one",
+        )
     now, recipients = work.now(), [str(each) for each in work.render().arguments.get("send", ())]
     if progress.delivered_at is None:
         progress = replace(progress, delivered_at=now, touched_at=now)

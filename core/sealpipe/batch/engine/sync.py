@@ -21,7 +21,7 @@ from sealpipe.batch.file.definition import BatchDefinition
 from sealpipe.batch.file.reading import load_definition
 from sealpipe.batch.file.render import render_row
 from sealpipe.batch.steps.content import RowContent
-from sealpipe.batch.steps.states import Progress, State, is_over
+from sealpipe.batch.steps.states import Progress, State, get_phase, is_over
 from sealpipe.batch.steps.work import make_schedule
 from sealpipe.errors import UsageError
 from sealpipe.wire import jsontext
@@ -91,7 +91,10 @@ def _save_row(store: BatchStore, batch: Batch, row: Row, content: RowContent, ho
     due_at = held.due_at
     if content.is_gone != before.is_gone:
         events = [{"what": "gone" if content.is_gone else "back"}]
-        due_at = None if content.is_gone or is_over(State(held.state)) else store.now()
+        # What is blocked before anything is known to be out rests until somebody decides.
+        state = State(held.state)
+        is_undecided = state is State.BLOCKED and get_phase(before.progress) is State.NEW
+        due_at = None if content.is_gone or is_over(state) or is_undecided else store.now()
     store.save(
         held,
         state=held.state,

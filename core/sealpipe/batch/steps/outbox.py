@@ -18,7 +18,7 @@ from sealpipe.batch.database.records import SECOND, Batch, Effect, Row, make_con
 from sealpipe.batch.database.sealing import Members
 from sealpipe.batch.database.store import BatchStore
 from sealpipe.errors import StateError
-from sealpipe.state.entry import MAX_RESEND_AGE, SECRET_MEMBERS, Entry, wrap_secrets
+from sealpipe.state.entry import MAX_RESEND_AGE, SECRET_MEMBERS, Entry, get_marker, wrap_secrets
 from sealpipe.state.ledger import Ledger, LedgerOpener, identify_submission, open_ledger
 
 _NoteState = Literal["sending", "done", "failed"]
@@ -115,7 +115,7 @@ class RowOutbox:
         entry.key = content.get("key", entry.key)
         deliveries: dict[str, str] = {state: name for name, state in _DELIVERY_STATES.items()}
         writes: dict[str, str] = {state: name for name, state in _WRITE_STATES.items()}
-        targets = f"store/{entry.meta['idempotency_key']}/"
+        targets = f"store/{get_marker(entry.meta)}/"
         for name, effect in known.items():
             if name.startswith("message/"):
                 entry.deliveries[int(name.removeprefix("message/"))] = deliveries[effect.state]
@@ -188,7 +188,7 @@ class RowEntry(Entry):
             case {"delivery": [number, state]}:
                 self.effects.note(f"message/{number}", _DELIVERY_STATES[state], {})
             case {"place": [place, state]}:
-                self.effects.note(f"store/{self.meta['idempotency_key']}/{place}", _WRITE_STATES[state], {})
+                self.effects.note(f"store/{get_marker(self.meta)}/{place}", _WRITE_STATES[state], {})
             case _:  # a new key, or that all targets are written
                 self.content |= event
                 self.effects.amend("create", self.content)

@@ -20,9 +20,12 @@ GENERATIONS_AHEAD: Final = 5
 """How many later generations are looked for at the service before a row's request is created."""
 
 
-def find_request(work: RowWork) -> Flow[StepResult | None]:
-    """Look for a request of this row that the database does not know: it was lost, or restored from a backup."""
-    listed = yield from work.listing.fetch_requests()
+def find_request(work: RowWork, since: int = 0) -> Flow[StepResult | None]:
+    """Look for a request of this row that the database does not know: it was lost, or restored from a backup.
+
+    The list that it is looked for in is newer than `since`.
+    """
+    listed = yield from work.listing.fetch_requests(since)
     if not listed:
         return None
     first = work.row.generation
@@ -45,9 +48,9 @@ def adopt_request(
     work: RowWork, info: RequestInfo, generation: int, credential: Credential, pair: keys.KeyPair
 ) -> StepResult:
     """Take over a request that the service lists. Whether its link was delivered is not known."""
-    now = work.now()
+    now, is_later = work.now(), generation != work.row.generation
     progress = replace(
-        work.progress,
+        work.progress.next_generation() if is_later else work.progress,
         digest=work.render().digest,
         short_code=info.short_code,
         public_key=info.public_key or "",

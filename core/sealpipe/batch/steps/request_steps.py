@@ -13,6 +13,13 @@ from typing import Any, Final
 
 from sealpipe.api import requests as api
 from sealpipe.batch.database.sealing import derive_request_key
+from sealpipe.batch.steps.creating import (
+    block_on_conflict,
+    create_once,
+    find_begun,
+    give_up_create,
+    note_created,
+)
 from sealpipe.batch.steps.outbox import RowOutbox, make_ledger_opener
 from sealpipe.batch.steps.reminding import remind
 from sealpipe.batch.steps.request_keys import find_key_pair, find_request
@@ -22,14 +29,12 @@ from sealpipe.batch.steps.work import (
     StepResult,
     Steps,
     finish_delivery,
-    give_up_create,
     mark_unclear,
     to_datetime,
     to_microseconds,
-    was_sent_under_another_key,
 )
 from sealpipe.calls.shares import finish_entry
-from sealpipe.errors import NotFoundError, UnreadableSubmissionError
+from sealpipe.errors import IdempotencyConflictError, NotFoundError, UnreadableSubmissionError
 from sealpipe.flows import Do, Flow, call, outgoing
 from sealpipe.flows.collect import CollectResult
 from sealpipe.flows.request import RequestOptions, create
@@ -40,35 +45,32 @@ from sealpipe.wire import link
 
 def create_request(work: RowWork) -> Flow[StepResult]:
     """Create the row's request, or finish what an earlier process began."""
-    outbox = RowOutbox(work.store, work.batch, work.row)
-    is_rotated = yield Do(partial(was_sent_under_another_key, work))
-    entry = None if is_rotated else (yield Do(outbox.open))
-    if entry is None or (entry.response is None and entry.is_too_old(to_datetime(work.now()))):
+    begun = yield from find_begun(work)
+    entry = begun.entry
+    if entry is None or begun.doubt:
         found = yield from find_request(work)
         if found is not None and entry is None:
             return found
         if found is not None and entry is not None:
             # Nothing was sent to anybody before the response was there.
             yield Do(partial(entry.note_response, _make_response(found.progress)))
-        elif is_rotated or entry is not None:
+        elif begun.doubt:
             # The service has no such request, and will not make it from those bytes any more.
             yield Do(partial(give_up_create, work))
             entry = None
-    if entry is None:
-        work.created = yield from create.request(work.session, make_options(work, is_new=True), outbox)
-    else:
-        work.created = yield from finish_entry(work.session, entry)
-    created = work.created
-    progress = replace(
-        work.progress,
-        digest=work.render().digest,
-        short_code=created.short_code,
-        public_key=created.public_key,
-        key_id=work.session.credential.key_id,
-        created_at=work.now(),
-        expires_at=to_microseconds(created.expires_at),
-    )
-    return StepResult(Event.CREATED, progress, [{"what": "created", "short_code": created.short_code}])
+    asked_at = work.now()
+    try:
+        if entry is None:
+            created = yield from create_once(work, create.request, make_options(work, is_new=True))
+        else:
+            created = yield from finish_entry(work.session, entry)
+    except IdempotencyConflictError as error:
+        found = yield from find_request(work, asked_at)
+        if found is not None:
+            return found
+        with block_on_conflict(work, "a request of this row was created within the last 24 hours, and has ended"):
+            raise error from None
+    return note_created(work, created, public_key=created.public_key)
 
 
 def _make_response(progress: Progress) -> dict[str, Any]:
@@ -168,7 +170,7 @@ def end_request(work: RowWork) -> Flow[StepResult]:
 
     progress = work.progress
     if not progress.short_code:
-        begun = yield from _find_begun(work)
+        begun = yield from _finish_begun(work)
         if begun is None:
             return finish_ending(progress, work.row.generation)
         progress = replace(begun.progress, wish=progress.wish)
@@ -183,7 +185,7 @@ def end_request(work: RowWork) -> Flow[StepResult]:
     return finish_ending(progress, work.row.generation, len(ended.submissions))
 
 
-def _find_begun(work: RowWork) -> Flow[StepResult | None]:
+def _finish_begun(work: RowWork) -> Flow[StepResult | None]:
     """Finish a create that was begun: what may exist must be ended, too."""
     effect = yield Do(partial(work.store.effects.find, work.row, work.name_effect("create")))
     return None if effect is None or effect.state == "failed" else (yield from create_request(work))

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from sealpipe.api import shares as api
 from sealpipe.batch.database.interface import DatabaseUnavailableError
+from sealpipe.batch.steps.creating import block_on_conflict, create_once, find_begun, note_created
 from sealpipe.batch.steps.outbox import RowOutbox
 from sealpipe.batch.steps.reminding import remind
 from sealpipe.batch.steps.request_steps import finish_ending
@@ -23,9 +24,6 @@ from sealpipe.batch.steps.work import (
     Steps,
     finish_delivery,
     mark_unclear,
-    to_datetime,
-    to_microseconds,
-    was_sent_under_another_key,
 )
 from sealpipe.calls.shares import finish_entry
 from sealpipe.errors import MissingScopeError, NotFoundError, StateError
@@ -36,31 +34,18 @@ from sealpipe.state.entry import Entry
 
 def create_share(work: RowWork) -> Flow[StepResult]:
     """Create the row's share, or finish what an earlier process began."""
-    outbox = RowOutbox(work.store, work.batch, work.row)
-    is_rotated = yield Do(partial(was_sent_under_another_key, work))
-    entry = None if is_rotated else (yield Do(outbox.open))
-    if entry is None and not is_rotated:
-        work.created = yield from post.share(work.session, make_options(work, is_new=True), outbox)
-    else:
-        if entry is None or (entry.response is None and entry.is_too_old(to_datetime(work.now()))):
-            reason = (
-                "the API key was rotated meanwhile" if is_rotated else "it is too late to send the same bytes again"
-            )
-            raise BlockedError(
-                f"it is not known whether the share was created: {reason}",
-                remedy=f"`{work.name_command('reissue')}` creates another; the first, if it exists, was sent to nobody",
-            )
-        work.created = yield from finish_entry(work.session, entry)
-    created = work.created
-    progress = replace(
-        work.progress,
-        digest=work.render().digest,
-        short_code=created.short_code,
-        key_id=work.session.credential.key_id,
-        created_at=work.now(),
-        expires_at=to_microseconds(created.expires_at),
-    )
-    return StepResult(Event.CREATED, progress, [{"what": "created", "short_code": created.short_code}])
+    begun = yield from find_begun(work)
+    if begun.doubt:
+        raise BlockedError(
+            f"it is not known whether the share was created: {begun.doubt}",
+            remedy=f"`{work.name_command('reissue')}` creates another; the first, if it exists, was sent to nobody",
+        )
+    with block_on_conflict(work, "a share of this row was created within the last 24 hours"):
+        if begun.entry is None:
+            created = yield from create_once(work, post.share, make_options(work, is_new=True))
+        else:
+            created = yield from finish_entry(work.session, begun.entry)
+    return note_created(work, created)
 
 
 def deliver_share(work: RowWork) -> Flow[StepResult]:

@@ -67,7 +67,7 @@ _OVER: Final = (State.DONE, State.EXPIRED, State.CANCELLED)
 
 TRANSITIONS: Final[Mapping[tuple[State, Event], State]] = {
     (State.NEW, Event.CREATED): State.SENDING,
-    **{(state, Event.ADOPTED): State.WAITING for state in (State.NEW, State.SENDING, State.WAITING)},
+    **{(state, Event.ADOPTED): State.WAITING for state in (State.NEW, State.SENDING, State.WAITING, *_OVER)},
     (State.SENDING, Event.DELIVERED): State.WAITING,
     (State.SENDING, Event.SETTLED): State.DONE,
     (State.SENDING, Event.EXPIRED): State.EXPIRED,

@@ -166,16 +166,6 @@ def mark_unclear(work: RowWork, progress: Progress, unclear: Sequence[str]) -> P
     )
 
 
-def was_sent_under_another_key(work: RowWork) -> bool:
-    """Return whether a create was on its way when the API key was rotated: its bytes are never sent again. Blocks."""
-    effect = work.store.effects.find(work.row, work.name_effect("create"))
-    return (
-        effect is not None
-        and effect.state == "sending"
-        and effect.content.get("key_id") != work.session.credential.key_id
-    )
-
-
 def find_delivered(work: RowWork) -> list[str] | None:
     """Return who may not have got the link, if an earlier process ended the delivery; None if it did not. Blocks."""
     create = work.store.effects.find(work.row, work.name_effect("create"))
@@ -211,13 +201,6 @@ def finish_delivery(work: RowWork, created: Any, event: Event, *, keeps_link: bo
     progress = replace(work.progress, delivered_at=now, touched_at=now, looked_at=now)
     history = [{"what": "delivered", "unclear": list(unclear)}]
     return StepResult(event, mark_unclear(work, progress, unclear), history)
-
-
-def give_up_create(work: RowWork) -> None:
-    """Record that a create came to nothing, so that another can begin. Blocks."""
-    effect = work.store.effects.find(work.row, work.name_effect("create"))
-    if effect is not None and effect.state == "sending":
-        work.store.effects.finish(effect, "failed", {"ended": True})
 
 
 Steps = Mapping[Any, Callable[[RowWork], Flow[StepResult]]]

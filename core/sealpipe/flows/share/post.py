@@ -199,7 +199,7 @@ def _create(posting: Posting, budget: Budget, *, unclear: bool) -> Flow[CreatedS
     posting.warnings.append(
         "the key has no custody level: the share was made without a wrap, only its link can open it"
     )
-    posting.key = str(uuid.uuid4())
+    posting.key = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{posting.key} without wrap"))
     posting.body = shares.without_wrap(posting.body, wrap_at)
     if posting.entry is not None:
         yield Do(partial(posting.entry.note_new_key, posting.key))

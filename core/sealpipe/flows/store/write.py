@@ -23,7 +23,7 @@ from sealpipe.plugin import BLIND, Locator, Mode, SinkField, WriteResult
 from sealpipe.prompts import Prompt
 from sealpipe.reference import Key, Reference
 from sealpipe.secret import as_secret
-from sealpipe.state.entry import Entry
+from sealpipe.state.entry import Entry, get_marker
 from sealpipe.wire import envelope, fields, jsontext, link
 
 
@@ -210,7 +210,7 @@ def write_from_entry(session: Session, entry: Entry, *, resend: bool = False) ->
 
 def mark_writes(writes: Sequence[SinkWrite], meta: Mapping[str, Any]) -> list[SinkWrite]:
     """Return the writes with their share's marker, by which a sink recognizes what is stored already."""
-    return [write._replace(marker=meta["idempotency_key"]) for write in writes]
+    return [write._replace(marker=get_marker(meta)) for write in writes]
 
 
 def _list_labels(target: SinkTarget, share_fields: Sequence[fields.Field]) -> Iterable[Prompt]:

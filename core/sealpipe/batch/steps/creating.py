@@ -1,0 +1,111 @@
+"""What creating a share and creating a request have in common: go on with what was begun, and never make a second one.
+
+The idempotency key of a row's generation is derived from the credential and the row. So even if the database was lost,
+or restored from a backup, and knows of no create, the service refuses a second one for 24 hours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final, NamedTuple
+from uuid import uuid4
+
+from sealpipe.batch.database.sealing import derive_idempotency_key
+from sealpipe.batch.steps.outbox import RowOutbox
+from sealpipe.batch.steps.states import Event
+from sealpipe.batch.steps.work import BlockedError, RowWork, StepResult, to_datetime, to_microseconds
+from sealpipe.errors import CustodyError, IdempotencyConflictError
+from sealpipe.flows import Do, Flow
+from sealpipe.state.entry import Entry
+
+_TOO_LATE: Final = "it is too late to send the same bytes again"
+_ROTATED: Final = "the API key was rotated meanwhile"
+
+
+class Begun(NamedTuple):
+    """A create that was begun before. `entry` is None if there is none, or it may not be opened any more.
+
+    `doubt` says why it is not known whether the service has it, and its bytes are never sent again; empty if they are.
+    """
+
+    entry: Entry | None
+    doubt: str
+
+
+def find_begun(work: RowWork) -> Flow[Begun]:
+    """Return what an earlier process began for this generation."""
+    if (yield Do(partial(_was_sent_under_another_key, work))):
+        return Begun(None, _ROTATED)
+    entry: Entry | None = yield Do(RowOutbox(work.store, work.batch, work.row).open)
+    is_late = entry is not None and entry.response is None and entry.is_too_old(to_datetime(work.now()))
+    return Begun(entry, _TOO_LATE if is_late else "")
+
+
+def _was_sent_under_another_key(work: RowWork) -> bool:
+    """Return whether a create was on its way when the API key was rotated: its bytes are never sent again. Blocks."""
+    effect = work.store.effects.find(work.row, work.name_effect("create"))
+    return (
+        effect is not None
+        and effect.state == "sending"
+        and effect.content.get("key_id") != work.session.credential.key_id
+    )
+
+
+def give_up_create(work: RowWork) -> None:
+    """Record that a create came to nothing, so that another can begin. Blocks."""
+    effect = work.store.effects.find(work.row, work.name_effect("create"))
+    if effect is not None and effect.state == "sending":
+        work.store.effects.finish(effect, "failed", {"ended": True})
+
+
+def create_once(work: RowWork, make: Callable[..., Flow[Any]], options: Any) -> Flow[Any]:
+    """Make a share or request by its flow, under the idempotency key of this row's generation.
+
+    Raises IdempotencyConflictError if the service has one already, and BlockedError.
+    """
+    row, kind, outbox = work.row, work.definition.kind, RowOutbox(work.store, work.batch, work.row)
+    key = derive_idempotency_key(work.session.credential, kind, work.batch.name, work.key, row.generation)
+    # A sink's marker belongs to the values of one attempt: the next one may fetch others.
+    with _block_on_custody(work):
+        return (yield from make(work.session, options, outbox, idempotency_key=key, marker=str(uuid4())))
+
+
+@contextmanager
+def _block_on_custody(work: RowWork) -> Iterator[None]:
+    """Let a person decide: each repetition would make a share that is expired at once."""
+    try:
+        yield
+    except CustodyError as error:
+        raise BlockedError(
+            error.message, remedy=f"{error.remedy}; then `{work.name_command('reissue')}` shares again"
+        ) from None
+
+
+@contextmanager
+def block_on_conflict(work: RowWork, problem: str) -> Iterator[None]:
+    """Let a person decide if the service has a share or request of this generation that the database does not know."""
+    try:
+        yield
+    except IdempotencyConflictError:
+        raise BlockedError(
+            f"{problem}; the database is older, or another one has this batch, too",
+            remedy=f"if nobody got its link, or nobody needs it, `{work.name_command('reissue')}` makes another",
+        ) from None
+
+
+def note_created(work: RowWork, created: Any, **known: Any) -> StepResult:
+    """Record what was created or found, and return what the step came to."""
+    work.created = created
+    progress = replace(
+        work.progress,
+        digest=work.render().digest,
+        short_code=created.short_code,
+        key_id=work.session.credential.key_id,
+        created_at=work.now(),
+        expires_at=to_microseconds(created.expires_at),
+        **known,
+    )
+    return StepResult(Event.CREATED, progress, [{"what": "created", "short_code": created.short_code}])
