@@ -1,9 +1,11 @@
-"""Jobs of CI systems, for tests of what goes to stdout there."""
+"""Jobs of CI systems, for tests of what goes to stdout there; and a sealpipe whose batches are at a later time."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -35,6 +37,23 @@ def job(row: CISystem, sign: str = "") -> dict[str, str]:
 def redirected(user: Terminal, streams: str, *words: str, **environ: str) -> Done:
     """Run `sealpipe WORDS`, its streams as a shell is told."""
     return user.run(["sh", "-c", f'exec "$@" {streams}', "sh", *SEALPIPE, *words], environ=environ)
+
+
+def later_sealpipe(folder: Path, seconds: int, *, postgres: bool = False) -> Path:
+    """A `sealpipe` for which the database's clock is ahead: what a batch waits for comes without the wait."""
+    kind = "PostgresDatabase" if postgres else "SqliteDatabase"
+    folder.mkdir()
+    file = folder / "sealpipe"
+    file.write_text(f"""#!{sys.executable} -P
+import sys
+from sealpipe.__main__ import main
+from sealpipe.batch.database.{"postgres" if postgres else "sqlite"} import {kind}
+read_clock = {kind}.read_clock
+{kind}.read_clock = lambda self: read_clock(self) + {seconds * 1_000_000}
+sys.exit(main())
+""")
+    file.chmod(0o755)
+    return file
 
 
 GITHUB = {

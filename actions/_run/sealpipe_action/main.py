@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from sealpipe_action import runner_output
+from sealpipe_action.batch import batch
 from sealpipe_action.collect_and_expire import collect, expire
 from sealpipe_action.inputs import InputError, check_choice
 from sealpipe_action.share_and_request import request, share
@@ -18,6 +19,7 @@ ACTIONS: Mapping[str, Callable[[Step], int]] = {
     "request": request,
     "collect": collect,
     "expire": expire,
+    "batch": batch,
 }
 
 

@@ -145,6 +145,22 @@ INPUTS: Mapping[str, tuple[Input, ...]] = {
         Input("requests", "Short codes of requests, one per line. Submissions are kept; nothing is purged.", "own"),
         Input("missing-ok", "Do not fail if the service does not know a code (any more).", "own", "", "false"),
     ),
+    "batch": (
+        Input("file", "The batch file.", "own"),
+        Input(
+            "command", "`run`, `plan` or `adopt`; `remind`, `reissue` or `cancel` the rows in `only`.", "own", "", "run"
+        ),
+        Input("only", "Only the rows with these keys, one per line.", "lines"),
+        Input("for", "How long `run` goes on, and does what becomes due: `10m`."),
+        Input("plan", "Plan of which `run` does exactly the actions, or nothing."),
+        Input("out", "File (mode 0600) for the plan that `plan` makes. It has the keys of rows."),
+        Input("detailed-exit-code", "Fail with exit code 15 if rows still wait.", "flag"),
+        Input(
+            "database",
+            "Reference to the address of a PostgreSQL database: `env:DATABASE_URL`. Default: SQLite in `state-dir`.",
+        ),
+        Input("addresses", "Show email addresses in the log and the summary.", "own", "", "false"),
+    ),
 }
 """Inputs of each action, in addition to COMMON and SETUP."""
 
@@ -192,6 +208,17 @@ OUTPUTS: Mapping[str, tuple[Output, ...]] = {
         Output("expired", "The codes that are now expired, one per line."),
         Output("missing", "The codes that the service does not know, one per line."),
         Output("outcome", f"`expired`, `missing` or `nothing` (no code was given); {_OUTCOME}."),
+        *_LAST,
+    ),
+    "batch": (
+        Output("counts", "Number of rows in each state as JSON, of a plan for each action: `fromJSON(...).create`."),
+        Output("changes", "Number of changes that were made; of a plan, of rows that a run would change."),
+        Output("plan", "Path of the plan, if one was written."),
+        Output(
+            "outcome",
+            "`done`, `pending` (rows still wait), `planned` or `adopted`; `troubled` (rows failed or are blocked), "
+            f"{_OUTCOME}.",
+        ),
         *_LAST,
     ),
 }

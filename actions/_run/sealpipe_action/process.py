@@ -7,7 +7,7 @@ import json
 import signal
 import subprocess
 import threading
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import IO, Any, NamedTuple
 
 from sealpipe.ci_systems import is_stderr_readable, write_stderr
@@ -41,6 +41,8 @@ class ProcessRunner:
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.environ = dict(environ)
         self.interrupted = 0
+        self.clean: Callable[[str], str] = str
+        """What is done to text of stderr before it is logged."""
         self._process: subprocess.Popen[bytes] | None = None
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda number, _: self._stop(number))
@@ -60,7 +62,7 @@ class ProcessRunner:
             self._stop(self.interrupted)
         error_lines: list[bytes] = []
         assert process.stdout is not None and process.stderr is not None  # noqa: S101, PT018 - both are pipes
-        thread = threading.Thread(target=_forward, args=(process.stderr, error_lines), daemon=True)
+        thread = threading.Thread(target=self._forward, args=(process.stderr, error_lines), daemon=True)
         thread.start()
         out = process.stdout.read()
         code = process.wait()
@@ -68,9 +70,9 @@ class ProcessRunner:
         self._process = None
         error = _error(error_lines)
         if code not in expected:
-            write_stderr(b"".join(line for line in error_lines if line.startswith(_ANNOTATION)))
+            write_stderr(b"".join(self._clean(line) for line in error_lines if line.startswith(_ANNOTATION)))
             if error:
-                runner_output.log_error(error)
+                runner_output.log_error(error, self.clean)
         return ProcessResult(code if code >= 0 else 128 - code, out.decode("utf-8", "replace"), error)
 
     def _stop(self, number: int) -> None:
@@ -79,14 +81,16 @@ class ProcessRunner:
             with contextlib.suppress(ProcessLookupError):
                 self._process.send_signal(number)
 
+    def _forward(self, stream: IO[bytes], error_lines: list[bytes]) -> None:
+        """Forward each line, except the error in either form: it is logged later, unless it was expected."""
+        for line in stream:
+            if line.startswith((_ERROR, _ANNOTATION)):
+                error_lines.append(line)
+            elif is_stderr_readable() or not line.startswith(b"::add-mask::"):
+                write_stderr(self._clean(line))
 
-def _forward(stream: IO[bytes], error_lines: list[bytes]) -> None:
-    """Forward each line, except the error in either form: it is logged later, unless it was expected."""
-    for line in stream:
-        if line.startswith((_ERROR, _ANNOTATION)):
-            error_lines.append(line)
-        elif is_stderr_readable() or not line.startswith(b"::add-mask::"):
-            write_stderr(line)
+    def _clean(self, line: bytes) -> bytes:
+        return self.clean(line.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
 
 def _error(error_lines: Sequence[bytes]) -> Mapping[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from sealpipe.ci_systems import (
@@ -20,6 +20,7 @@ from sealpipe.ci_systems import (
 
 _CELL = 300
 """Maximum characters of a cell in the summary."""
+_ADDRESS = re.compile(r"[^\s'\"<>(),;:%]+@[^\s'\"<>(),;:%]+")
 
 
 def log(text: str) -> None:
@@ -48,21 +49,35 @@ def escape_unprintable(text: str) -> str:
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
-def log_error(error: Mapping[str, object]) -> None:
-    """Log the error object of `sealpipe --output json`."""
-    log(f"sealpipe: {error.get('message', '')}")
+def hide_addresses(text: str) -> str:
+    """Replace email addresses, also in an escaped annotation."""
+    return _ADDRESS.sub("(address)", text)
+
+
+def log_error(error: Mapping[str, object], clean: Callable[[str], str] = str) -> None:
+    """Log the error object of `sealpipe --output json`, each line of its message as one; `clean` is applied to all."""
+    first, *more = str(error.get("message", "")).split("\n")
+    log(clean(f"sealpipe: {first}"))
     rejected, notes = error.get("additional_data"), error.get("notes")
-    details = [f"{name}: {reason}" for name, reason in rejected.items()] if isinstance(rejected, Mapping) else []
+    details = more + (
+        [f"{name}: {reason}" for name, reason in rejected.items()] if isinstance(rejected, Mapping) else []
+    )
     details += [str(error["remedy"])] if error.get("remedy") else []
     details += [str(each) for each in notes] if isinstance(notes, list) else []
     for line in details:
-        log(f"  {line}")
+        log(clean(f"  {line}"))
 
 
 def summary_table(title: str, rows: Sequence[tuple[str, str]]) -> str:
     """Return a Markdown table for the summary, without empty rows."""
     body = "".join(f"| {name} | {escape_cell(value)} |\n" for name, value in rows if value)
     return f"### {escape_cell(title)}\n\n| | |\n| --- | --- |\n{body}\n"
+
+
+def summary_rows(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a Markdown table with a head for the summary; without rows only the title."""
+    lines = [head, ["---"] * len(head), *([escape_cell(cell) for cell in row] for row in rows)] if rows else []
+    return f"### {escape_cell(title)}\n\n" + "".join(f"| {' | '.join(line)} |\n" for line in lines) + "\n"
 
 
 def escape_cell(text: str) -> str:

@@ -16,6 +16,7 @@ OUTCOMES: Mapping[int, str] = {
     11: "undelivered",
     15: "pending",
     16: "expired",
+    18: "troubled",
     130: "interrupted",
     143: "interrupted",
 }

@@ -162,10 +162,12 @@ def adopt(file: str, **values: Any) -> None:
     from sealpipe.batch.file.reading import read_definition
 
     with open_store_of(values) as (session, store):
-        found = adopt_rows(session, store, read_definition(file))
+        definition = read_definition(file)
+        found = adopt_rows(session, store, definition)
     if values["output"] == "json":
         names = ("key", "short_code", "generation", "is_blocked")
-        render.print_json({"adopted": [{name: getattr(each, name) for name in names} for each in found]})
+        adopted = [{name: getattr(each, name) for name in names} for each in found]
+        render.print_json({"name": definition.name, "adopted": adopted})
         return
     for each in found:
         state = "\tblocked" if each.is_blocked else ""

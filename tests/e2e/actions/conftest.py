@@ -24,7 +24,7 @@ SEALPIPE = Path(sys.executable).with_name("sealpipe")
 STUB = f"""#!/usr/bin/env bash
 set -euo pipefail
 printf 'extras=%s\\n' "$SEALPIPE_SETUP_EXTRAS" >> "$GITHUB_OUTPUT"
-printf 'executable=%s\\n' '{SEALPIPE}' >> "$GITHUB_OUTPUT"
+printf 'executable=%s\\n' "${{SEALPIPE_SETUP_EXECUTABLE:-{SEALPIPE}}}" >> "$GITHUB_OUTPUT"
 """
 """In setup.sh's place: what these tests are about comes after it. It has tests of its own."""
 

@@ -19,6 +19,7 @@ SHOWN = {
     "request": ("Request secrets", "Create a collect link to ask someone for secrets.", "inbox"),
     "collect": ("Collect secrets", "Decrypt submissions and store them.", "download"),
     "expire": ("Expire shares and requests", "Expire shares and requests that are no longer needed.", "x-circle"),
+    "batch": ("Run a batch", "Request or share secrets for each row of a file.", "users"),
 }
 """Title, what it does, and its icon."""
 
@@ -27,6 +28,7 @@ REFERENCES = {
     "request": ("send", "passcode-from", "param", "seed-to"),
     "collect": ("to", "key"),
     "expire": (),
+    "batch": ("database",),
 }
 """Inputs that may name a plugin whose packages have to be installed."""
 
@@ -50,7 +52,7 @@ def manifest(action: str) -> str:
     own = {each.name for each in rows}
     more = "".join(
         f"        {PREFIX}{name.replace('-', '_').upper()}: ${{{{ inputs.{name} }}}}\n"
-        for name in ("fields-from", "rehearse")
+        for name in ("fields-from", "file", "database", "rehearse")
         if name in own
     )
     return f"""\

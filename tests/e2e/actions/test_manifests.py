@@ -19,6 +19,8 @@ OURS = {"output", "print"}
 """Options that the action itself sets: it captures the result, and reads it."""
 KEYS = {"api_key", "api_key_previous"}
 """They come by `env:` and have no option."""
+OTHERS = {"batch": {"html", "csv", "json", "metrics", "older_than"}}
+"""Options of commands that the action does not run: `batch report`, `worker` and `purge`."""
 
 
 @pytest.mark.parametrize("action", ACTIONS)
@@ -32,7 +34,7 @@ def test_the_manifest_and_the_readme_are_made_from_the_table(action: str) -> Non
 def test_every_option_of_the_command_has_an_input_and_the_reverse(action: str) -> None:
     common = {row.option for row in GLOBAL if row.name not in OURS | KEYS}
     rows = COMMANDS.get(action, ()) if action != "expire" else ()
-    own = {row.option for row in rows if row.name not in OURS}
+    own = {row.option for row in rows if row.name not in OURS | OTHERS.get(action, set())}
     inputs, here = {each.flag for each in PAGES.inputs(action) if each.flag}, "actions/_run/sealpipe_action/manifest.py"
     assert sorted((common | own) - inputs) == [], f"options without an input: add a row for `{action}` in {here}"
     assert sorted(inputs - common - own) == [], f"inputs without an option: remove the row of `{action}` in {here}"
@@ -101,6 +103,8 @@ def test_the_extras_are_those_of_the_plugins_descriptors() -> None:
         ({"SEALPIPE_ACTION_REHEARSE": "true"}, "rehearsal"),
         ({"SEALPIPE_STORE__PROD__PLUGIN": "vault", "SEALPIPE_ACTION_REFERENCES": "prod:secret/x#y"}, "vault"),
         ({"SEALPIPE_ACTION_FIELDS_FROM": "no-such-file"}, ""),
+        ({"SEALPIPE_ACTION_FILE": "no-such-file.yaml", "SEALPIPE_ACTION_DATABASE": "env:DATABASE_URL"}, "yaml,batch"),
+        ({"SEALPIPE_BATCH_DATABASE": "env:DATABASE_URL"}, "batch"),
     ],
 )
 def test_the_references_say_which_extras_are_needed(environ: dict[str, str], extras: str) -> None:
