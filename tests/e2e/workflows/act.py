@@ -18,6 +18,19 @@ from support.parts import ROOT, missing, program
 
 SEALPIPE = Path(sys.executable).with_name("sealpipe")
 PATIENCE = 240
+BETWEEN = {
+    "actions/cache/restore": """\
+newest=$(ls "$STORE" | grep '^cache-' | tail -n 1 || true)
+if [ -n "$newest" ]; then
+  mkdir -p "$PLACE" && cp -a "$STORE/$newest/." "$PLACE"
+  echo "cache-matched-key=${newest#cache-*-}" >> "$GITHUB_OUTPUT"
+fi
+""",
+    "actions/cache/save": 'if [ -d "$PLACE" ]; then cp -a "$PLACE" "$STORE/cache-$(ls "$STORE" | wc -l)-$NAME"; fi',
+    "actions/upload-artifact": 'mkdir "$STORE/$NAME" && cp -a "$PLACE" "$STORE/$NAME"',
+    "actions/download-artifact": 'cp -a "$STORE/$NAME/." .',
+}
+"""Actions of GitHub's own that hand files to a later job or run, and what stands in for each here."""
 OURS = re.compile(r"(?:OWNER/sealpipe|\$)/actions/([a-z]+)(?:@0{40})?")
 
 
@@ -34,11 +47,17 @@ class Ran:
 
 
 class Repository:
-    """A git repository with workflows. What its `notify` was given on stdin stands in `told`."""
+    """A git repository with workflows. What its `notify` was given on stdin stands in `told`.
+
+    Caches and artifacts are in `store`, the oldest cache first; `sealpipe` is the one that jobs find installed.
+    """
 
     def __init__(self, place: Path) -> None:
         self.place, self.here = place, place / "repository"
         self.told = place / "told"
+        self.store = place / "store"
+        self.store.mkdir()
+        self.sealpipe = SEALPIPE
         ours = self.here / ".sealpipe"
         for part in ("actions", "core"):
             shutil.copytree(ROOT / part, ours / part, ignore=shutil.ignore_patterns("__pycache__"))
@@ -55,7 +74,8 @@ class Repository:
         """A workflow of the repository, as act can run it."""
         file = self.here / ".github" / "workflows" / workflow.name
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(yaml.safe_dump(here(yaml.safe_load(workflow.read_text(encoding="utf-8"))), sort_keys=False))
+        made = here(yaml.safe_load(workflow.read_text(encoding="utf-8")), self.store, self.sealpipe)
+        file.write_text(yaml.safe_dump(made, sort_keys=False))
         return file
 
     def run(
@@ -94,7 +114,7 @@ class Repository:
             subprocess.run([*git, *words], cwd=self.here, check=True, capture_output=True)
 
 
-def here(workflow: dict[Any, Any]) -> dict[str, Any]:
+def here(workflow: dict[Any, Any], store: Path, sealpipe: Path) -> dict[str, Any]:
     """A workflow as act can run it: our actions at `.sealpipe`, with the sealpipe that runs these tests, which a
     checkout of this repository brings; no other checkout. YAML 1.1 reads `on` as true.
     """
@@ -103,20 +123,25 @@ def here(workflow: dict[Any, Any]) -> dict[str, Any]:
         if "uses" in job:  # act has only this repository
             jobs[name] = job | {"uses": f"./.github/workflows/{job['uses'].partition('@')[0].rpartition('/')[2]}"}
             continue
-        steps = [_step(step) for step in job["steps"] if "repository" not in step.get("with", {})]
+        steps = [_step(step, store, sealpipe) for step in job["steps"] if "repository" not in step.get("with", {})]
         if not any("actions/checkout@" in step.get("uses", "") for step in steps):
             steps.insert(0, {"uses": "actions/checkout@v5"})
         jobs[name] = job | {"steps": steps}
     return {("on" if key is True else key): value for key, value in workflow.items()} | {"jobs": jobs}
 
 
-def _step(step: dict[str, Any]) -> dict[str, Any]:
+def _step(step: dict[str, Any], store: Path, sealpipe: Path) -> dict[str, Any]:
+    between = BETWEEN.get(step.get("uses", "").partition("@")[0])
+    if between is not None:
+        given = step["with"]
+        env = {"STORE": str(store), "NAME": given.get("name", given.get("key")), "PLACE": given.get("path", "")}
+        return {name: step[name] for name in ("name", "id", "if") if name in step} | {"run": between, "env": env}
     if "_setup/setup.sh" in step.get("run", ""):
-        return step | {"env": {"SEALPIPE_SETUP_EXECUTABLE": str(SEALPIPE)}}
+        return step | {"env": {"SEALPIPE_SETUP_EXECUTABLE": str(sealpipe)}}
     ours = OURS.fullmatch(step.get("uses", ""))
     if ours is None:
         return step
     return step | {
         "uses": f"./.sealpipe/actions/{ours[1]}",
-        "with": step.get("with", {}) | {"executable": str(SEALPIPE)},
+        "with": step.get("with", {}) | {"executable": str(sealpipe)},
     }
