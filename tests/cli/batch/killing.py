@@ -78,5 +78,6 @@ class KillSwitch:
             self.step("before a write")
             with plain(batch, exclusive=exclusive) as running:
                 yield running
+            self.step("after a write")  # what waits for the next one is lost
 
         return transaction

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from sealpipe.batch.database.rate import RateState, SharedRate, Slot, reserve, slow_down
+from sealpipe.batch.database.rate import Block, RateState, SharedRate, Slot, reserve, reserve_block, slow_down
 from sealpipe.batch.database.records import SECOND
 from sealpipe.http.rate_limiter import MAX_RETRY_AFTER
 from unit.batch.stores import MINUTE, Place, make_credential, run_at_once
@@ -167,3 +167,45 @@ def test_a_slot_and_what_is_known_are_in_the_database(place: Place) -> None:
     assert 0 < second.delay <= MAX_RETRY_AFTER
     assert place.store(make_credential()).rate.read() == RateState()
     assert isinstance(store.rate, SharedRate)
+
+
+@pytest.mark.parametrize("limit", [100, 601, 6000, 20_000, None])
+def test_blocks_of_fast_callers_never_exceed_the_limit(limit: int | None) -> None:
+    """Four workers that call as soon as they may, each a little late; now and then one pauses."""
+    chance, state = random.Random(limit), RateState(per_minute=limit)  # noqa: S311 - a test's own times
+    blocks, free_at, times, reservations = [Block() for _ in range(4)], [START] * 4, [], 0
+    for _ in range(3 * (limit or 6000)):
+        worker = free_at.index(min(free_at))
+        now = free_at[worker]
+        at = blocks[worker].take(now)
+        if at is None:
+            state, reserved = reserve_block(state, now, blocks[worker].choose_size(now))
+            at, reservations = blocks[worker].fill(now, reserved), reservations + 1
+        assert at >= now - SECOND // 2
+        times.append(max(now, at))
+        free_at[worker] = times[-1] + chance.randrange(4000) + (SECOND if chance.random() < 0.001 else 0)
+    if limit is not None:
+        assert most_in_a_minute(times) <= limit
+        assert len(times) / (max(times) - START) * MINUTE >= 0.9 * limit
+    if limit is None or limit > 6000:
+        assert reservations < len(times) / 4
+    elif limit <= 601:
+        assert reservations == len(times), "slow calls are reserved one by one"
+
+
+def test_reserved_calls_that_are_too_old_are_given_up() -> None:
+    block = Block()
+    first = block.fill(START, [START, START + 10, START + 20])
+    assert (first, block.take(START + 5)) == (START, START + 10)
+    assert block.take(START + SECOND) is None
+    block.fill(START, [START, START + 10])
+    assert block.take(START - SECOND) is None, "the clock was set back"
+
+
+def test_a_429_gives_up_what_was_reserved(place: Place) -> None:
+    rate = place.store().rate
+    rate.set_limit(60_000)
+    slots = [rate.acquire() for _ in range(20)]
+    assert len({slot.at for slot in slots}) == 20
+    rate.slow_down(slots[-1], 60.0)
+    assert rate.acquire().delay > 59

@@ -12,7 +12,9 @@ from typing import Literal
 from sealpipe.batch.database import statements as sql
 from sealpipe.batch.database.interface import Database, Transaction
 from sealpipe.batch.database.keyring import BatchKeyring
+from sealpipe.batch.database.merging import RowWriter
 from sealpipe.batch.database.records import (
+    ConflictError,
     Effect,
     EffectState,
     Row,
@@ -26,13 +28,15 @@ from sealpipe.batch.database.sealing import Members
 class EffectStore:
     """The effects of rows: part of a `BatchStore`. `clock` returns the database's time."""
 
-    def __init__(self, database: Database, keyring: BatchKeyring, clock: Callable[[], int]) -> None:
+    def __init__(self, database: Database, keyring: BatchKeyring, writer: RowWriter, clock: Callable[[], int]) -> None:
         self._database = database
         self._keyring = keyring
+        self._writer = writer
         self._clock = clock
 
     def find(self, row: Row, name: str) -> Effect | None:
         """Return the effect of this name; None if there is none."""
+        self._writer.flush(row.batch, row.id)
         opened = self._keyring.get(row.batch)
         effect_id = opened.ids.make_effect_id(row.id, name)
         found = self._database.read(sql.FIND_EFFECT, batch=row.batch, row=row.id, effect=effect_id)
@@ -40,13 +44,14 @@ class EffectStore:
 
     def list(self, row: Row) -> list[Effect]:
         """Return every effect of a row, by the time of its last change."""
+        self._writer.flush(row.batch, row.id)
         opened = self._keyring.get(row.batch)
         found = self._database.read(sql.LIST_EFFECTS, batch=row.batch, row=row.id)
         return [opened.load_effect(values) for values in found]
 
     def intend(self, row: Row, name: str, content: Members) -> Effect:
         """Record what is to be done, as `intent`; return the effect that there is already, whatever its state."""
-        with self._keyring.write(row.batch) as transaction:
+        with self._writer.write(row.batch, row.id) as transaction:
             self._check_holder(transaction, row)
             return self._add(transaction, row, name, "intent", content) or self._find(transaction, row, name)
 
@@ -55,7 +60,7 @@ class EffectStore:
 
         None: it is `sending` or `done`, so do not act. Raises ConflictError if another worker has the row.
         """
-        with self._keyring.write(row.batch) as transaction:
+        with self._writer.write(row.batch, row.id) as transaction:
             self._check_holder(transaction, row)
             effect = self._add(transaction, row, name, "sending", content)
             if effect is not None:
@@ -63,30 +68,40 @@ class EffectStore:
             found = self._find(transaction, row, name)
             if found.state not in ("intent", "failed"):
                 return None
-            return self._change(transaction, found, "sending", content)
+            effect, work = self._change(found, "sending", content)
+            try:
+                work(transaction)
+            except ConflictError:
+                return None
+            return effect
 
     def record(self, row: Row, name: str, content: Members) -> Effect:
         """Record something that is `done` already; return the effect that there is, if there is one."""
-        with self._keyring.write(row.batch) as transaction:
+        with self._writer.write(row.batch, row.id) as transaction:
             return self._add(transaction, row, name, "done", content) or self._find(transaction, row, name)
 
     def repeat(self, effect: Effect, content: Members) -> Effect:
         """Do an effect again that may or will be repeated: `sending`, from any state. Raises ConflictError."""
         return self._save(effect, "sending", content)
 
-    def finish(self, effect: Effect, state: Literal["done", "failed"], content: Members) -> Effect:
-        """Record the outcome: it happened, or certainly did not. Raises ConflictError if it has changed."""
-        return self._save(effect, state, content)
+    def finish(
+        self, effect: Effect, state: Literal["done", "failed"], content: Members, *, may_wait: bool = False
+    ) -> Effect:
+        """Record the outcome: it happened, or certainly did not. Raises ConflictError if it has changed.
 
-    def amend(self, effect: Effect, content: Members) -> Effect:
-        """Replace the content, in the same state. Raises ConflictError if it has changed."""
-        return self._save(effect, effect.state, content)
+        With `may_wait`, that of what may be repeated is recorded with the row's next write (`BatchStore.merge_writes`).
+        """
+        return self._save(effect, state, content, may_wait=may_wait)
 
-    def _save(self, effect: Effect, state: EffectState, content: Members) -> Effect:
-        with self._keyring.write(effect.batch) as transaction:
-            changed = self._change(transaction, effect, state, content)
-        if changed is None:
-            raise make_conflict_error("effect")
+    def amend(self, effect: Effect, content: Members, *, may_wait: bool = False) -> Effect:
+        """Replace the content, in the same state. Raises ConflictError if it has changed. `may_wait`: as above."""
+        return self._save(effect, effect.state, content, may_wait=may_wait)
+
+    def _save(self, effect: Effect, state: EffectState, content: Members, *, may_wait: bool = False) -> Effect:
+        changed, work = self._change(effect, state, content)
+        if not (may_wait and self._writer.write_later(effect.batch, effect.row, work)):
+            with self._writer.write(effect.batch, effect.row) as transaction:
+                work(transaction)
         return changed
 
     def _add(
@@ -105,25 +120,30 @@ class EffectStore:
         effect_id = opened.ids.make_effect_id(row.id, name)
         return opened.load_effect(transaction.run(sql.FIND_EFFECT, batch=row.batch, row=row.id, effect=effect_id)[0])
 
-    def _change(self, transaction: Transaction, effect: Effect, state: EffectState, content: Members) -> Effect | None:
+    def _change(
+        self, effect: Effect, state: EffectState, content: Members
+    ) -> tuple[Effect, Callable[[Transaction], None]]:
+        """Return the effect's next version, and what writes it: that raises ConflictError if it has changed."""
         sealer, version = self._keyring.get(effect.batch).sealer, effect.version + 1
         at = effect.at if state == effect.state else self._clock()
         blob = sealer.seal(
             make_effect_cell(effect.row, effect.id, state, version), make_effect_content(effect.name, content)
         )
-        changed = transaction.run(
-            sql.SAVE_EFFECT,
-            batch=effect.batch,
-            row=effect.row,
-            effect=effect.id,
-            version=effect.version,
-            state=state,
-            at=at,
-            blob=blob,
-        )
-        if not changed:
-            return None
-        return Effect(effect.batch, effect.row, effect.id, state, at, version, effect.name, content)
+
+        def work(transaction: Transaction) -> None:
+            if not transaction.run(
+                sql.SAVE_EFFECT,
+                batch=effect.batch,
+                row=effect.row,
+                effect=effect.id,
+                version=effect.version,
+                state=state,
+                at=at,
+                blob=blob,
+            ):
+                raise make_conflict_error("effect")
+
+        return Effect(effect.batch, effect.row, effect.id, state, at, version, effect.name, content), work
 
     def _check_holder(self, transaction: Transaction, row: Row) -> None:
         """Raise ConflictError if another worker took the row: this one was thought dead."""

@@ -7,7 +7,9 @@ delayed until the first 429; from then on the spacing is learned, as in `sealpip
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import exp
 from typing import Final, NamedTuple
@@ -31,6 +33,12 @@ USED_SHARE: Final = 0.95
 MAX_LIMIT: Final = 1_000_000
 """The highest limit that is believed, in calls per minute: more than all workers could ever send."""
 _COUNT_UNIT = 1000  # `recent` is stored in thousandths of a call
+MAX_BLOCK: Final = 32
+"""Calls that are reserved at once, at the most."""
+_BLOCK_SPAN: Final = SECOND // 10
+"""For how long the calls of a block last."""
+_SLOT_AGE: Final = SECOND // 2
+"""A reserved time that is older is given up: with that, no minute has more calls than it has times."""
 
 
 class Slot(NamedTuple):
@@ -84,6 +92,50 @@ def reserve(state: RateState, now: int) -> tuple[RateState, int]:
     return replace(state, next_at=at + state.get_spacing(), last_at=at, recent=recent), at
 
 
+def reserve_block(state: RateState, now: int, wanted: int) -> tuple[RateState, list[int]]:
+    """Reserve up to `wanted` calls, as many as fit into a tenth of a second: the new state, and their times."""
+    state, at = reserve(state, now)
+    times = [at]
+    while len(times) < wanted and times[-1] + state.get_spacing() - now <= _BLOCK_SPAN:
+        state, at = reserve(state, now)
+        times.append(at)
+    return state, times
+
+
+class Block:
+    """The times that a worker has reserved and not used. It grows as long as it is used up fast."""
+
+    def __init__(self) -> None:
+        self._times: deque[int] = deque()
+        self._reserved_at = 0
+        self._size = 1
+
+    def take(self, now: int) -> int | None:
+        """Return the next time; None if there is none, or those that are left are too old."""
+        if now < self._reserved_at:  # the clock was set back
+            self._times.clear()
+        while self._times and now - self._times[0] > _SLOT_AGE:
+            self._times.popleft()
+        return self._times.popleft() if self._times else None
+
+    def choose_size(self, now: int) -> int:
+        """Return how many to reserve next: as many as are used in about a tenth of a second."""
+        age = now - self._reserved_at
+        if 0 <= age < _BLOCK_SPAN:
+            return min(MAX_BLOCK, self._size * 2)
+        return self._size if 0 <= age < 2 * _BLOCK_SPAN else max(1, self._size // 4)
+
+    def fill(self, now: int, times: Sequence[int]) -> int:
+        """Keep what was reserved, and return the first time."""
+        self._reserved_at, self._size = now, len(times)
+        self._times = deque(times)
+        return self._times.popleft()
+
+    def clear(self) -> None:
+        """Give up what is left."""
+        self._times.clear()
+
+
 def slow_down(state: RateState, now: int, sent_at: int, retry_after: float | None) -> RateState:
     """Return the state after a 429 to the call that was reserved for `sent_at`; `retry_after` is in seconds."""
     state = _follow_clock(state, now)
@@ -116,21 +168,29 @@ class SharedRate:
         self._database = database
         self._id = rate_id
         self._clock = clock
+        self._lock = threading.Lock()
+        self._block = Block()
 
     def acquire(self) -> Slot:
-        """Reserve the next call, for this worker alone."""
-        with self._database.transaction() as transaction:
-            state = self._read(transaction)
+        """Reserve the next call, for this worker alone. Where calls follow fast, several are reserved at once."""
+        with self._lock:
             now = self._clock()
-            state, at = reserve(state, now)
-            self._save(transaction, state)
-        return Slot((at - now) / SECOND, at)
+            at = self._block.take(now)
+            if at is None:
+                with self._database.transaction() as transaction:
+                    state = self._read(transaction)
+                    now = self._clock()
+                    state, times = reserve_block(state, now, self._block.choose_size(now))
+                    self._save(transaction, state)
+                at = self._block.fill(now, times)
+        return Slot(max(0, at - now) / SECOND, at)
 
     def slow_down(self, slot: Slot, retry_after: float | None) -> None:
         """Make every worker wait, after a 429 to the call of this slot; `retry_after` is in seconds."""
-        with self._database.transaction() as transaction:
+        with self._lock, self._database.transaction() as transaction:
             state = self._read(transaction)
             self._save(transaction, slow_down(state, self._clock(), slot.at, retry_after))
+            self._block.clear()
 
     def set_limit(self, per_minute: int | None) -> None:
         """Set the plan's limit (capabilities: `rate_limit_rpm`); None: the service does not tell it."""

@@ -5,6 +5,7 @@ Every time is an integer: microseconds since 1970 UTC, by the database's clock.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, NamedTuple, cast
 
@@ -20,6 +21,8 @@ BATCH, ROW, EFFECT, EVENT = "batch", "row", "effect", "event"
 EffectState = Literal["intent", "sending", "done", "failed"]
 _EFFECT_STATES: Final = ("intent", "sending", "done", "failed")
 _ROW_COLUMNS = 9
+_MAX_EVENTS: Final = 256
+"""Events of one version of a row, at most: their numbers are made from it."""
 
 
 class ConflictError(SealpipeError):
@@ -133,6 +136,27 @@ class OpenBatch(NamedTuple):
         """Make an event of what the database holds. Raises StateError if it was changed."""
         number, at, blob = check_types(values, "iib")
         return Event(at, self.sealer.open(make_event_cell(row, number), blob))
+
+    def seal_row(self, row: Row) -> bytes:
+        """Return the blob of a row with its content."""
+        cell = make_row_cell(row.id, row.state, row.generation, row.version)
+        return self.sealer.seal(cell, make_row_content(row.key or "", row.content or {}))
+
+    def seal_events(self, row: Row, events: Sequence[Members], now: int) -> list[dict[str, object]]:
+        """Return what a row's new version adds to its history, as parameters."""
+        if len(events) > _MAX_EVENTS:
+            raise ValueError("too many events at once")
+        numbered = enumerate(events, start=row.version * _MAX_EVENTS)
+        return [
+            {
+                "batch": row.batch,
+                "row": row.id,
+                "number": number,
+                "now": now,
+                "blob": self.sealer.seal(make_event_cell(row.id, number), event),
+            }
+            for number, event in numbered
+        ]
 
 
 def make_row_cell(row: str, state: str, generation: int, version: int) -> Cell:

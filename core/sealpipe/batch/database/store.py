@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -17,16 +18,15 @@ from sealpipe.batch.database import statements as sql
 from sealpipe.batch.database.effects import EffectStore
 from sealpipe.batch.database.interface import Database, Transaction, check_types
 from sealpipe.batch.database.keyring import BatchKeyring
+from sealpipe.batch.database.merging import RowWriter
 from sealpipe.batch.database.rate import SharedRate
 from sealpipe.batch.database.records import (
     Batch,
     ConflictError,
     Event,
     NewRow,
-    OpenBatch,
     Row,
     make_conflict_error,
-    make_event_cell,
     make_row_cell,
     make_row_content,
 )
@@ -35,8 +35,6 @@ from sealpipe.errors import StateError
 
 _PAGE = 500
 """Rows that are read at once."""
-_MAX_EVENTS = 256
-"""Events of one save, at most: their numbers are made from the row's version."""
 
 
 class BatchStore:
@@ -49,6 +47,7 @@ class BatchStore:
     def __init__(self, database: Database, keyring: BatchKeyring) -> None:
         self._database = database
         self._keyring = keyring
+        self._writer = RowWriter(keyring)
         self.clock_offset = 0
         """Microseconds that are added to the database's clock: for tests."""
         self.ledger_folder: Path | None = None
@@ -72,7 +71,7 @@ class BatchStore:
     @cached_property
     def effects(self) -> EffectStore:
         """What rows do to the world, each once."""
-        return EffectStore(self._database, self._keyring, self.now)
+        return EffectStore(self._database, self._keyring, self._writer, self.now)
 
     def now(self) -> int:
         """Return the database's time."""
@@ -146,6 +145,7 @@ class BatchStore:
 
     def read_row(self, batch: Batch, row_id: str) -> Row | None:
         """Return the row with this id; None if there is none."""
+        self._writer.flush(batch.id, row_id)
         found = self._database.read(sql.READ_ROW, batch=batch.id, row=row_id)
         return self._keyring.get(batch.id).load_row(found[0]) if found else None
 
@@ -190,22 +190,26 @@ class BatchStore:
         claimed = self._claim(sql.CLAIM_DUE_ROW if due else sql.CLAIM_ROW, batch, holder, lease, row=row_id)
         return claimed[0] if claimed else None
 
-    def renew(self, row: Row, lease: int) -> None:
+    def merge_writes(self, row: Row) -> AbstractContextManager[None]:
+        """Let outcomes of a row that may wait be written with what is written next, at the latest at the block's end.
+
+        These are a saved row that is kept, the end of an effect that may be repeated, and what is amended.
+        """
+        return self._writer.merging(row)
+
+    def renew(self, row: Row, lease: int) -> Row:
         """Extend the lease of a row. Raises ConflictError if it was lost."""
-        with self._keyring.write(row.batch) as transaction:
+        until = self.now() + lease
+        with self._writer.write(row.batch, row.id) as transaction:
             if not transaction.run(
-                sql.RENEW_ROW,
-                batch=row.batch,
-                row=row.id,
-                version=row.version,
-                holder=row.holder,
-                until=self.now() + lease,
+                sql.RENEW_ROW, batch=row.batch, row=row.id, version=row.version, holder=row.holder, until=until
             ):
                 raise make_conflict_error()
+        return replace(row, held_until=until)
 
     def release(self, row: Row) -> None:
         """Give a row back unchanged; does nothing if the lease was lost, or the batch purged."""
-        with suppress(ConflictError), self._keyring.write(row.batch) as transaction:
+        with suppress(ConflictError), self._writer.write(row.batch, row.id) as transaction:
             transaction.run(sql.RELEASE_ROW, batch=row.batch, row=row.id, version=row.version, holder=row.holder)
 
     def save(
@@ -221,59 +225,57 @@ class BatchStore:
     ) -> Row:
         """Write a claimed row's next version and append to its history, together; then give it back, unless `keep`.
 
-        `due_at` None: nothing is due by itself. Raises ConflictError if another worker has it.
+        `due_at` None: nothing is due by itself. Raises ConflictError if another worker has it. A row that is kept is
+        written with its next write if they are merged.
         """
         opened, now = self._keyring.get(row.batch), self.now()
-        key, version, state = row.key or "", row.version + 1, str(state)
-        since, holder = row.since if state == row.state else now, row.holder if keep else ""
-        generation = row.generation if generation is None else generation
-        blob = opened.sealer.seal(make_row_cell(row.id, state, generation, version), make_row_content(key, content))
-        with self._keyring.write(row.batch) as transaction:
-            saved = transaction.run(
+        state, next_state = row.state, str(state)
+        saved = replace(
+            row,
+            state=next_state,
+            due_at=due_at,
+            since=row.since if next_state == state else now,
+            holder=row.holder if keep else "",
+            held_until=row.held_until if keep else 0,
+            version=row.version + 1,
+            generation=row.generation if generation is None else generation,
+            key=row.key or "",
+            content=content,
+        )
+        blob = opened.seal_row(saved)
+        lines = opened.seal_events(saved, events, now)
+
+        def write(transaction: Transaction) -> int:
+            found = transaction.run(
                 sql.SAVE_ROW,
                 batch=row.batch,
                 row=row.id,
                 holder=row.holder,
                 version=row.version,
-                state=state,
+                state=saved.state,
                 due_at=due_at,
-                since=since,
-                new_holder=holder,
-                generation=generation,
+                since=saved.since,
+                new_holder=saved.holder,
+                generation=saved.generation,
                 blob=blob,
             )
-            if not saved:
+            if not found:
                 raise make_conflict_error()
-            (held_until,) = check_types(saved[0], "i")  # the lease may have been renewed since the row was read
-            next_row = Row(
-                row.batch, row.id, state, due_at, since, holder, held_until, version, generation, key, content
-            )
-            self._append(transaction, opened, next_row, events, now)
-        return next_row
+            if lines:
+                transaction.run_many(sql.ADD_EVENT, lines)
+            (held_until,) = check_types(found[0], "i")
+            return int(held_until)  # the lease may have been renewed since the row was read
+
+        if keep and self._writer.write_later(row.batch, row.id, write):
+            return saved
+        with self._writer.write(row.batch, row.id) as transaction:
+            return replace(saved, held_until=write(transaction))
 
     def read_history(self, row: Row) -> list[Event]:
         """Return everything that happened to a row, oldest first."""
         opened = self._keyring.get(row.batch)
         found = self._database.read(sql.READ_HISTORY, batch=row.batch, row=row.id)
         return [opened.load_event(row.id, values) for values in found]
-
-    def _append(
-        self, transaction: Transaction, opened: OpenBatch, row: Row, events: Sequence[Members], now: int
-    ) -> None:
-        if len(events) > _MAX_EVENTS:
-            raise ValueError("too many events at once")
-        lines = [
-            {
-                "batch": row.batch,
-                "row": row.id,
-                "number": number,
-                "now": now,
-                "blob": opened.sealer.seal(make_event_cell(row.id, number), event),
-            }
-            for number, event in enumerate(events, start=row.version * _MAX_EVENTS)
-        ]
-        if lines:
-            transaction.run_many(sql.ADD_EVENT, lines)
 
     def _claim(self, statement: str, batch: Batch, holder: str, lease: int, **parameters: object) -> list[Row]:
         opened, now = self._keyring.get(batch.id), self.now()

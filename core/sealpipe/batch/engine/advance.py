@@ -111,12 +111,13 @@ class Engine:
             if RowContent.load(row).is_gone:
                 self._save(work, State(row.state), None)
                 return advanced
-            for _ in range(MAX_STEPS):
-                if not self._take_step(work, advanced, steps, force=force):
-                    break
-                force = False
-                if work.row.held_until - self.store.now() < LEASE - MINUTE:  # ending a request takes up to four
-                    self.store.renew(work.row, LEASE)
+            with self.store.merge_writes(row):
+                for _ in range(MAX_STEPS):
+                    if work.row.held_until - self.store.now() < LEASE - MINUTE:  # ending a request takes up to four
+                        work.row = self.store.renew(work.row, LEASE)
+                    if not self._take_step(work, advanced, steps, force=force):
+                        break
+                    force = False
         except ConflictError:
             advanced.is_lost = True
         advanced.row = work.row

@@ -8,9 +8,11 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Final
 
 from sealpipe.batch.database.interface import DatabaseUnavailableError
@@ -23,6 +25,8 @@ from sealpipe.batch.steps.states import State, Step
 from sealpipe.errors import SealpipeError
 
 MAX_THREADS: Final = 8
+MAX_CLAIMED: Final = 8
+"""Rows that are taken at once, at the most: each waits for a thread, and a killed run holds them for a while."""
 _IDLE_WAIT: Final = 0.5
 """Seconds between two looks into the database while nothing is due."""
 _OUTAGE: Final = 60.0
@@ -96,6 +100,9 @@ class Runner:
         self._threads = threads
         self._on_change = on_change
         self._lock = threading.Lock()
+        self._claiming = threading.Lock()
+        self._claimed: deque[Row] = deque()
+        self._name, self._claims = os.urandom(6).hex(), count()
         self._stop = threading.Event()
         self._result = RunResult(engine.batch.name)
         self._crash: BaseException | None = None
@@ -131,28 +138,27 @@ class Runner:
 
     def _run_threads(self) -> None:
         number = self._threads or choose_threads(self._engine.store.rate.read().calls_per_minute)
-        if number == 1:
-            self._work(0)
-        else:
-            threads = [threading.Thread(target=self._work, args=(each,), daemon=True) for each in range(number)]
-            for thread in threads:
-                thread.start()
-            try:
+        try:
+            if number == 1:
+                self._work()
+            else:
+                threads = [threading.Thread(target=self._work, daemon=True) for _ in range(number)]
+                for thread in threads:
+                    thread.start()
                 for thread in threads:
                     thread.join()
-            except BaseException:  # a signal: each thread ends its step, which can be killed as well
-                self._stop.set()
-                raise
+        finally:
+            self._stop.set()  # after a signal, each thread ends its step, which can be killed as well
+            self._release_claimed()
         if self._crash is not None:
             raise self._crash
 
-    def _work(self, number: int) -> None:
+    def _work(self) -> None:
         """Take rows until there is nothing to do. Blocks."""
-        holder = f"{os.urandom(6).hex()}/{number}"
         outage_ends_at = 0.0
         while not self._stop.is_set():
             try:
-                if not self._take(holder):
+                if not self._take():
                     return
                 outage_ends_at = 0.0
             except DatabaseUnavailableError as error:
@@ -170,23 +176,42 @@ class Runner:
             self._crash = self._crash or error
         self._stop.set()
 
-    def _take(self, holder: str) -> bool:
+    def _take(self) -> bool:
         """Take one row and advance it. Returns whether there may be another."""
         engine, store = self._engine, self._engine.store
         if self._ends_at is not None and time.monotonic() >= self._ends_at:
             return False
         task = self._pop_task()
         if task is not None:
-            row = store.claim_row(engine.batch, task.row_id, holder, LEASE, due=not task.is_forced)
+            row = store.claim_row(engine.batch, task.row_id, self._name_claim(), LEASE, due=not task.is_forced)
             if row is not None:
                 self._report(engine.advance(row, force=task.is_forced, steps=task.steps))
             return True
         if not self._takes_due:
             return False
-        rows = store.claim_due(engine.batch, holder, LEASE)
-        for row in rows:
-            self._report(engine.advance(row))
-        return bool(rows) or self._wait_for_due()
+        row = self._pop_claimed()
+        if row is None:
+            return self._wait_for_due()
+        self._report(engine.advance(row))
+        return True
+
+    def _name_claim(self) -> str:
+        """Return another name for each claim, so that a row that is taken twice is told from itself."""
+        return f"{self._name}/{next(self._claims)}"
+
+    def _pop_claimed(self) -> Row | None:
+        """Return a row that is due, of several that are claimed at once."""
+        with self._claiming:
+            if not self._claimed:
+                engine = self._engine
+                self._claimed += engine.store.claim_due(engine.batch, self._name_claim(), LEASE, limit=MAX_CLAIMED)
+            return self._claimed.popleft() if self._claimed else None
+
+    def _release_claimed(self) -> None:
+        """Give back the rows that no thread has begun with."""
+        with self._claiming, suppress(SealpipeError):
+            while self._claimed:
+                self._engine.store.release(self._claimed.popleft())
 
     def _pop_task(self) -> Task | None:
         with self._lock:

@@ -41,8 +41,11 @@ class _RowEffects:
         self._known = {each.name.removeprefix(prefix): each for each in effects}
         return dict(self._known)
 
-    def note(self, name: str, state: _NoteState, content: Members) -> None:
-        """Record the next state. Raises ConflictError if another worker was faster: then nothing may be done."""
+    def note(self, name: str, state: _NoteState, content: Members, *, may_wait: bool = False) -> None:
+        """Record the next state. Raises ConflictError if another worker was faster: then nothing may be done.
+
+        With `may_wait`, the outcome of what may be repeated is recorded with the row's next write.
+        """
         known, effects = self._known.get(name), self._store.effects
         full_name = self._make_name(name)
         if known is None and state == "sending":
@@ -52,14 +55,14 @@ class _RowEffects:
         elif state == "sending":
             noted = effects.repeat(known, content)
         else:
-            noted = effects.finish(known, state, content)
+            noted = effects.finish(known, state, content, may_wait=may_wait)
         if noted is None:
             raise make_conflict_error("effect")
         self._known[name] = noted
 
-    def amend(self, name: str, content: Members) -> None:
+    def amend(self, name: str, content: Members, *, may_wait: bool = False) -> None:
         """Replace the content of an effect that was noted."""
-        self._known[name] = self._store.effects.amend(self._known[name], content)
+        self._known[name] = self._store.effects.amend(self._known[name], content, may_wait=may_wait)
 
     def _make_name(self, name: str) -> str:
         return f"{self._row.generation}/{name}"
@@ -174,7 +177,7 @@ class RowEntry(Entry):
         if self.response is None:
             self.effects.note("create", "failed", self.content)
         else:
-            self.effects.amend("create", self.content)
+            self.effects.amend("create", self.content, may_wait=True)
 
     def close(self) -> None:
         """Do nothing: the row's lease ends by itself."""
@@ -184,7 +187,8 @@ class RowEntry(Entry):
             case {"answered": response}:
                 self.content.pop("body", None)  # it is never sent again
                 self.content["response"] = response
-                self.effects.note("create", "done", self.content)
+                # Until it is on disk, the same bytes would be sent again under their key.
+                self.effects.note("create", "done", self.content, may_wait=True)
             case {"delivery": [number, state]}:
                 self.effects.note(f"message/{number}", _DELIVERY_STATES[state], {})
             case {"place": [place, state]}:

@@ -1,0 +1,68 @@
+"""Writes of rows, several in one transaction: an outcome that may wait is written with what is written next.
+
+A commit is the dearest part of a row: it waits for the disk. Nothing begins before it is on disk, and each begin takes
+along what waits. So a kill loses outcomes only of what may be repeated, and of that only the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+from sealpipe.batch.database.interface import DatabaseUnavailableError, Transaction
+from sealpipe.batch.database.keyring import BatchKeyring
+from sealpipe.batch.database.records import ConflictError, Row
+from sealpipe.errors import SealpipeError
+
+_Write = Callable[[Transaction], object]
+
+
+class RowWriter:
+    """Writes to rows and their effects. A row that is worked on belongs to one thread."""
+
+    def __init__(self, keyring: BatchKeyring) -> None:
+        self._keyring = keyring
+        self._waiting: dict[tuple[str, str], list[_Write]] = {}
+
+    @contextmanager
+    def merging(self, row: Row) -> Iterator[None]:
+        """Let writes of this row wait for the next one in this block, at the longest until it ends.
+
+        If the row was lost, or the database does not answer, what waits is dropped: it counts as not recorded.
+        """
+        self._waiting[row.batch, row.id] = []
+        try:
+            yield
+            self.flush(row.batch, row.id)
+        except (ConflictError, DatabaseUnavailableError):
+            raise
+        except BaseException:
+            with suppress(SealpipeError):
+                self.flush(row.batch, row.id)
+            raise
+        finally:
+            del self._waiting[row.batch, row.id]
+
+    @contextmanager
+    def write(self, batch: str, row: str) -> Iterator[Transaction]:
+        """Begin a transaction, which first carries out what waits. Raises ConflictError if the row was lost."""
+        waiting = self._waiting.get((batch, row), [])
+        with self._keyring.write(batch) as transaction:
+            for work in waiting:
+                work(transaction)
+            yield transaction
+        waiting.clear()
+
+    def write_later(self, batch: str, row: str, work: _Write) -> bool:
+        """Let a write wait for the next one of its row. Returns whether it does: in no other block than `merging`."""
+        waiting = self._waiting.get((batch, row))
+        if waiting is None:
+            return False
+        waiting.append(work)
+        return True
+
+    def flush(self, batch: str, row: str) -> None:
+        """Carry out what waits. Raises ConflictError if the row was lost."""
+        if self._waiting.get((batch, row)):
+            with self.write(batch, row):
+                pass
