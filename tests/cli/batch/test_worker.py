@@ -6,7 +6,9 @@ import asyncio
 import logging
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -14,8 +16,11 @@ import pytest
 from cli.batch.test_requests import FILE, ROWS
 from cli.batch.test_running import MANY
 from cli.batch.world import BatchWorld
+from sealpipe.api import Operation, Response
 from sealpipe.batch.database.opening import open_database, prepare_schema
-from sealpipe.batch.engine.session import run_batch
+from sealpipe.batch.database.records import SECOND
+from sealpipe.batch.engine.actions import act
+from sealpipe.batch.engine.session import adopt, open_engine, run_batch
 from sealpipe.batch.engine.sync import sync
 from sealpipe.batch.engine.worker import Worker, prepare_queue
 from sealpipe.batch.file.reading import read_definition
@@ -108,6 +113,72 @@ def test_a_database_that_restarts_in_the_middle_loses_nothing(shared_world: Batc
     assert set(states.values()) <= {"waiting", "blocked"}
     assert len(unclear) <= 1, "the message that was on its way may have arrived"
     assert (len(world.all_requests()), len(world.loft.messages)) == (20, 20)
+
+
+class Machine:
+    """A machine with the same database, and a state folder of its own."""
+
+    def __init__(self, world: BatchWorld, name: str) -> None:
+        self.store = world.open_store()
+        self.store.ledger_folder = world.folder / name / "requests"
+        self.driver = world.driver(store=self.store)
+        self.driver._network.before, self.driver._network.after = self.send, self.take_answer  # type: ignore[attr-defined]
+        self.calls: list[str] = []
+        self.moment, self.interrupt = ("", 0), lambda: None
+
+    def send(self, operation: Operation[Any]) -> None:
+        self.calls.append(operation.method)
+        if self.moment == ("before", len(self.calls)):
+            self.interrupt()
+
+    def take_answer(self, _: Operation[Any], response: Response) -> Response:
+        if self.moment == ("after", len(self.calls)):
+            self.interrupt()
+        return response
+
+    def do(self, verb: str, path: Path) -> None:
+        session, definition = self.driver.session, read_definition(path)
+        if verb == "run":
+            run_batch(session, self.store, definition, threads=1, driver=self.driver)
+        elif verb == "adopt":
+            adopt(session, self.store, definition, driver=self.driver)
+        else:
+            act(open_engine(self.driver, self.store, definition.name), verb, ["acme"])  # type: ignore[arg-type]
+
+    def take_row(self, verb: str, path: Path) -> None:
+        """Take the row of a machine that is thought dead."""
+        self.store.clock_offset += 600 * SECOND
+        self.do(verb, path)
+
+
+def race(world: BatchWorld, verb: str, when: str = "", call: int = 0) -> list[str]:
+    """One machine collects a submission; before or after a call of it, another takes its row. The calls of the one."""
+    name = f"{verb}{when}{call}"
+    path = world.write(FILE.replace("vendors", name), ROWS[:1])
+    world.run(path)
+    code = world.code_of("acme.example")
+    world.submit(code)
+    world.wait(3600)
+    slow, fast = Machine(world, "slow"), Machine(world, "fast")
+    slow.moment, slow.interrupt = (when, call), partial(fast.take_row, verb, path)
+    slow.do("run", path)
+    world.wait(2 * 3600)
+    last = Machine(world, "slow")
+    last.do("run", path)
+    calls = [*slow.calls, *fast.calls, *last.calls]
+    assert (calls.count("DELETE"), code in world.all_requests()) == (1, True), (name, world.history(path, "acme"))
+    assert world.loft.puts.count(f"{name}/acme") <= 1
+    for machine in (slow, fast, last):
+        machine.store.close()
+    return slow.calls
+
+
+@pytest.mark.parametrize("verb", ["run", "cancel", "reissue", "adopt"])
+def test_two_machines_send_one_delete(shared_world: BatchWorld, verb: str) -> None:
+    """With two, what was submitted would be gone. What one machine notes in its files, the other does not see."""
+    number = race(shared_world, verb).index("DELETE")
+    race(shared_world, verb, "after", number)  # it knows that the request is active, and is about to note a DELETE
+    race(shared_world, verb, "before", number + 1)  # it has noted it
 
 
 def test_jobs_hold_nothing_but_ids(shared_world: BatchWorld, postgres: Postgres) -> None:
