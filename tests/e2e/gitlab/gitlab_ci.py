@@ -29,7 +29,7 @@ from support.openbao import Bao
 from support.parts import ROOT, program
 
 FOLDER = ROOT / "containers/gitlab"
-NAMES = ("share", "request", "collect", "expire")
+NAMES = ("share", "request", "collect", "expire", "batch")
 BOUND = '--bind "gitlab:$CI_PROJECT_PATH:$CI_PIPELINE_ID"'
 """What a sealed link of the template is bound to, as a later job writes it."""
 INPUT = re.compile(r"\$\[\[ inputs\.([a-z-]+) \]\]")
@@ -149,6 +149,7 @@ class Pipeline:
             shutil.copy(template, self.place / "templates")
         # The runner that this program plays says `false` here: the real one says `true`.
         self.variables = {"GITLAB_CI": "true", **variables}
+        self.sealpipe = Path(sys.executable).with_name("sealpipe")
 
     def run(
         self, *includes: tuple[str, Mapping[str, Any]], docker: Mapping[str, str] | None = None, **jobs: Any
@@ -167,7 +168,12 @@ class Pipeline:
         (self.home / ".gitlab-ci-local/variables.yml").write_text(json.dumps({"global": settings}))
         self._commit()
         command = [program("gitlab-ci-local"), "--home", str(self.home)]
-        tools = [str(Path(sys.executable).parent), str(Path(program("node")).parent), os.defpath]
+        tools = [
+            str(self.sealpipe.parent),
+            str(Path(sys.executable).parent),
+            str(Path(program("node")).parent),
+            os.defpath,
+        ]
         environ = {"PATH": os.pathsep.join(tools), "HOME": str(self.home), "LANG": "C.UTF-8", **(docker or {})}
         done = subprocess.run(
             [*command, *(SHELL if docker is None else DOCKER), *ALWAYS],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 
 from e2e.gitlab.gitlab_ci import ANSWERED, BOUND, SUBMITS, Pipeline, Template, log_in, read_dotenv
 from sealpipe_rehearsal.running_service import RunningService
+from support.ci_jobs import later_sealpipe
 from support.fake_chat import FakeSlack
 from support.fake_web import Reply
 from support.openbao import Bao
@@ -253,3 +255,44 @@ def test_what_cannot_be_shared_sends_nothing(
     assert ran.code != 0
     assert told in ran.log
     assert service.seen() == []
+
+
+BATCH = """
+name = "vendors"
+kind = "request"
+key = "name"
+[request]
+ask = ["Password"]
+send = ["file:OUT/{name}.link"]
+[collect]
+to = ["file:OUT/{name}.secret"]
+[[row]]
+name = "acme"
+[[row]]
+name = "bolt"
+"""
+
+
+def test_a_batch_goes_on_in_the_next_pipeline_by_its_cache(
+    pipeline: Pipeline, service: RunningService, tmp_path: Path
+) -> None:
+    (pipeline.place / "vendors.toml").write_text(BATCH.replace("OUT", str(tmp_path)))
+    scheduled = {"file": "vendors.toml", "detailed-exit-code": "true"}
+    first = pipeline.run(
+        ("batch", {"file": "vendors.toml", "job-name": "plan", "command": "plan", "stage": "before"}),
+        ("batch", {**scheduled, "job-name": "approved", "plan": "sealpipe-plan.json", "begin": "true"}),
+    )
+    assert "WARN 15" in first.log, first.log
+    assert "vendors\t2 rows: 2 waiting" in first.log
+    for name in ("acme", "bolt"):
+        link = next(word for word in (tmp_path / f"{name}.link").read_text().split() if word.startswith("http"))
+        service.submitter().submit(link, {"Password": f"{CANARY}-{name}"})
+    pipeline.sealpipe = later_sealpipe(tmp_path / "later", 120)
+    second = pipeline.run(("batch", scheduled))
+    assert (second.code, "vendors\t2 rows: 2 done" in second.log) == (0, True), second.log
+    assert (tmp_path / "acme.secret").read_text() == f"{CANARY}-acme"
+    assert CANARY not in first.log + second.log
+    shutil.rmtree(pipeline.place / ".gitlab-ci-local")
+    lost = pipeline.run(("batch", scheduled))
+    assert "FAIL 18" in lost.log, lost.log
+    assert [seen.target for seen in service.seen() if seen.method == "POST"].count("/v1/requests") == 2

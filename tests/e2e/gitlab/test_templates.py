@@ -16,7 +16,7 @@ from sealpipe.settings import COMMANDS, Setting
 from support.parts import ROOT, missing, program
 
 IMAGE = {"image": "registry.example/sealpipe:1"}
-NEEDED = {"collect": {"requests": "code"}}
+NEEDED = {"collect": {"requests": "code"}, "batch": {"file": "vendors.toml"}}
 FIXED = {
     "share": {
         "link_file": "a later job has it sealed",
@@ -29,13 +29,20 @@ FIXED = {
         "dir": "what was typed is no artifact, and in no later job",
         "print": "nothing captures stdout",
     },
+    "batch": {
+        "out": "has another default",
+        **dict.fromkeys(("html", "csv", "json"), "of `batch report`"),
+        "metrics": "of `batch worker`",
+        "older_than": "of `batch purge`",
+    },
 }
+OTHER_DEFAULTS = ("receipt", "bind", "out")
 """Options that have no input of their name, or not their default, and why."""
 
 NAMED = {("share", "field"): "fields"}
 KEYWORDS = {
     *("stage", "image", "tags", "rules", "inherit", "id_tokens", "variables", "script"),
-    *("artifacts", "allow_failure"),
+    *("artifacts", "allow_failure", "cache", "resource_group"),
 }
 SECRETS = re.compile("key|token|secret|password|credential", re.IGNORECASE)
 
@@ -87,12 +94,12 @@ def test_no_input_takes_a_secret_and_no_variable_has_one(template: Template) -> 
     assert {name for name in template.inputs if SECRETS.search(name)} <= kept
 
 
-@pytest.mark.parametrize("name", ["share", "request", "collect"])
+@pytest.mark.parametrize("name", ["share", "request", "collect", "batch"])
 def test_every_option_of_the_command_has_an_input_that_reaches_it_by_its_variable(name: str) -> None:
     template = Template.read(name)
     variables = filled(template)["variables"]
     for setting in COMMANDS[name]:
-        if setting.name in FIXED[name] and setting.name not in ("receipt", "bind"):
+        if setting.name in FIXED[name] and setting.name not in OTHER_DEFAULTS:
             assert setting.get_variable(name) not in variables
             continue
         wanted = NAMED.get((name, setting.name), setting.name.replace("_", "-"))
@@ -107,7 +114,7 @@ def test_every_option_of_the_command_has_an_input_that_reaches_it_by_its_variabl
 
 def means_the_default(setting: Setting, about: dict[str, Any]) -> bool:
     """An empty variable counts as unset."""
-    if setting.name in ("receipt", "bind"):
+    if setting.name in OTHER_DEFAULTS:
         return bool(about["default"])
     if setting.flag:
         return about["default"] == "false" and set(about["options"]) == {"true", "false"}
@@ -147,7 +154,7 @@ def test_runner_rules_stage_name_token_and_pending_are_inputs() -> None:
     assert job["id_tokens"] == {"VAULT_ID_TOKEN": {"aud": "https://vault.example"}}
     assert job["allow_failure"] == {"exit_codes": [15]}
     assert filled(Template.read("expire"))["rules"] == [{"when": "on_failure"}]
-    for name in ("share", "request", "collect"):
+    for name in ("share", "request", "collect", "batch"):
         never, else_ = filled(Template.read(name))["rules"]
         assert never == {"if": '$CI_PIPELINE_SOURCE == "merge_request_event"', "when": "never"}
         assert else_ == {"when": "on_success"}
