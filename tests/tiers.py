@@ -20,6 +20,7 @@ REST: Final[Mapping[str, str]] = {
     "tests/cli/test_conformance.py::test_each_primitive_that_breaks_is_noticed": "broken copies of the wire format",
     "tests/cli/test_printing.py::test_the_link_stays_hidden_in_many_runs": "a race, run many times",
     "tests/cli/batch/test_killed_processes.py": _KILLS,
+    "tests/cli/batch/test_upgrades.py::test_a_batch_in_postgresql_goes_on": "starts PostgreSQL",
     "tests/cli/batch/test_worker.py": "workers that wait for PostgreSQL, some seconds each",
     "tests/cli/batch/test_scene.py": "four weeks on two machines, with PostgreSQL, mail and OpenBao",
     "tests/cli/batch/test_simulation.py": "a model's random walks",

@@ -1,0 +1,87 @@
+"""An upgrade of sealpipe in the middle of a batch: it goes on where an earlier version left it, and ends each row once.
+
+`schema-N/` is such a database, as it was written then (`upgrading.py`), and the world around it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cli.batch.upgrading import HERE, KEYS, VENDORS, UpgradeWorld, load_postgres, load_sqlite, read_world
+from cli.batch.world import DAY
+from sealpipe.batch.database.opening import open_database, prepare_schema
+from sealpipe.batch.database.statements import SCHEMA_VERSION
+from sealpipe.secret import Secret
+from support.parts import Postgres, run_postgres
+
+SCHEMAS = sorted(HERE.glob("schema-*"))
+SUBMITTING = ("waiting", "lost", "begun", "unclear", "refused", "new")
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Postgres]:
+    with run_postgres() as server:
+        yield server
+
+
+def test_every_schema_has_its_database() -> None:
+    """`python -P tests/cli/batch/upgrading.py` writes one, before the first release with a new schema."""
+    assert f"schema-{SCHEMA_VERSION}" in [schema.name for schema in SCHEMAS]
+    for schema in SCHEMAS:
+        version = schema.name.removeprefix("schema-")
+        for script in ("sqlite.sql", "postgres.sql"):
+            assert re.search(rf"sealpipe_meta\W+VALUES ?\('schema', ?'{version}'\)", (schema / script).read_text())
+
+
+@pytest.mark.parametrize("schema", SCHEMAS, ids=lambda schema: schema.name)
+def test_a_batch_in_sqlite_goes_on(schema: Path, tmp_path: Path) -> None:
+    load_sqlite((schema / "sqlite.sql").read_text(), tmp_path / "state")
+    world = UpgradeWorld(tmp_path)
+    sent = read_world(world, schema / "sqlite.json")
+    go_on(world, sent)
+    world.close()
+
+
+@pytest.mark.parametrize("schema", SCHEMAS, ids=lambda schema: schema.name)
+def test_a_batch_in_postgresql_goes_on(schema: Path, tmp_path: Path, postgres: Postgres) -> None:
+    load_postgres((schema / "postgres.sql").read_text(), postgres)
+    database = open_database(tmp_path, Secret(postgres.address))
+    prepare_schema(database)
+    database.close()
+    world = UpgradeWorld(tmp_path, Secret(postgres.address))
+    sent = read_world(world, schema / "postgres.json")
+    go_on(world, sent)
+    world.close()
+
+
+def go_on(world: UpgradeWorld, sent: Counter[str]) -> None:
+    """Run both batches on until every row has ended: one request or share each, each message once, each value once."""
+    world.wait(3600)
+    assert {row.is_gone for row in world.plan(world.vendors).rows} == {False}
+    assert world.run(world.keys).counts == {"done": len(KEYS)}
+    world.run(world.vendors)
+    states = world.states(world.vendors)
+    assert states == {
+        **dict.fromkeys(VENDORS, "waiting"),
+        "collected": "done",
+        "submitted": "done",
+        "cancelled": "cancelled",
+        "unclear": "blocked",
+    }
+    assert "batch remind vendors unclear" in world.progress(world.vendors, "unclear").remedy
+    assert sent + world.count_messages() == dict.fromkeys((*VENDORS, *KEYS), 1)
+    for name in SUBMITTING:
+        code = world.progress(world.vendors, name).short_code
+        world.submit(code, {"Password": f"canary of {name}"})
+    world.wait(DAY)
+    world.run(world.vendors)
+    assert world.states(world.vendors) == {**dict.fromkeys(VENDORS, "done"), "cancelled": "cancelled"}
+    assert sorted(world.loft.puts) == sorted({*VENDORS} - {"cancelled"})
+    assert world.loft.values["new"] == {"password": "canary of new"}
+    assert (len(world.all_requests()), len(world.all_shares()), world.active_requests()) == (9, 3, [])
+    assert sent + world.count_messages() == dict.fromkeys((*VENDORS, *KEYS), 1)
