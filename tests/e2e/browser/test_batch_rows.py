@@ -62,6 +62,5 @@ def test_what_vendors_type_is_stored_by_the_next_run(browser: Browser, job: Job,
         assert typed.encode() not in browser.heard()
         assert typed not in done.err
     rows = batch(job, "status", "vendors", "--output", "json").json["rows"]
-    assert {row["key"]: (row["state"], row["outcome"], row["stored"]) for row in rows} == dict.fromkeys(
-        TYPED, ("done", "collected", 1)
-    )
+    told = {row["key"]: (row["state"], row["outcome"], row["stored"]) for row in rows}
+    assert told == dict.fromkeys(TYPED, ("done", "collected", 1))
