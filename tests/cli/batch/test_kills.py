@@ -11,6 +11,7 @@ import pytest
 
 from cli.batch.killing import KillSwitch
 from cli.batch.test_requests import FILE as REQUESTS
+from cli.batch.test_running import NOTIFY
 from cli.batch.test_shares import FILE as SHARES
 from cli.batch.test_shares import REMIND
 from cli.batch.world import DAY, BatchWorld
@@ -105,4 +106,26 @@ def test_a_share_survives_a_kill_at_every_step(tmp_path: Path, story: int) -> No
         except AssertionError as error:
             error.add_note(f"killed at step {at}, {switch.steps[-1]}, after {switch.steps[-6:-1]}")
             raise
+        world.close()
+
+
+def test_news_survive_a_kill_at_every_step(tmp_path: Path) -> None:
+    """Each change is told once; or the message that may have arrived is called unclear."""
+    world, path = begin(tmp_path / "0", REQUESTS + NOTIFY)
+    switch = KillSwitch()
+    with switch.watching(world):
+        world.run(path)
+    world.close()
+    first = switch.steps.index("before the plugin team")
+    for at in (first - 1, first, first + 1, first + 2, first + 3):
+        world, path = begin(tmp_path / str(at), REQUESTS + NOTIFY)
+        killed = KillSwitch(at)
+        with killed.watching(world):
+            world.run(path)
+        world.wait(600)
+        warnings = world.run(path).warnings
+        told = [message.text.reveal() for message in world.messages("team")]
+        number = sum("1 row delivered" in text for text in told)
+        assert number == 1 or (number == 0 and "may not have reached" in warnings[0]), (at, killed.steps[-1], told)
+        assert world.run(path).warnings == ()
         world.close()

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from cli.batch.test_requests import FILE, ROWS
+from cli.batch.test_running import NOTIFY
 from cli.batch.world import BatchWorld
 from sealpipe.batch.engine import local_worker
 from sealpipe.batch.engine.local_worker import LocalWorker
@@ -29,13 +30,35 @@ def make_worker(world: BatchWorld, changes: list[str] | None = None) -> LocalWor
     )
 
 
+def do_round(worker: LocalWorker) -> None:
+    """One round of it, however long that takes."""
+    worker._run_round(None, must_lock=True)
+
+
 def test_a_local_worker_takes_every_batch(world: BatchWorld) -> None:
     path = world.write(FILE, ROWS)
     sync(world.store, read_definition(path))
     changes: list[str] = []
-    make_worker(world, changes).run(0.5)
+    do_round(make_worker(world, changes))
     assert set(world.states(path).values()) == {"waiting"}
     assert len(changes) == 2 * len(ROWS)
+
+
+def test_a_local_worker_tells_the_team_every_ten_minutes_and_at_its_end(world: BatchWorld) -> None:
+    path = world.write(FILE + NOTIFY, ROWS)
+    sync(world.store, read_definition(path))
+    worker = make_worker(world)
+    do_round(worker)
+    assert world.messages("team") == []
+    world.wait(600)
+    do_round(worker)
+    assert "3 rows delivered" in world.messages("team")[0].text.reveal()
+    world.submit(world.code_of("acme.example"))
+    world.wait(500)
+    do_round(worker)
+    assert len(world.messages("team")) == 1
+    worker.run(0.1)
+    assert "1 row collected" in world.messages("team")[1].text.reveal()
 
 
 def test_a_failed_row_waits_for_its_time(world: BatchWorld) -> None:
@@ -44,14 +67,14 @@ def test_a_failed_row_waits_for_its_time(world: BatchWorld) -> None:
     tried: list[str] = []
     world.loft.before = tried.append
     world.loft.down["*"] = UnavailableError("no pigeon is awake")
-    make_worker(world).run(0.5)
+    do_round(make_worker(world))
     assert set(world.states(path).values()) == {"failed"}
     first = len(tried)
-    make_worker(world).run(0.5)
+    do_round(make_worker(world))
     assert len(tried) == first
     world.loft.down.clear()
     world.wait(120)
-    make_worker(world).run(0.5)
+    do_round(make_worker(world))
     assert set(world.states(path).values()) == {"waiting"}
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cli.batch.pigeons import DOWN
+from cli.batch.pigeons import DOWN, LOST
 from cli.batch.test_requests import FILE, ROWS
 from cli.batch.test_shares import FILE as SHARES
 from cli.batch.world import DAY, BatchWorld, set_account
@@ -261,12 +261,29 @@ def test_the_team_hears_names_where_the_file_says_so_and_of_the_end(world: Batch
     assert news.subject == "Batch vendors, every row has ended"
 
 
-def test_news_that_cannot_be_sent_are_a_warning(world: BatchWorld) -> None:
+def test_news_that_cannot_be_sent_are_a_warning_and_come_with_the_next(world: BatchWorld) -> None:
     path = world.write(FILE + NOTIFY, ROWS)
     world.loft.down["team"] = DOWN
     result = world.run(path)
     assert result.exit_code == 0
-    assert "may not have reached pigeon:team: the loft is closed" in result.warnings[0]
+    assert "were not sent to pigeon:team, and come with the next: the loft is closed" in result.warnings[0]
+    world.loft.down.clear()
+    assert world.run(path).warnings == ()
+    assert "3 rows delivered" in world.messages("team")[0].text.reveal()
+
+
+def test_news_that_may_be_lost_are_not_repeated_and_the_next_say_so(world: BatchWorld) -> None:
+    path = world.write(FILE + NOTIFY, ROWS)
+    world.loft.down["team"] = LOST
+    assert "may not have reached pigeon:team: a hawk was seen" in world.run(path).warnings[0]
+    world.loft.down.clear()
+    assert (world.run(path).warnings, len(world.messages("team"))) == ((), 1)
+    world.act(path, "cancel", "acme")
+    world.run(path)
+    text = world.messages("team")[-1].text.reveal()
+    assert "The message before this one may not have arrived." in text
+    assert "delivered" not in text
+    assert "1 row cancelled" in text, "also what somebody did by hand"
 
 
 def test_a_policy_that_allows_no_batch_stops_it_before_anything(world: BatchWorld) -> None:

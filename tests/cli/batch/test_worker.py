@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import threading
 from collections.abc import Iterator
 from functools import partial
@@ -14,7 +15,7 @@ import psycopg
 import pytest
 
 from cli.batch.test_requests import FILE, ROWS
-from cli.batch.test_running import MANY
+from cli.batch.test_running import MANY, NOTIFY
 from cli.batch.world import BatchWorld
 from sealpipe.api import Operation, Response
 from sealpipe.batch.database.opening import open_database, prepare_schema
@@ -79,6 +80,21 @@ def test_workers_share_the_rows_and_do_nothing_twice(shared_world: BatchWorld) -
         thread.join()
     assert set(world.states(path).values()) == {"waiting"}
     assert len({message.short_code for _, message in world.loft.messages}) == len(world.loft.messages) == 20
+
+
+def test_workers_and_runs_tell_each_change_once(shared_world: BatchWorld) -> None:
+    world = shared_world
+    path = world.write(FILE.replace('"vendors"', '"told"') + NOTIFY, MANY[:6])
+    sync(world.store, read_definition(path))
+    threads = [threading.Thread(target=work, args=(world, 3)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    world.run(path)
+    told = [message.text.reveal() for message in world.messages("team")]
+    assert sum(int(number) for text in told for number in re.findall(r"(\d+) rows? delivered", text)) == 6
+    assert len(told) <= 3, "one for each worker, and what was left"
 
 
 def test_runs_and_workers_go_on_with_each_others_rows(shared_world: BatchWorld) -> None:

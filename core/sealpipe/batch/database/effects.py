@@ -1,7 +1,8 @@
 """What rows do to the world, each once: `intent`, then `sending` by compare-and-set, then `done` or `failed`.
 
 Whoever begins an effect has it on disk before it acts, and is the only one. An effect that is left at `sending` may
-have happened: only what can find out, or may be repeated, goes on with it.
+have happened: only what can find out, or may be repeated, goes on with it. A batch has effects of its own, too: those
+of `make_batch_row`.
 """
 
 from __future__ import annotations
@@ -147,6 +148,8 @@ class EffectStore:
 
     def _check_holder(self, transaction: Transaction, row: Row) -> None:
         """Raise ConflictError if another worker took the row: this one was thought dead."""
+        if not row.id:  # a batch's own effect: the compare-and-set alone decides
+            return
         held = transaction.run(sql.CHECK_HOLDER, batch=row.batch, row=row.id)
         if not held or held[0][0] != row.holder:
             raise make_conflict_error()

@@ -159,6 +159,11 @@ class OpenBatch(NamedTuple):
         ]
 
 
+def make_batch_row(batch: Batch) -> Row:
+    """Return what stands for a batch itself where an effect has a row. Nobody holds it."""
+    return Row(batch.id, "", "", None, 0, "", 0, 0, 1)
+
+
 def make_row_cell(row: str, state: str, generation: int, version: int) -> Cell:
     """Return the place of a row's blob."""
     return Cell(row, ROW, version, state, generation)

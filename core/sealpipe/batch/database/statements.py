@@ -116,6 +116,11 @@ SAVE_EFFECT = (
 
 ADD_EVENT = "INSERT INTO sealpipe_history (batch, row_id, number, at, blob) VALUES (:batch, :row, :number, :now, :blob)"
 READ_HISTORY = "SELECT number, at, blob FROM sealpipe_history WHERE batch = :batch AND row_id = :row ORDER BY number"
+READ_CHANGES = (
+    "SELECT row_id, number, at, blob FROM sealpipe_history WHERE batch = :batch AND at > :since "
+    "AND (row_id, number) > (:row, :number) ORDER BY row_id, number LIMIT :limit"
+)
+COUNT_CHANGES = "SELECT CAST(COALESCE(SUM(version), 0) AS {integer}) FROM sealpipe_rows WHERE batch = :batch"
 
 # Page by page, for sealing anew: each table with its key after the batch, and what its blobs are bound to.
 PAGE_ROWS = (

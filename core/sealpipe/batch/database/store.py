@@ -16,6 +16,7 @@ from pathlib import Path
 from sealpipe.api import Credential
 from sealpipe.batch.database import statements as sql
 from sealpipe.batch.database.effects import EffectStore
+from sealpipe.batch.database.history import History
 from sealpipe.batch.database.interface import Database, Transaction, check_types
 from sealpipe.batch.database.keyring import BatchKeyring
 from sealpipe.batch.database.merging import RowWriter
@@ -72,6 +73,11 @@ class BatchStore:
     def effects(self) -> EffectStore:
         """What rows do to the world, each once."""
         return EffectStore(self._database, self._keyring, self._writer, self.now)
+
+    @cached_property
+    def history(self) -> History:
+        """What happened to the rows of a batch, over all rows."""
+        return History(self._database, self._keyring)
 
     def now(self) -> int:
         """Return the database's time."""

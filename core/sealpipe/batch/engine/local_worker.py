@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from functools import partial
 from typing import Final
@@ -15,7 +15,7 @@ from typing import Final
 from sealpipe.batch.database.records import SECOND, Batch
 from sealpipe.batch.database.store import BatchStore
 from sealpipe.batch.engine.advance import Change, Engine
-from sealpipe.batch.engine.notify import check_allowed
+from sealpipe.batch.engine.notify import PeriodicNews, check_allowed
 from sealpipe.batch.engine.rated_driver import RatedDriver
 from sealpipe.batch.engine.run import Runner, learn_limit
 from sealpipe.batch.engine.sync import restore_definition
@@ -45,6 +45,7 @@ class LocalWorker:
         self._stop = threading.Event()
         self._runner: Runner | None = None
         self._knows_limit = False
+        self._news = PeriodicNews(on_change)
 
     def run(self, seconds: float | None = None) -> None:
         """Work until `stop`, or for so many seconds. Raises StateError if another process runs batches now."""
@@ -54,10 +55,11 @@ class LocalWorker:
             while not self._stop.is_set():
                 left = None if ends_at is None else ends_at - time.monotonic()
                 if left is not None and left <= 0:
-                    return
+                    break
                 pause = self._run_round(left, must_lock=must_lock)
                 must_lock = False
                 self._stop.wait(pause if left is None else min(pause, left))
+            self._tell(self._store.list_batches(), is_last=True)
         finally:
             self._driver.close()
 
@@ -81,6 +83,7 @@ class LocalWorker:
                 due_at = self._store.find_next_due(batch)
                 if not self._stop.is_set() and due_at is not None and due_at <= self._store.now():
                     self._run_batch(batch, seconds)
+        self._tell(batches)
         moments = [due_at for batch in batches if (due_at := self._store.find_next_due(batch)) is not None]
         if not moments:
             return LONGEST_PAUSE
@@ -88,7 +91,7 @@ class LocalWorker:
 
     def _run_batch(self, batch: Batch, seconds: float | None) -> None:
         self._driver.run(check_allowed(self._driver.session, batch.name))
-        engine = Engine(self._driver, self._store, batch, restore_definition(batch))
+        engine = self._make_engine(batch)
         if not self._knows_limit:
             learn_limit(engine)
             self._knows_limit = True
@@ -96,3 +99,11 @@ class LocalWorker:
         self._runner = Runner(engine, seconds=seconds, threads=self._threads, on_change=on_change, is_round=True)
         self._runner.run()
         self._runner = None
+
+    def _make_engine(self, batch: Batch) -> Engine:
+        return Engine(self._driver, self._store, batch, restore_definition(batch))
+
+    def _tell(self, batches: Iterable[Batch], *, is_last: bool = False) -> None:
+        """Tell the teams what has changed, every now and then and at the end."""
+        for batch in batches:
+            self._news.tell(self._make_engine(batch), is_last=is_last)

@@ -1,14 +1,19 @@
-"""Tells the team what a run changed: numbers, and names of rows only where the file says so. Sent at most once."""
+"""Tells the team what has changed: numbers, and names of rows only where the file says so. Each change is told once."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
+from typing import Final
 
+from sealpipe.batch.database.interface import DatabaseUnavailableError
+from sealpipe.batch.database.records import Batch, ConflictError, Effect
 from sealpipe.batch.engine.advance import Change, Engine
+from sealpipe.batch.engine.news import News, NewsLog
 from sealpipe.batch.engine.run import RunResult
-from sealpipe.errors import SealpipeError
+from sealpipe.batch.steps.states import MINUTE
+from sealpipe.errors import NOT_TAKEN, SealpipeError
 from sealpipe.flows import Do, Flow, policy
 from sealpipe.flows.deliver import Recipient, resolve_recipients
 from sealpipe.flows.session import Session
@@ -16,8 +21,8 @@ from sealpipe.plugin import Message
 from sealpipe.plugin.context import OutgoingAction
 from sealpipe.secret import Secret
 
-MAX_NAMES = 50
-"""Names of rows in one message."""
+NEWS_INTERVAL: Final = 10 * MINUTE
+"""How often a worker tells what has changed, at most, in microseconds."""
 
 
 def describe_batch(session: Session, name: str, recipients: Sequence[Recipient] = ()) -> OutgoingAction:
@@ -33,47 +38,90 @@ def describe_batch(session: Session, name: str, recipients: Sequence[Recipient] 
     )
 
 
-def notify(engine: Engine, result: RunResult) -> tuple[str, ...]:
-    """Send the news of a run, if there is any and the file names recipients. Returns what went wrong, as warnings."""
+def notify(engine: Engine, quiet: int = 0) -> tuple[str, ...]:
+    """Tell each recipient what has changed since its last message. Returns what went wrong, as warnings.
+
+    Recipients whose last message is younger than `quiet` microseconds hear it later.
+    """
     notification = engine.definition.notify
-    if notification is None or not result.changes:
+    if notification is None:
         return ()
-    message = build_news(result, with_rows=notification.rows)
-    session = engine.driver.session
+    session, log = engine.driver.session, NewsLog(engine.store, engine.batch)
+    warnings: list[str] = []
     try:
         recipients = engine.driver.run(resolve_recipients(notification.delivery, session.registry, {}))
-        action = describe_batch(session, result.batch, recipients)
-        sending = _send(session, recipients, message)
-        return engine.driver.run(policy.run_under_policy(session, action, sending, _describe_outcome))
+        found = [(each, news) for each in recipients if (news := _find_news(log, each, quiet, warnings)) is not None]
+        if not found:
+            return tuple(warnings)
+        action = describe_batch(session, engine.batch.name, [recipient for recipient, _ in found])
+        sending = _send(engine, log, found, with_rows=notification.rows)
+        return (*warnings, *engine.driver.run(policy.run_under_policy(session, action, sending, _describe_outcome)))
     except SealpipeError as error:
-        return (f"the news of the batch were not sent: {error.message}",)
+        return (*warnings, f"the news of the batch were not sent: {error.message}")
 
 
-def _send(session: Session, recipients: Sequence[Recipient], message: Message) -> Flow[tuple[str, ...]]:
+def _find_news(log: NewsLog, recipient: Recipient, quiet: int, warnings: list[str]) -> News | None:
+    """Return what there is to tell. If a sender is gone in the middle, say so once, here and in the next message."""
+    try:
+        news = log.find(recipient.address, quiet)
+        if news is not None and news.effect is not None and news.effect.state == "sending":
+            news.effect = log.note_unclear(news.effect)
+            warnings.append(f"earlier news of the batch may not have reached {recipient.shown}: they are not repeated")
+    except ConflictError:
+        return None  # somebody else does it
+    return news if news is not None and news.counts else None
+
+
+def _send(
+    engine: Engine, log: NewsLog, found: Sequence[tuple[Recipient, News]], *, with_rows: bool
+) -> Flow[tuple[str, ...]]:
+    warnings: list[str] = []
+    for recipient, news in found:
+        names = list(log.name_rows(news)) if with_rows else []
+        message = build_news(RunResult(engine.batch.name, counts=engine.store.count_states(engine.batch)), news, names)
+        work = partial(_send_one, engine.driver.session, log, recipient, news, message)
+        warning: str = yield Do(work, is_changing=True)
+        warnings += [warning] if warning else []
+    return tuple(warnings)
+
+
+def _send_one(session: Session, log: NewsLog, recipient: Recipient, news: News, message: Message) -> str:
+    """Record, send, record. Returns a warning, or nothing. Blocks."""
     from sealpipe.registry.calls import send_message
 
-    warnings = []
-    for recipient in recipients:
-        work = partial(send_message, session.registry(), recipient.channel, message, recipient.to)
-        try:
-            yield Do(work, is_changing=True)
-        except SealpipeError as error:
-            warnings.append(f"the news of the batch may not have reached {recipient.shown}: {error.message}")
-    return tuple(warnings)
+    session.registry().channel(recipient.channel)  # raises for missing settings before anything is recorded
+    effect = log.begin(recipient.address, news)
+    if effect is None:
+        return ""  # somebody else sends it
+    warning = ""
+    note: Callable[[Effect], object] = log.note_sent
+    try:
+        send_message(session.registry(), recipient.channel, message, recipient.to)
+    except NOT_TAKEN as error:
+        warning = f"the news of the batch were not sent to {recipient.shown}, and come with the next: {error.message}"
+        note = partial(log.note_not_sent, news)
+    except SealpipeError as error:
+        warning = f"the news of the batch may not have reached {recipient.shown}: {error.message}"
+        note = log.note_unclear
+    with suppress(SealpipeError):  # without the note, it counts as unclear after a while
+        note(effect)
+    return warning
 
 
 def _describe_outcome(warnings: Sequence[str]) -> Mapping[str, object]:
     return {"outcome": "unclear" if warnings else "sent"}
 
 
-def build_news(result: RunResult, *, with_rows: bool) -> Message:
-    """Build the message about a run. It holds no link, no address and no secret."""
+def build_news(result: RunResult, news: News, names: Sequence[str]) -> Message:
+    """Build the message about a batch. It holds no link, no address and no secret."""
     counts = ", ".join(f"{number} {state}" for state, number in sorted(result.counts.items()))
     headline = f"{result.batch}: {counts}"
-    lines = ["What changed in the last run of a batch:", "", headline, ""]
-    lines += [f"{_count(number)} {what}" for what, number in Counter(each.what for each in result.changes).items()]
-    if with_rows:
-        lines += ["", *_name_rows(result.changes)]
+    lines = ["What has changed in a batch since the last message:", "", headline, ""]
+    lines += [f"{_count(number)} {what}" for what, number in news.counts.items()]
+    if names:
+        lines += ["", *names]
+    if news.is_unclear:
+        lines += ["", "The message before this one may not have arrived."]
     if result.failed:
         lines += [
             "",
@@ -86,14 +134,28 @@ def build_news(result: RunResult, *, with_rows: bool) -> Message:
     return Message("batch", Secret(headline), Secret("\n".join(lines) + "\n"), subject, result.batch)
 
 
-def _name_rows(changes: Sequence[Change]) -> list[str]:
-    names = [f"{change.what}: {change.key}" for change in changes[:MAX_NAMES]]
-    left = len(changes) - MAX_NAMES
-    return names if left <= 0 else [*names, f"and {left} more"]
-
-
 def _count(number: int) -> str:
     return "1 row" if number == 1 else f"{number} rows"
+
+
+class PeriodicNews:
+    """Tells what a worker has changed: some time after it began, then as often, and at its end."""
+
+    def __init__(self, on_change: Callable[[Batch, Change], object]) -> None:
+        self._on_change = on_change
+        self._told_at: dict[str, int] = {}
+
+    def tell(self, engine: Engine, *, is_last: bool = False) -> None:
+        """Tell what has changed in a batch, if it is time. What goes wrong is told as a change."""
+        if engine.definition.notify is None:
+            return
+        with suppress(DatabaseUnavailableError):  # the next round finds what this one missed
+            now = engine.store.now()
+            is_due = now - self._told_at.setdefault(engine.batch.id, now) >= NEWS_INTERVAL
+            if is_due or is_last:
+                self._told_at[engine.batch.id] = now
+                for warning in notify(engine, 0 if is_last else NEWS_INTERVAL):
+                    self._on_change(engine.batch, Change("[notify]", "failed", warning))
 
 
 def check_allowed(session: Session, name: str) -> Flow[None]:

@@ -58,7 +58,7 @@ def run_batch(
             engine = Engine(own_driver, store, batch, restore_definition(batch))
             tasks = _make_tasks(engine, only, approved)
             result = Runner(engine, seconds=seconds, tasks=tasks, threads=threads, on_change=on_change).run()
-            result.warnings += notify(engine, result)
+            result.warnings += notify(engine)
             return result
         finally:
             if driver is None:

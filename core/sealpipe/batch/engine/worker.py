@@ -28,7 +28,7 @@ from sealpipe.batch.database.records import Batch, Row
 from sealpipe.batch.database.store import BatchStore
 from sealpipe.batch.engine.advance import LEASE, Change, Engine
 from sealpipe.batch.engine.breaker import POSTPONEMENT, Breaker
-from sealpipe.batch.engine.notify import check_allowed
+from sealpipe.batch.engine.notify import PeriodicNews, check_allowed
 from sealpipe.batch.engine.rated_driver import RatedDriver
 from sealpipe.batch.engine.run import WATCHED, choose_threads, learn_limit
 from sealpipe.batch.engine.sync import restore_definition
@@ -111,6 +111,7 @@ class Worker:
         self._holder = os.urandom(6).hex()
         self._stop: asyncio.Event | None = None
         self._breakers_made_at = 0
+        self._news = PeriodicNews(on_change)
         key_id = session.credential.key_id
         self._queue = f"sealpipe-{key_id}"  # a worker takes no job of a batch that it cannot open
 
@@ -140,6 +141,7 @@ class Worker:
                 await self._work(app, number, seconds)
         except ConnectorException:
             raise _make_queue_error() from None
+        await asyncio.to_thread(self._tell, is_last=True)
 
     async def _work(self, app: App, number: int, seconds: float | None) -> None:
         assert self._stop is not None  # noqa: S101 - its caller made it
@@ -173,6 +175,7 @@ class Worker:
             try:
                 await asyncio.to_thread(self._refresh)
                 await self._sweep(app)
+                await asyncio.to_thread(self._tell)
             except (DatabaseUnavailableError, ConnectorException):
                 pass  # the next sweep finds what this one missed
             await asyncio.sleep(SWEEP_SECONDS)
@@ -206,6 +209,11 @@ class Worker:
             engine.waiting = max(1, sum(counts.get(state, 0) for state in WATCHED))
         if is_late:
             self._breakers_made_at = now
+
+    def _tell(self, *, is_last: bool = False) -> None:
+        """Tell the teams what has changed, every now and then and at the end. Blocks."""
+        for engine in list(self._engines.values()):
+            self._news.tell(engine, is_last=is_last)
 
     async def _advance(self, batch: str, row: str) -> None:
         """The job: do what is due for a row."""
