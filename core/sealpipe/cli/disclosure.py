@@ -121,11 +121,15 @@ def set_step_outputs(registry: Callable[[], Registry], outputs: Mapping[str, str
 
 
 def annotate_error(registry: Callable[[], Registry], error: SealpipeError) -> None:
-    """Annotate the job with an error, if the CI system can. Failures are ignored: stderr has the error, too."""
+    """Annotate the job with an error, if the CI system can. Failures are ignored: stderr has the error, too.
+
+    Of a message with several lines, such as the mistakes of a batch file, the first stands for all.
+    """
     with suppress(Exception):  # any exception of a plugin
         ci = get_ci(registry)
         if ci is not None:
-            text = f"{error.message} ({error.remedy})" if error.remedy else error.message
+            message = error.message.partition("\n")[0]
+            text = f"{message} ({error.remedy})" if error.remedy else message
             ci.annotate("error", render.escape(render.redact(text)))
 
 

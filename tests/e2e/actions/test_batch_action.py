@@ -141,8 +141,10 @@ def test_addresses_are_shown_only_on_request(runner: FakeRunner, batch: Batch, t
         step = batch(addresses=addresses)
     assert (step.code, step.outputs["outcome"], counts(step)) == (18, "troubled", {"failed": 2}), runner.text
     (runner.workspace / "vendors.csv").write_text(ROWS + ROWS.partition("\n")[2])
-    assert batch("plan", addresses=addresses).code == 2
-    assert "2 mistakes" in runner.text
+    wrong = batch("plan", addresses=addresses)
+    said = "vendors.toml: 2 mistakes; nothing was sent"
+    assert (wrong.code, wrong.annotations("error")) == (2, [f"{said} (correct them, and run the command again)"])
+    assert runner.text.count("\n  vendors.csv:") == 2
     for told in (runner.text, html.unescape(runner.summary)):
         for each in ("ann@acme.example", "bob@bolt.example"):
             assert (each in told) == (addresses == "true")
