@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Self
 
+from cli.batch.simulation import FILE
 from cli.batch.world import DAY
 from sealpipe import Client
 from sealpipe.api import Credential
@@ -37,26 +38,6 @@ from sealpipe_rehearsal.people import LinkRefusedError, Submitter
 from sealpipe_rehearsal.server import start
 from support.parts import Postgres
 
-FILE = """
-name = "batch-{number}"
-kind = "request"
-rows = "rows.csv"
-key = "name"
-
-[request]
-ask = ["Password"]
-title = "Access"
-expires-in = "30d"
-max-submissions = 1
-send = ["pigeon:{{to}}"]
-
-[remind]
-after = ["3d"]
-
-[collect]
-to = ["nest:{{name}}#password=Password"]
-after = "expire"
-"""
 LONGEST = 0.5
 """Seconds after which a machine is killed at the latest."""
 LEASE = 600.0
@@ -142,7 +123,7 @@ class Scenario:
         lines = [f"{name},{name}.example" for name in self._names]
         (self._folder / "rows.csv").write_text("\n".join(["name,to", *lines]) + "\n")
         self._path = self._folder / "batch.toml"
-        self._path.write_text(FILE.format(number=number))
+        self._path.write_text(FILE.replace("simulated", f"batch-{number}").replace('"3d", "7d"', '"3d"'))
 
     def play(self, figures: Counter[str]) -> Iterator[str]:
         """Kill, and kill again, and let it end. Yields what is wrong."""

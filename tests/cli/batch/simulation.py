@@ -32,7 +32,7 @@ after = ["3d", "7d"]
 before-expiry = "1d"
 
 [collect]
-to = ["nest:vendors/{name}#password=Password"]
+to = ["nest:{name}#password=Password"]
 after = "expire"
 """
 REMINDERS = (3.0, 7.0, 29.0)
@@ -111,7 +111,7 @@ def play(folder: Path, vendors: Sequence[Vendor], runs: Sequence[float], *, thre
             each.name: End(
                 states[each.name],
                 len(world.messages(f"{each.name}.example")),
-                f"vendors/{each.name}" in world.loft.values,
+                each.name in world.loft.values,
             )
             for each in vendors
         }

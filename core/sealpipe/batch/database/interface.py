@@ -7,7 +7,8 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple
+from functools import cache
+from typing import Any, Final, NamedTuple
 
 from sealpipe.batch.database import statements as sql
 from sealpipe.batch.database.sealing import make_damage_error
@@ -32,6 +33,17 @@ class Dialect(NamedTuple):
     """The query that gives the texts of the JSON array `:states`."""
     find_meta: str
     """The query that gives a row if the tables are there."""
+    parameter: str
+    """How a parameter is written, with `\\1` for its name."""
+
+
+_PARAMETER: Final = re.compile(r":([a-z_]+[0-9]*)")
+
+
+@cache
+def spell(statement: str, dialect: Dialect) -> str:
+    """Return a statement with its shared parts, in the spelling of one database."""
+    return _PARAMETER.sub(dialect.parameter, sql.fill_in(statement, dialect._asdict()))
 
 
 class DatabaseUnavailableError(StateError):

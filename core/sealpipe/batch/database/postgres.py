@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import ssl
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -14,7 +13,6 @@ from typing import Any, Final, TypeVar
 import psycopg
 from psycopg import conninfo
 
-from sealpipe.batch.database import statements as sql
 from sealpipe.batch.database.interface import (
     Database,
     DatabaseUnavailableError,
@@ -22,6 +20,7 @@ from sealpipe.batch.database.interface import (
     Parameters,
     Transaction,
     Values,
+    spell,
 )
 from sealpipe.errors import SettingError, StateError
 from sealpipe.secret import Secret, strips_frames
@@ -41,7 +40,6 @@ _SESSION = (
 _CLOCK = "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)"
 _PASSING = frozenset({"08", "28", "40", "55", "57"})
 """Classes of errors that pass: connection, login, transactions that waited for each other, a server that stops."""
-_PARAMETER = re.compile(r":([a-z_]+[0-9]*)")
 
 
 _Connection = psycopg.Connection[Values]
@@ -58,6 +56,7 @@ class PostgresDatabase(Database):
         lock_row="FOR UPDATE",
         states="SELECT jsonb_array_elements_text(CAST(:states AS jsonb))",
         find_meta="SELECT 1 WHERE to_regclass('sealpipe_meta') IS NOT NULL",
+        parameter=r"%(\1)s",
     )
 
     is_embedded = False
@@ -68,7 +67,6 @@ class PostgresDatabase(Database):
         name = settings.get("dbname") or settings.get("user") or ""
         self.description = f"PostgreSQL database {name} at {settings['host']}"
         self._lock = threading.RLock()
-        self._statements: dict[str, str] = {}
         self._connection: _Connection | None = None
 
     def read(self, statement: str, **parameters: object) -> list[Values]:
@@ -142,20 +140,13 @@ class PostgresDatabase(Database):
         return self._connection
 
     def _run(self, connection: _Connection, statement: str, parameters: Parameters) -> list[Values]:
-        cursor = connection.execute(self._spell(statement).encode(), parameters)
+        cursor = connection.execute(spell(statement, self.dialect).encode(), parameters)
         return [] if cursor.description is None else cursor.fetchall()
 
     def _run_many(self, connection: _Connection, statement: str, rows: Iterable[Parameters]) -> int:
         with connection.cursor() as cursor:
-            cursor.executemany(self._spell(statement).encode(), rows)
+            cursor.executemany(spell(statement, self.dialect).encode(), rows)
             return cursor.rowcount
-
-    def _spell(self, statement: str) -> str:
-        spelled = self._statements.get(statement)
-        if spelled is None:
-            spelled = _PARAMETER.sub(r"%(\1)s", sql.spell(statement, self.dialect._asdict()))
-            self._statements[statement] = spelled
-        return spelled
 
     def _translate(self, work: Callable[[], T]) -> T:
         """Do work, and raise psycopg's errors as ours: their text may quote values, their frames hold the address."""

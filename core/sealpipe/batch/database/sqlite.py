@@ -13,8 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, TypeVar
 
-from sealpipe.batch.database import statements as sql
-from sealpipe.batch.database.interface import Database, Dialect, Parameters, Transaction, Values
+from sealpipe.batch.database.interface import Database, Dialect, Parameters, Transaction, Values, spell
 from sealpipe.errors import StateError
 from sealpipe.state import make_private_directory
 
@@ -43,6 +42,7 @@ class SqliteDatabase(Database):
         lock_row="",
         states="SELECT value FROM json_each(:states)",
         find_meta="SELECT name FROM sqlite_master WHERE name = 'sealpipe_meta'",
+        parameter=r":\1",
     )
 
     is_embedded = True
@@ -56,7 +56,6 @@ class SqliteDatabase(Database):
         self.path = make_private_directory(folder) / FILE_NAME
         self.description = f"SQLite file {self.path}"
         self._lock = threading.RLock()
-        self._statements: dict[str, str] = {}
         _create_private_file(self.path)
         self._connection = self._translate(self._connect)
 
@@ -107,12 +106,12 @@ class SqliteDatabase(Database):
 
     def run(self, statement: str, parameters: Parameters) -> list[Values]:
         """Run a statement, in the transaction of this thread if there is one."""
-        spelled = self._spell(statement)
+        spelled = spell(statement, self.dialect)
         return self._translate(lambda: self._connection.execute(spelled, parameters).fetchall())
 
     def run_many(self, statement: str, rows: Iterable[Parameters]) -> int:
         """Run a statement for each set of parameters, in the transaction of this thread."""
-        spelled = self._spell(statement)
+        spelled = spell(statement, self.dialect)
         return self._translate(lambda: self._connection.executemany(spelled, rows).rowcount)
 
     def _connect(self) -> sqlite3.Connection:
@@ -125,12 +124,6 @@ class SqliteDatabase(Database):
             connection.close()
             raise
         return connection
-
-    def _spell(self, statement: str) -> str:
-        spelled = self._statements.get(statement)
-        if spelled is None:
-            spelled = self._statements[statement] = sql.spell(statement, self.dialect._asdict())
-        return spelled
 
     def _translate(self, work: Callable[[], T]) -> T:
         try:

@@ -1,6 +1,6 @@
 """The statements of a batch's database, one table for both kinds.
 
-Parameters are written `:name`; `{names}` are replaced by `spell`: parts that several statements share, and what the two
+Parameters are written `:name`; `fill_in` replaces `{names}`: parts that several statements share, and what the two
 kinds spell differently. Readable in the database are ids, states, times, counts and key ids; all else is in blobs
 (`sealpipe.batch.database.sealing`).
 """
@@ -171,7 +171,7 @@ _SHARED: Final = {
 """Parts that several statements share."""
 
 
-def spell(statement: str, dialect: Mapping[str, str]) -> str:
-    """Return a statement with its shared parts, in the spelling of one database."""
+def fill_in(statement: str, dialect: Mapping[str, str]) -> str:
+    """Return a statement with its shared parts, and those that one database spells in its own way."""
     shared = {name: part.format_map(dialect) if "{" in part else part for name, part in _SHARED.items()}
     return statement.format(**shared, **dialect)
