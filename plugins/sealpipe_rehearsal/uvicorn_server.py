@@ -8,8 +8,8 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from types import FrameType
+from typing import NamedTuple
 
 import uvicorn
 
@@ -20,8 +20,7 @@ from .uvicorn_connection import SERVER_KEY, FaultConnection
 LOOPBACK = "127.0.0.1"
 
 
-@dataclass(frozen=True)
-class Address:
+class Address(NamedTuple):
     """Host and port of a service, and its URLs."""
 
     host: str

@@ -15,23 +15,18 @@ import pytest
 import trustme
 
 from sealpipe_rehearsal.running_service import RunningService
-from support import faulty
-from support.faulty import Exchange, Fault, Faulty
+from support import faults
+from support.faulty import Exchange, Fault, Faulty, passes
+from support.job import proxied
 from support.leaks import Detector
 from support.terminal import Done, Terminal, addresses
 from support.wires import LOOPBACK, Proxy, tls
 
+__all__ = ["proxied"]
+
 HOST = "service.example"
 UNKNOWN = "svc_sk_live_" + "A" * 16 + "." + "A" * 43
 """A credential in good form that no service knows."""
-
-
-@pytest.fixture
-def proxied(service: RunningService) -> Iterator[Callable[..., Faulty]]:
-    """Make servers that stand before the service."""
-    with ExitStack() as stack:
-        address = (service.address.host, service.address.port)
-        yield lambda *faults, **options: stack.enter_context(Faulty(address, *faults, **options))
 
 
 def rows(done: Done) -> dict[str, tuple[str, str]]:
@@ -95,7 +90,7 @@ def test_an_outbox_that_others_may_read_is_doubtful(user: Terminal) -> None:
 def test_a_service_that_is_not_there_ends_with_10_and_one_that_does_not_answer_with_7(
     user: Terminal, proxied: Callable[..., Faulty]
 ) -> None:
-    server = proxied(then=faulty.closes)
+    server = proxied(then=faults.closes)
     done = user.sealpipe("doctor", SEALPIPE_BASE_URL=server.base_url)
     assert (done.code, len(server.received())) == (7, 1)
     server.stop()
@@ -107,12 +102,12 @@ def test_a_service_that_is_not_there_ends_with_10_and_one_that_does_not_answer_w
 @pytest.mark.parametrize(
     ("fault", "code"),
     [
-        (faulty.says(200, "<html>Please log in</html>"), 12),
-        (faulty.says(302, "", {"Location": "https://elsewhere.example/"}), 12),
-        (faulty.says(404, '{"message":"Not Found"}'), 12),
-        (faulty.says(500, '{"message":"no"}'), 7),
-        (faulty.envelope(403, 98), 4),
-        (faulty.unauthorized, 3),
+        (faults.says(200, "<html>Please log in</html>"), 12),
+        (faults.says(302, "", {"Location": "https://elsewhere.example/"}), 12),
+        (faults.says(404, '{"message":"Not Found"}'), 12),
+        (faults.says(500, '{"message":"no"}'), 7),
+        (faults.envelope(403, 98), 4),
+        (faults.unauthorized, 3),
     ],
 )
 def test_an_invalid_response_has_its_exit_code(
@@ -123,8 +118,8 @@ def test_an_invalid_response_has_its_exit_code(
 
 
 def test_a_route_that_a_service_does_not_offer_is_doubtful(user: Terminal, proxied: Callable[..., Faulty]) -> None:
-    nothing: list[Fault] = [faulty.passes] * 4
-    server = proxied(*nothing, then=faulty.says(403, '{"Message":"no such route"}'))
+    nothing: list[Fault] = [passes] * 4
+    server = proxied(*nothing, then=faults.says(403, '{"Message":"no such route"}'))
     done = user.sealpipe("doctor", SEALPIPE_BASE_URL=server.base_url)
     assert (done.code, rows(done)["scope stats:read"][0]) == (0, "warn")
 
@@ -132,13 +127,13 @@ def test_a_route_that_a_service_does_not_offer_is_doubtful(user: Terminal, proxi
 def test_a_create_that_is_taken_without_a_key_is_no_service_of_this_kind(
     user: Terminal, proxied: Callable[..., Faulty]
 ) -> None:
-    taken = faulty.says(201, '{"short_code":"x","expired_at":null,"custody":"none"}')
-    done = user.sealpipe("doctor", SEALPIPE_BASE_URL=proxied(faulty.passes, taken).base_url)
+    taken = faults.says(201, '{"short_code":"x","expired_at":null,"custody":"none"}')
+    done = user.sealpipe("doctor", SEALPIPE_BASE_URL=proxied(passes, taken).base_url)
     assert "without an Idempotency-Key" in rows(done)["scope shares:write"][1]
 
 
 def test_the_rate_limit_is_not_eaten_up(user: Terminal, proxied: Callable[..., Faulty]) -> None:
-    server = proxied(faulty.passes, then=faulty.envelope(429, 107, {"Retry-After": "30"}))
+    server = proxied(passes, then=faults.envelope(429, 107, {"Retry-After": "30"}))
     done = user.sealpipe("doctor", "--roundtrip", SEALPIPE_BASE_URL=server.base_url)
     assert (done.code, len(server.received())) == (0, 2)
     assert rows(done)["scope shares:write"][0] == rows(done)["roundtrip"][0] == "warn"
@@ -191,7 +186,7 @@ def secured(authority: trustme.CA, service: RunningService, tmp_path: Path) -> I
         def make(*, proxy: bool = False, **options: Any) -> dict[str, Any]:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             authority.issue_cert(LOOPBACK, HOST, **options).configure_cert(context)
-            door = stack.enter_context(tls(context, (service.address.host, service.address.port)))
+            door = stack.enter_context(tls(context, service.address))
             environ = {"SEALPIPE_CA_FILE": str(ca_file), "SEALPIPE_BASE_URL": f"https://{LOOPBACK}:{door.port}/v1"}
             if not proxy:
                 return environ
@@ -267,8 +262,8 @@ def test_a_key_without_custody_is_reported_in_eight_calls(bare: Terminal, servic
 def test_a_create_whose_answer_is_lost_ends_with_9_and_says_that_it_ends_by_itself(
     user: Terminal, proxied: Callable[..., Faulty]
 ) -> None:
-    five: list[Fault] = [faulty.passes] * 5
-    done = user.sealpipe("doctor", "--roundtrip", SEALPIPE_BASE_URL=proxied(*five, faulty.reset_after).base_url)
+    five: list[Fault] = [passes] * 5
+    done = user.sealpipe("doctor", "--roundtrip", SEALPIPE_BASE_URL=proxied(*five, faults.reset_after).base_url)
     assert (done.code, rows(done)["roundtrip"][0]) == (9, "fail")
     assert "expires by itself within five minutes" in rows(done)["roundtrip"][1]
 

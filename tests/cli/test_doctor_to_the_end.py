@@ -308,7 +308,7 @@ def door(authority: trustme.CA, service: RunningService) -> Iterator[int]:
     """A TLS port whose certificate is for another name."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("links.example").configure_cert(context)
-    with tls(context, (service.address.host, service.address.port)) as server:
+    with tls(context, service.address) as server:
         yield server.port
 
 

@@ -15,7 +15,8 @@ from sealpipe.wire import encoding, fields, sealed_box
 from sealpipe_rehearsal.running_service import RunningService
 from support.ci_jobs import MASKING, ROWS, SHARE, job, redirected, titled
 from support.commands import SEALPIPE
-from support.faulty import Faulty, holds
+from support.faults import holds
+from support.faulty import Faulty
 from support.github_log import TwoReaders, read_azure, read_github
 from support.terminal import PATIENCE, Terminal
 
@@ -57,7 +58,7 @@ def test_a_pipe_without_a_reader_is_not_a_runner(user: Terminal, service: Runnin
 
 def test_a_mask_that_gets_lost_at_the_last_moment_keeps_the_link_back(user: Terminal, service: RunningService) -> None:
     """Whoever reads stderr goes when the share is made already: nothing is printed, and nothing is lost."""
-    with Faulty((service.address.host, service.address.port), then=holds) as server:
+    with Faulty(service.address, then=holds) as server:
         environ = job(ROWS["github"]) | {"SEALPIPE_BASE_URL": server.base_url}
         with subprocess.Popen(
             [*SEALPIPE, *SHARE, "--print"],

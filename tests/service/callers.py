@@ -54,7 +54,7 @@ def rows(table: dict[str, list[Any]]) -> list[tuple[str, Any]]:
 
 def by_hand(running: RunningService, method: str, path: str, headers: dict[str, str]) -> tuple[int, Any]:
     """Send a head as it stands: httpx tidies paths up and refuses header values that it finds odd."""
-    connection = http.client.HTTPConnection(running.address.host, running.address.port, timeout=30)
+    connection = http.client.HTTPConnection(*running.address, timeout=30)
     try:
         connection.request(method, path, headers=headers)
         response = connection.getresponse()

@@ -109,7 +109,7 @@ class OverASocket(Door):
     def ask(self, method: str, path: str, sent: Any = None, **headers: str) -> Seen:
         address = self._running.address
         names = {name.replace("_", "-"): value for name, value in headers.items()}
-        with contextlib.closing(http.client.HTTPConnection(address.host, address.port, timeout=30)) as connection:
+        with contextlib.closing(http.client.HTTPConnection(*address, timeout=30)) as connection:
             connection.request(method, path, as_bytes(sent), names)
             answer = connection.getresponse()
             assert answer.headers["content-type"] == "application/json"

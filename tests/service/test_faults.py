@@ -53,7 +53,7 @@ class Got:
 
 @contextmanager
 def connected(service: RunningService) -> Iterator[socket.socket]:
-    with socket.create_connection((service.address.host, service.address.port), timeout=30) as sock:
+    with socket.create_connection(service.address, timeout=30) as sock:
         yield sock
 
 

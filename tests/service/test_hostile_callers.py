@@ -10,7 +10,8 @@ import pytest
 from sealpipe_rehearsal import control_client
 from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.service.fault_parser import FaultPlanError
-from support.faulty import Fault, Faulty, says
+from support.faults import says
+from support.faulty import Fault, Faulty
 from support.terminal import Terminal, bare
 
 __all__ = ["bare"]

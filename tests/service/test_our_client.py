@@ -18,6 +18,7 @@ from sealpipe import (
     MissingScopeError,
     NotFoundError,
     OutcomeUnknownError,
+    ProtocolError,
     QuotaExceededError,
     RateLimitError,
     RetriesExhaustedError,
@@ -27,10 +28,12 @@ from sealpipe import (
 )
 from sealpipe.api import shares
 from sealpipe.api.shares import CreatedShare
+from sealpipe.flows import Budget
 from sealpipe.secret import Secret
 from sealpipe.wire import fields, sealed_box
 from sealpipe_rehearsal.people import LinkRefusedError
 from sealpipe_rehearsal.running_service import RunningService
+from sealpipe_rehearsal.service.faults import FAULTS
 from service.callers import DATA, PAIR, PUBLIC_KEY, TOKEN, WRAP
 
 SHARE: dict[str, Any] = {"data": DATA, "access_token": TOKEN}
@@ -296,6 +299,34 @@ def test_a_service_failure_has_its_code(service: RunningService, client: Client)
     assert (error.status, error.error_code) == (500, 11)
     error = told(OutcomeUnknownError, client.delete_request, request)
     assert (error.status, error.error_code) == (500, 11)
+
+
+NEEDED: dict[str, dict[str, object]] = {
+    "delay": {"seconds": 0.01},
+    "refuse": {"seconds": 0},
+    "answer": {"status": 503},
+    "error": {"status": 409, "code": 106},
+}
+"""Parameters of faults."""
+FINAL = {"unauthorized": AuthenticationError, "redirect": ProtocolError, "hang": OutcomeUnknownError}
+"""After these, nothing is sent again."""
+
+
+@pytest.mark.parametrize("fault", sorted(set(FAULTS) - {"drip-head", "drip-body"}))
+def test_a_share_meets_each_fault_of_the_plan_once(
+    fault: str, service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But those that last as long as `hang`, which would take as long."""
+    monkeypatch.setattr(Budget, "draw_backoff", lambda *_: 0.05)
+    service.set_faults({"fault": fault, **NEEDED.get(fault, {})})
+    addresses = {"base_url": service.base_url, "link_base_url": service.link_base_url}
+    with Client(api_key=service.create_key(), deadline=3 if fault == "hang" else 20, **addresses) as client:
+        if fault in FINAL:
+            told(FINAL[fault], client.create_share, **SHARE)
+        else:
+            client.create_share(**SHARE)
+        assert [progress.applied for progress in service.faults()] == [1]
+        assert len(client.list_shares().items) == (fault not in FINAL)
 
 
 def test_a_team_works_on_one_set_of_shares(service: RunningService, connect: Connect) -> None:

@@ -1,38 +1,34 @@
-"""A TCP server between a client and the rehearsal: for what the service's own fault plan (`front`) cannot do.
-
-That is TLS, what comes before HTTP, CONNECT, counting connections, holding a request, and keeping all bytes.
+"""A TCP server between a client and a service, at which something goes wrong: TLS, CONNECT and HTTP.
 
 Every request that arrives whole is recorded before its fault is applied. A fault is a function of one
-`Exchange`; `Faulty` takes a list of them, one a request, and one for every request after those.
+`Exchange` (`faults` has those of several tests); `Faulty` takes a list of them, one a request, and one for every
+request after those.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import socket
 import ssl
 import struct
 import threading
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from support.wires import LOOPBACK, Wire
 
-DRIP = 0.2
-DROPS = 100
-"""Far more than any deadline here lasts; not for ever, so that who waits for them all fails and does not hang."""
-_TIMEOUT = 30.0
-_REASON = "As The Fault Wants It"
+TIMEOUT = 30.0
+"""Seconds after which nobody here waits any longer."""
 
 
 @dataclass(frozen=True)
 class Received:
-    """One request as it arrived: the head with its blank line, and the body."""
+    """One request as it arrived: the head with its blank line, the body, and when (seconds of the monotonic clock)."""
 
     head: bytes
     body: bytes
+    at: float
 
     @property
     def method(self) -> str:
@@ -48,6 +44,11 @@ class Received:
             if key.strip().lower() == name.lower().encode("ascii"):
                 return value.strip().decode("latin-1")
         return None
+
+
+def same_bytes(requests: Sequence[Received]) -> bool:
+    """Whether all of these are one request, byte for byte, head and body."""
+    return len({(request.head, request.body) for request in requests}) <= 1
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class Exchange:
 
     def forward(self) -> Answered:
         """Hand the request to the service and take its whole answer."""
-        with socket.create_connection(self.server.service, timeout=_TIMEOUT) as upstream:
+        with socket.create_connection(self.server.service, timeout=TIMEOUT) as upstream:
             upstream.sendall(self.received.head + self.received.body)
             answer = _read_message(upstream, bytearray())
         if answer is None:
@@ -90,15 +91,26 @@ class Exchange:
 
     def reset(self) -> None:
         """Cut the connection with an RST."""
-        with contextlib.suppress(OSError):
-            self.client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        self.client.close()
+        cut(self.client)
 
     def close(self) -> None:
         """Say no more, but in good order."""
         with contextlib.suppress(OSError):
             self.client.shutdown(socket.SHUT_WR)
         self.client.close()
+
+
+def cut(client: socket.socket) -> None:
+    """End a connection with an RST."""
+    with contextlib.suppress(OSError):
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    client.close()
+
+
+def passes(exchange: Exchange) -> None:
+    """No fault."""
+    answer = exchange.forward()
+    exchange.send(answer.head + answer.body)
 
 
 class Faulty(Wire):
@@ -113,7 +125,7 @@ class Faulty(Wire):
         self,
         service: tuple[str, int],
         *faults: Fault,
-        then: Fault | None = None,
+        then: Fault = passes,
         tls: ssl.SSLContext | None = None,
         greets: Greeting | None = None,
     ) -> None:
@@ -127,7 +139,7 @@ class Faulty(Wire):
         """Let a holding fault go on."""
         self._lock = threading.Lock()
         self._faults = list(faults)
-        self._then: Fault = then or passes
+        self._then = then
         self._received: list[Received] = []
         super().__init__(self._talk)
 
@@ -148,10 +160,10 @@ class Faulty(Wire):
         self.released.set()
         self.listen()
 
-    def plan(self, *faults: Fault, then: Fault | None = None) -> None:
+    def plan(self, *faults: Fault, then: Fault = passes) -> None:
         """Other faults for what comes next."""
         with self._lock:
-            self._faults, self._then = list(faults), then or passes
+            self._faults, self._then = list(faults), then
         self.committed.clear()
         self.released.clear()
 
@@ -160,7 +172,7 @@ class Faulty(Wire):
         self.released.set()
         super().stop()
         for thread in self._threads.copy():
-            thread.join(_TIMEOUT)
+            thread.join(TIMEOUT)
 
     def _talk(self, client: socket.socket) -> None:
         if self._greets is not None:
@@ -169,7 +181,7 @@ class Faulty(Wire):
         rest = bytearray()
         with client:
             while (message := _read_message(client, rest)) is not None:
-                received = Received(*message)
+                received = Received(*message, time.monotonic())
                 with self._lock:
                     self._received.append(received)
                     fault = self._faults.pop(0) if self._faults else self._then
@@ -201,181 +213,3 @@ def _more(sock: socket.socket, rest: bytearray) -> bool:
     piece = sock.recv(65536)
     rest += piece
     return bool(piece)
-
-
-# -- faults -----------------------------------------------------------------------------------
-
-
-def message(status: int, body: bytes, headers: Mapping[str, str] | None = None, *, length: int | None = None) -> bytes:
-    """An answer as bytes. `length` lies about the body's."""
-    lines = [f"HTTP/1.1 {status} {_REASON}"]
-    lines += [f"{name}: {value}" for name, value in (headers or {}).items()]
-    if status != 204:
-        lines.append(f"Content-Length: {len(body) if length is None else length}")
-    return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body
-
-
-def passes(exchange: Exchange) -> None:
-    """No fault."""
-    answer = exchange.forward()
-    exchange.send(answer.head + answer.body)
-
-
-def reset_before(exchange: Exchange) -> None:
-    """The service never hears of it."""
-    exchange.reset()
-
-
-def reset_after(exchange: Exchange) -> None:
-    """The service has carried it out; its answer is lost."""
-    exchange.forward()
-    exchange.reset()
-
-
-def closes(exchange: Exchange) -> None:
-    """The connection ends without an answer."""
-    exchange.close()
-
-
-def closes_after(exchange: Exchange) -> None:
-    exchange.forward()
-    exchange.close()
-
-
-def half_body(exchange: Exchange) -> None:
-    """More was promised than is sent."""
-    answer = exchange.forward()
-    exchange.send(answer.head + answer.body[: len(answer.body) // 2])
-    exchange.close()
-
-
-def half_head(exchange: Exchange) -> None:
-    answer = exchange.forward()
-    exchange.send(answer.head[: len(answer.head) // 2])
-    exchange.close()
-
-
-def holds(exchange: Exchange) -> None:
-    """Carried out; the answer waits until it is released."""
-    answer = exchange.forward()
-    exchange.server.committed.set()
-    exchange.server.released.wait(_TIMEOUT)
-    exchange.send(answer.head + answer.body)
-
-
-def holds_before(exchange: Exchange) -> None:
-    """Arrived, and goes no further until it is released; then the connection ends."""
-    exchange.server.committed.set()
-    exchange.server.released.wait(_TIMEOUT)
-    exchange.reset()
-
-
-def unauthorized(exchange: Exchange) -> None:
-    """The gateway does not take the credential: final, and no proof that an earlier request was not carried out."""
-    exchange.send(message(401, b'{"message":"Unauthorized"}', {"Content-Type": "application/json"}))
-
-
-def tunnels(to: tuple[str, int]) -> Fault:
-    """What a proxy does with CONNECT, wherever it was to lead."""
-
-    def fault(exchange: Exchange) -> None:
-        with socket.create_connection(to, timeout=_TIMEOUT) as upstream:
-            exchange.send(b"HTTP/1.1 200 Connection established\r\n\r\n")
-            back = threading.Thread(target=_pipe, args=(upstream, exchange.client), daemon=True)
-            back.start()
-            _pipe(exchange.client, upstream)
-            back.join(_TIMEOUT)
-        exchange.client.close()
-
-    return fault
-
-
-def _pipe(source: socket.socket, target: socket.socket) -> None:
-    with contextlib.suppress(OSError):
-        while piece := source.recv(65536):
-            target.sendall(piece)
-    for side, how in ((source, socket.SHUT_RD), (target, socket.SHUT_WR)):
-        with contextlib.suppress(OSError):
-            side.shutdown(how)
-
-
-def hangs_up(_server: Faulty, client: socket.socket) -> None:
-    """A greeting: RST as soon as the first byte is there, which then has been sent for certain."""
-    client.settimeout(_TIMEOUT)
-    client.recv(1, socket.MSG_PEEK)
-    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    client.close()
-
-
-def never_reads(server: Faulty, _client: socket.socket) -> None:
-    """A greeting: the connection is there, and nobody takes what comes over it."""
-    server.ending.wait(_TIMEOUT)
-
-
-def drips(server: Faulty, client: socket.socket) -> None:
-    """A greeting: something that looks like the beginning of a TLS answer, byte by byte, without an end."""
-    for byte in b"\x16\x03\x03\x40\x00\x02\x00\x3f\xf0" + bytes(DROPS):
-        try:
-            client.sendall(bytes([byte]))
-        except OSError:
-            return
-        if server.ending.wait(DRIP):
-            return
-
-
-def says(
-    status: int, body: bytes | str = b"", headers: Mapping[str, str] | None = None, *, commits: bool = False
-) -> Fault:
-    """Another answer than the service's; `commits` has the service carry it out all the same."""
-    content = body.encode() if isinstance(body, str) else body
-
-    def fault(exchange: Exchange) -> None:
-        if commits:
-            exchange.forward()
-        exchange.send(message(status, content, headers))
-
-    return fault
-
-
-def echoes(status: int, form: str) -> Fault:
-    """A service, or a proxy, that repeats the Authorization header in its answer: where `form` has HEADER or ESCAPED.
-
-    Status 0: `form` is all that is sent, and no HTTP.
-    """
-
-    def fault(exchange: Exchange) -> None:
-        sent = exchange.received.header("authorization") or ""
-        escaped = "".join(f"\\u{ord(sign):04x}" for sign in sent)
-        body = form.replace("HEADER", sent).replace("ESCAPED", escaped).encode()
-        exchange.send(message(status, body) if status else body)
-        if not status:
-            exchange.close()
-
-    return fault
-
-
-def envelope(
-    status: int,
-    code: int,
-    headers: Mapping[str, str] | None = None,
-    *,
-    commits: bool = False,
-    data: Mapping[str, str] | None = None,
-) -> Fault:
-    """A refusal in the service's own form."""
-    members: dict[str, Any] = {"success": False, "message": "as the fault wants it", "error_code": code}
-    if data is not None:
-        members["additional_data"] = dict(data)
-    return says(status, json.dumps(members), {"Content-Type": "application/json", **(headers or {})}, commits=commits)
-
-
-def rewrites(**members: object) -> Fault:
-    """The service's answer with some members changed; `...` leaves one out."""
-
-    def fault(exchange: Exchange) -> None:
-        answer = exchange.forward()
-        changed = {**json.loads(answer.body), **members}
-        body = json.dumps({name: value for name, value in changed.items() if value is not ...}).encode()
-        exchange.send(message(answer.status, body, {"Content-Type": "application/json"}))
-
-    return fault

@@ -118,7 +118,7 @@ class Job:
 
     def live_shares(self) -> list[str]:
         """The short codes of those that can still be opened."""
-        connection = http.client.HTTPConnection(self.service.address.host, self.service.address.port, timeout=PATIENCE)
+        connection = http.client.HTTPConnection(*self.service.address, timeout=PATIENCE)
         try:
             header = {"Authorization": f"Bearer {self.api_key.rpartition('.')[0]}"}
             connection.request("GET", "/v1/shares?limit=100", headers=header)
@@ -243,7 +243,7 @@ def proxied(service: RunningService) -> Iterator[Callable[..., Faulty]]:
     with ExitStack() as stack:
 
         def make(*faults: Fault, **options: Any) -> Faulty:
-            return stack.enter_context(Faulty((service.address.host, service.address.port), *faults, **options))
+            return stack.enter_context(Faulty(service.address, *faults, **options))
 
         yield make
 

@@ -17,7 +17,7 @@ __all__ = ["bare", "mcp", "one_service", "service", "user"]
 
 @pytest.fixture
 def faulty(service: RunningService) -> Iterator[Faulty]:
-    with Faulty((service.address.host, service.address.port)) as server:
+    with Faulty(service.address) as server:
         yield server
 
 

@@ -15,7 +15,8 @@ from sealpipe.api import requests as api
 from sealpipe.api.account import AccessLog, Page, Pagination
 from sealpipe.flows import Flow
 from sealpipe.flows.lookup import MAX_PAGES, LogPageWalk, PageWalk
-from support.faulty import Faulty, says
+from support.faults import says
+from support.faulty import Faulty
 from support.terminal import Terminal
 
 

@@ -12,7 +12,8 @@ from sealpipe.api import Credential, Failure, Operation, Resend, Response
 from sealpipe.api.responses import make_service_error
 from sealpipe.http.exchange import Redactor, ResponseBuffer
 from sealpipe_rehearsal.control_client import mint
-from support.faulty import Fault, Faulty, envelope, says
+from support.faults import envelope, says
+from support.faulty import Fault, Faulty
 from support.outside_text import commands
 from support.terminal import Terminal
 

@@ -15,7 +15,8 @@ from cli.account.hasty import hasty
 from sealpipe import AsyncClient, AuthenticationError, Client, MissingScopeError, NotFoundError, ProtocolError
 from sealpipe.api import account
 from sealpipe.errors import SealpipeError
-from support.faulty import Exchange, Fault, Faulty, envelope, message, says
+from support.faults import envelope, message, says
+from support.faulty import Exchange, Fault, Faulty
 from support.terminal import Terminal
 
 ENTRY = {

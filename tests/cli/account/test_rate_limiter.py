@@ -18,7 +18,8 @@ from sealpipe.http import rate_limiter
 from sealpipe.http.rate_limiter import IDLE_RESET, MAX_RATE, MAX_RETRY_AFTER, RateLimiter, Ticket, refuse_delay
 from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.server import start
-from support.faulty import Faulty, passes, says
+from support.faults import says
+from support.faulty import Faulty, passes
 
 DONE = Response(201, {}, b"")
 

@@ -19,7 +19,8 @@ from sealpipe import AsyncClient, Client, NotFoundError, SealpipeError
 from sealpipe.api import Credential, Failure, Response
 from sealpipe.http.exchange import Redactor
 from sealpipe_rehearsal.control_client import mint
-from support.faulty import Exchange, Fault, Faulty, echoes, message
+from support.faults import echoes, message
+from support.faulty import Exchange, Fault, Faulty
 from support.terminal import Terminal
 
 KEY = mint().credential.reveal()

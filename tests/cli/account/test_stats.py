@@ -21,7 +21,8 @@ from sealpipe.api.account import DailyViews, Stats
 from sealpipe.cli.account import draw_chart
 from sealpipe_rehearsal.running_service import RunningService
 from support.commands import SEALPIPE
-from support.faulty import Faulty, says
+from support.faults import says
+from support.faulty import Faulty
 from support.terminal import PATIENCE, Terminal
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from sealpipe_rehearsal.running_service import RunningService
-from support.faulty import Faulty, reset_after, says, unauthorized
+from support.faults import reset_after, says, unauthorized
+from support.faulty import Faulty
 from support.job import Job
 from support.terminal import Done, created, opened
 

@@ -19,7 +19,8 @@ from sealpipe.state.receipt import Receipt
 from sealpipe.wire import fields, sealed_box
 from sealpipe.wire.encoding import decode_base64url
 from sealpipe.wire.fields import Field
-from support.faulty import Exchange, Fault, passes, rewrites
+from support.faults import rewrites
+from support.faulty import Exchange, Fault, passes
 from support.flows import drive
 from support.job import Job, client_of
 

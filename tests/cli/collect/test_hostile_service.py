@@ -14,8 +14,9 @@ from cli.collect.submitter import Asked, ask, hands_out, hours, on, values
 from cli.collect.test_unreadable import kept
 from sealpipe.errors import DeliveryError, NotFoundError, ProtocolError, SealpipeError
 from sealpipe.flows.collect.options import CollectEachOptions
-from support import faulty
-from support.faulty import Exchange, Fault, passes, rewrites, says
+from support import faults
+from support.faults import rewrites, says
+from support.faulty import Exchange, Fault, passes
 from support.job import Caller, Job, Proxied, deletes, once
 
 CallAt = Callable[[str], Caller]
@@ -195,9 +196,9 @@ def test_a_late_submission_that_cannot_be_stored_is_reported(
 
 
 UNCLEAR: dict[str, tuple[Fault, int | None]] = {
-    "an answer that is lost": (faulty.reset_after, None),
+    "an answer that is lost": (faults.reset_after, None),
     "a refusal": (says(403, '{"error_code": 78, "message": "no"}'), 4),
-    "nothing at all": (faulty.reset_before, 9),
+    "nothing at all": (faults.reset_before, 9),
 }
 
 

@@ -16,7 +16,7 @@ from sealpipe.errors import PublicKeyMismatchError, WrongKeyError
 from sealpipe.flows.collect.open import key_pair
 from sealpipe.wire import keys, link
 from sealpipe.wire.encoding import encode_base64url
-from support.faulty import rewrites
+from support.faults import rewrites
 from support.job import PAIR, Caller, Job, Proxied, deletes
 
 SEED = encode_base64url(bytes(PAIR.seed))

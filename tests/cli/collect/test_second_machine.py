@@ -85,7 +85,7 @@ def at_once(service: RunningService) -> Callable[..., list[Done]]:
                 together.wait()
             exchange.send(answer.head + answer.body)
 
-        with Faulty((service.address.host, service.address.port), then=meet) as between:
+        with Faulty(service.address, then=meet) as between:
             started = [
                 request.job.start(
                     *words,

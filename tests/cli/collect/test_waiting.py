@@ -16,8 +16,9 @@ from sealpipe.flows.collect.options import CollectEachOptions, CollectOptions
 from sealpipe.flows.collect.poll import BURST, RATE, RequestBudget
 from sealpipe_rehearsal.server import start
 from sealpipe_rehearsal.service.plans import PLANS, RateLimiter
-from support import faulty
-from support.faulty import Exchange, Fault, Faulty, envelope, passes, says
+from support import faults
+from support.faults import envelope, says
+from support.faulty import Exchange, Fault, Faulty, passes
 from support.job import Job, Proxied
 
 HOUR = 3600.0
@@ -101,9 +102,9 @@ OUTAGES: dict[str, Fault] = {
     "500": envelope(500, 11),
     "502 in HTML": says(502, "<html>"),
     "503 for a day": says(503, "", {"Retry-After": "86400"}),
-    "the connection is cut": faulty.reset_before,
-    "the answer is cut": faulty.half_body,
-    "no answer": faulty.closes,
+    "the connection is cut": faults.reset_before,
+    "the answer is cut": faults.half_body,
+    "no answer": faults.closes,
 }
 
 

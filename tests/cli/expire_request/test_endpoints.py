@@ -13,7 +13,8 @@ from sealpipe import IdempotencyConflictError, MissingScopeError, NotFoundError,
 from sealpipe.wire import fields, sealed_box
 from sealpipe.wire.encoding import encode_base64url
 from sealpipe.wire.keys import from_seed
-from support.faulty import Faulty, rewrites
+from support.faults import rewrites
+from support.faulty import Faulty
 from support.job import FIELDS, PAIR, Caller, Job, made, submitted
 
 PUBLIC_KEY = encode_base64url(PAIR.public_key)

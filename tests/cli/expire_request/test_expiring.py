@@ -27,8 +27,9 @@ from sealpipe import (
 from sealpipe.flows.request import expire as expiring
 from sealpipe.state.ledger import Ledger, PendingDelete
 from sealpipe.values import format_time
-from support import faulty
-from support.faulty import Exchange, Fault, envelope, passes, rewrites, says
+from support import faults
+from support.faults import envelope, rewrites, says
+from support.faulty import Exchange, Fault, passes
 from support.job import Caller, Job, Proxied, client_of, deletes, ended, made, once, submitted
 
 CallAt = Callable[[str], Caller]
@@ -134,10 +135,10 @@ def test_what_is_submitted_while_the_delete_is_on_its_way_is_kept_too(
 
 
 UNCLEAR = {
-    "a reset after it was carried out": faulty.reset_after,
-    "half a body": faulty.half_body,
-    "half a head": faulty.half_head,
-    "closed without an answer": faulty.closes_after,
+    "a reset after it was carried out": faults.reset_after,
+    "half a body": faults.half_body,
+    "half a head": faults.half_head,
+    "closed without an answer": faults.closes_after,
     "500/11 though it was carried out": envelope(500, 11, commits=True),
     "502 in HTML though it was carried out": says(502, "<html>", commits=True),
     "an outcome that is none": rewrites(outcome="ended"),
@@ -159,7 +160,7 @@ def test_on_doubt_it_only_looks_and_learns_that_it_has_expired(
 
 
 @pytest.mark.parametrize(
-    "fault", [faulty.reset_before, envelope(500, 11), says(503)], ids=["a reset before", "500/11", "503"]
+    "fault", [faults.reset_before, envelope(500, 11), says(503)], ids=["a reset before", "500/11", "503"]
 )
 def test_a_delete_that_may_still_arrive_keeps_the_next_command_from_sending_another(
     fault: Fault, proxied: Proxied, call_at: CallAt, job: Job, tmp_path: Path
@@ -208,7 +209,7 @@ def test_a_request_reported_expired_gets_no_second_delete(
 
 def test_the_same_holds_within_one_process_without_a_folder(proxied: Proxied, call_at: CallAt, job: Job) -> None:
     code = made(job)
-    server = proxied(then=on_delete(faulty.reset_before))
+    server = proxied(then=on_delete(faults.reset_before))
     caller = dataclasses.replace(call_at(server.base_url), deadline=30.0)
     for _ in range(2):
         with pytest.raises(OutcomeUnknownError):
@@ -218,7 +219,7 @@ def test_the_same_holds_within_one_process_without_a_folder(proxied: Proxied, ca
 
 def test_an_hour_later_another_delete_may_be_sent(proxied: Proxied, call_at: CallAt, job: Job, tmp_path: Path) -> None:
     code = made(job)
-    server = proxied(then=on_delete(once(faulty.reset_before)))
+    server = proxied(then=on_delete(once(faults.reset_before)))
     caller = dataclasses.replace(call_at(server.base_url), deadline=30.0)
     with pytest.raises(OutcomeUnknownError):
         caller("expire_request", code, keep=tmp_path / "kept")
@@ -234,7 +235,7 @@ def test_the_grace_hour_uses_the_services_clock_if_known(
     proxied: Proxied, call_at: CallAt, job: Job, tmp_path: Path
 ) -> None:
     code = made(job)
-    server = proxied(then=on_delete(faulty.reset_before))
+    server = proxied(then=on_delete(faults.reset_before))
     caller = dataclasses.replace(call_at(server.base_url), deadline=30.0)
     with pytest.raises(OutcomeUnknownError):
         caller("expire_request", code, keep=tmp_path / "kept")
@@ -278,7 +279,7 @@ def test_one_that_was_expired_while_its_submissions_were_read_gets_no_delete(
 
 SETTLED = {
     "403/78": (envelope(403, 78), errors.MissingScopeError),
-    "401": (faulty.unauthorized, errors.AuthenticationError),
+    "401": (faults.unauthorized, errors.AuthenticationError),
     "429": (envelope(429, 107), errors.RateLimitError),
 }
 
@@ -297,7 +298,7 @@ def test_a_delete_that_was_refused_was_not_carried_out_and_may_be_sent_by_the_ne
     assert deletes(server) == 2
 
 
-@pytest.mark.parametrize("fault", [says(500), faulty.reset_after, envelope(403, 78)], ids=["500", "reset", "403/78"])
+@pytest.mark.parametrize("fault", [says(500), faults.reset_after, envelope(403, 78)], ids=["500", "reset", "403/78"])
 def test_where_the_submissions_cannot_be_read_no_delete_is_sent(
     fault: Fault, proxied: Proxied, call_at: CallAt, job: Job
 ) -> None:
@@ -402,7 +403,7 @@ def test_commands_at_the_same_time_take_turns_and_send_one_delete(
 def test_a_long_wait_reports_that_another_command_is_running(
     proxied: Proxied, call_at: CallAt, job: Job, tmp_path: Path
 ) -> None:
-    server, code = proxied(then=on_delete(faulty.holds)), made(job)
+    server, code = proxied(then=on_delete(faults.holds)), made(job)
     caller = call_at(server.base_url)
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(caller, "expire_request", code, keep=tmp_path / "kept")
@@ -416,7 +417,7 @@ def test_a_long_wait_reports_that_another_command_is_running(
 def test_a_cancelled_task_lets_go_of_the_request_and_the_next_call_sends_no_second_delete(
     proxied: Proxied, job: Job, tmp_path: Path
 ) -> None:
-    server, code = proxied(then=on_delete(faulty.holds)), made(job)
+    server, code = proxied(then=on_delete(faults.holds)), made(job)
 
     async def cancelled() -> None:
         async with AsyncClient(
@@ -519,7 +520,7 @@ def test_purging_without_the_confirmation_sends_nothing(
     assert server.received() == []
 
 
-@pytest.mark.parametrize("fault", [faulty.reset_after, envelope(500, 11, commits=True)], ids=["reset", "500/11"])
+@pytest.mark.parametrize("fault", [faults.reset_after, envelope(500, 11, commits=True)], ids=["reset", "500/11"])
 def test_not_there_after_our_own_unclear_delete_means_that_it_is_purged(
     fault: Fault, proxied: Proxied, call_at: CallAt, job: Job, tmp_path: Path
 ) -> None:
@@ -534,7 +535,7 @@ def test_not_there_after_our_own_unclear_delete_means_that_it_is_purged(
 
 
 @pytest.mark.parametrize(
-    ("fault", "ends"), [(faulty.holds, 0), (faulty.holds_before, 9)], ids=["after it arrived", "before"]
+    ("fault", "ends"), [(faults.holds, 0), (faults.holds_before, 9)], ids=["after it arrived", "before"]
 )
 def test_a_command_killed_around_its_delete_is_followed_by_no_second_one(
     fault: Fault, ends: int, proxied: Proxied, job: Job
@@ -557,7 +558,7 @@ def test_a_purge_killed_after_its_delete_is_finished_by_running_it_again(proxied
     code = made(job)
     with client_of(job) as client:
         client.expire_request(code)
-    server = proxied(then=on_delete(faulty.holds))
+    server = proxied(then=on_delete(faults.holds))
     job.terminal.environ["SEALPIPE_BASE_URL"] = server.base_url
     process = job.start("requests", "purge", code, "--confirm", code)
     assert server.committed.wait(PATIENCE)

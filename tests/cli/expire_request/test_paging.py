@@ -9,7 +9,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from support.faulty import Exchange, Fault, Faulty, message
+from support.faults import message
+from support.faulty import Exchange, Fault, Faulty
 from support.job import Caller, Job, made
 
 Serving = Callable[[int, int], dict[str, Any]]

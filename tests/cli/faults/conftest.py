@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
@@ -13,21 +12,14 @@ import pytest
 from cli.faults.ahead import ahead, selected
 from cli.sweep import LINK_FILE, Sweep
 from sealpipe_rehearsal.running_service import RunningService
-from support.faulty import Faulty, reset_after, unauthorized
-from support.front import Front
+from support.faults import reset_after, unauthorized
+from support.faulty import Faulty
 from support.job import Job, job, job_at, proxied, service
 from support.strace import Point
 
-__all__ = ["calls", "calls_to_file", "fronted", "job", "job_at", "lost", "proxied", "service"]
+__all__ = ["calls", "calls_to_file", "job", "job_at", "lost", "proxied", "service"]
 
 Lost = Callable[..., tuple[Job, Faulty]]
-
-
-@pytest.fixture
-def fronted(service: RunningService) -> Iterator[Callable[..., Front]]:
-    """Make further doors to the service, with faults: `fronted(fault, ..., then=fault)`; see `Front`."""
-    with ExitStack() as stack:
-        yield lambda *faults, **then: stack.enter_context(Front(service, *faults, **then))
 
 
 @pytest.fixture(scope="module")

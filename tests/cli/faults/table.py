@@ -11,8 +11,9 @@ from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
 from sealpipe import errors
-from support import front
-from support.front import Fault, envelope, passes, raw, replaces, rewrites, says
+from support import faults
+from support.faults import envelope, raw, replaces, rewrites, says
+from support.faulty import Fault, passes
 
 LASTING = 60.0
 """The deadline, in seconds, of what ends by itself: far more than all tries take."""
@@ -96,10 +97,10 @@ Transient = tuple[str, Fault, int, type[errors.SealpipeError]]
 """Name, fault, shares that exist while it lasts, how it ends if it does last."""
 
 LOST: tuple[Transient, ...] = (
-    ("a reset before the commit", front.reset_before, 0, errors.OutcomeUnknownError),
-    ("a reset after the commit", front.reset_after, 1, errors.OutcomeUnknownError),
-    ("a connection closed without an answer", front.closes, 0, errors.OutcomeUnknownError),
-    ("half a body", front.half_body, 1, errors.OutcomeUnknownError),
+    ("a reset before the commit", faults.reset_before, 0, errors.OutcomeUnknownError),
+    ("a reset after the commit", faults.reset_after, 1, errors.OutcomeUnknownError),
+    ("a connection closed without an answer", faults.closes, 0, errors.OutcomeUnknownError),
+    ("half a body", faults.half_body, 1, errors.OutcomeUnknownError),
     ("an answer that is not HTTP", raw(b"SSH-2.0-OpenSSH_9.2\r\n"), 0, errors.OutcomeUnknownError),
 )
 
@@ -112,8 +113,8 @@ FAILED: tuple[Transient, ...] = (
 )
 
 UNCLEAR_FINER: tuple[Transient, ...] = (
-    ("a connection closed after the commit", front.closes_after, 1, errors.OutcomeUnknownError),
-    ("half a head", front.half_head, 1, errors.OutcomeUnknownError),
+    ("a connection closed after the commit", faults.closes_after, 1, errors.OutcomeUnknownError),
+    ("half a head", faults.half_head, 1, errors.OutcomeUnknownError),
     ("a TLS alert where plain text is spoken", raw(b"\x15\x03\x01\x00\x02\x02\x46"), 0, errors.OutcomeUnknownError),
     ("HTML 502 after the commit", says(502, PAGE, HTML, commits=True), 1, errors.OutcomeUnknownError),
     ("500 after the commit", envelope(500, 999, commits=True), 1, errors.OutcomeUnknownError),
@@ -127,9 +128,9 @@ BROKEN: tuple[Transient, ...] = tuple(
     for name, fault in (
         ("bad JSON", replaces('{"short_code":"abc"')),
         ("an empty body", replaces("")),
-        ("a gzip answer", front.gzipped),
+        ("a gzip answer", faults.gzipped),
         ("more than 1 MiB", replaces(b'{"short_code":"' + b"a" * LIMIT + b'"}')),
-        ("a body without an end", front.endless),
+        ("a body without an end", faults.endless),
         ("no short code", rewrites(short_code=...)),
         ("a short code that is a number", rewrites(short_code=12)),
         ("the short code ..", rewrites(short_code="..")),
@@ -202,7 +203,7 @@ def redirects(status: int, to: str = ELSEWHERE) -> Fault:
 
 def _refusals() -> Iterable[Row]:
     for name, fault, ends in (
-        ("401 from the gateway", says(401, '{"message":"Unauthorized"}', JSON), errors.AuthenticationError),
+        ("401 from the gateway", faults.unauthorized, errors.AuthenticationError),
         ("403 from the gateway", says(403, '{"Message":"explicit deny"}', JSON), errors.AuthenticationError),
         ("401 in HTML", says(401, PAGE, HTML), errors.AuthenticationError),
         ("407", says(407, PAGE, HTML), errors.ConnectError),
@@ -235,14 +236,11 @@ def _refusals() -> Iterable[Row]:
 
 def _slow() -> Iterable[Row]:
     for name, fault in (
-        ("a drip-fed head", front.drips_head),
-        ("a drip-fed body", front.drips_body),
-        ("an answer that never comes", front.hangs),
+        ("a drip-fed head", faults.drips_head),
+        ("a drip-fed body", faults.drips_body),
+        ("an answer that never comes", faults.holds),
     ):
         yield Row(name, (), fault, errors.OutcomeUnknownError, kept=True, shares=1, sent=(1, 1), deadline=SILENT)
-
-
-_NOT_ACCEPTED = says(401, '{"message":"Unauthorized"}', JSON)
 
 
 def _stories() -> Iterable[Row]:
@@ -250,13 +248,13 @@ def _stories() -> Iterable[Row]:
     yield recovers(
         "429, a reset, 106 and half a body, then the replay",
         envelope(429, 107, {"Retry-After": "0"}),
-        front.reset_after,
+        faults.reset_after,
         envelope(409, 106),
-        front.half_body,
+        faults.half_body,
     )
     # Once an answer was lost, only an answer that proves the opposite ends the uncertainty.
     lost: dict[str, tuple[Fault, tuple[int, int]]] = {
-        "401": (_NOT_ACCEPTED, (2, 2)),
+        "401": (faults.unauthorized, (2, 2)),
         "403/78": (envelope(403, 78), (2, 2)),
         "429": (envelope(429, 107), (5, 5)),
         "429 for three years": (envelope(429, 107, {"Retry-After": "99999999"}), (2, 2)),
@@ -267,7 +265,7 @@ def _stories() -> Iterable[Row]:
     for name, (fault, sent) in lost.items():
         yield story(
             f"an answer lost, then {name}",
-            front.reset_after,
+            faults.reset_after,
             then=fault,
             ends=errors.OutcomeUnknownError,
             kept=True,
@@ -276,7 +274,7 @@ def _stories() -> Iterable[Row]:
         )
     yield story(
         "an answer lost, then nobody listens",
-        front.refuses_on,
+        faults.refuses_on,
         ends=errors.OutcomeUnknownError,
         kept=True,
         shares=1,
@@ -284,7 +282,7 @@ def _stories() -> Iterable[Row]:
     )
     yield story(
         "an answer lost, then a redirect",
-        front.reset_after,
+        faults.reset_after,
         then=redirects(302),
         ends=errors.ProtocolError,
         kept=True,
@@ -300,7 +298,7 @@ def _stories() -> Iterable[Row]:
     for name, (fault, ends) in proofs.items():
         yield story(
             f"a request lost, then {name}",
-            front.reset_before,
+            faults.reset_before,
             then=fault,
             ends=ends,
             kept=False,
@@ -318,7 +316,7 @@ def _both(transients: Iterable[Transient]) -> Iterable[Row]:
 
 ROWS: tuple[Row, ...] = (
     recovers("no fault at all"),
-    Row("an interim answer before the real one", (), front.interim, None, kept=False, shares=1, sent=(1, 1)),
+    Row("an interim answer before the real one", (), faults.interim, None, kept=False, shares=1, sent=(1, 1)),
     *_both(TRANSIENT),
     *_refusals(),
     *_slow(),

@@ -14,9 +14,8 @@ from sealpipe import AsyncClient, Field, aio
 from sealpipe.api import Credential
 from sealpipe.state.entry import Entry
 from sealpipe.state.outbox import Outbox
-from support import faulty
-from support.faulty import Faulty
-from support.front import same_bytes
+from support import faults
+from support.faulty import Exchange, Faulty, same_bytes
 from support.job import Job
 
 AT_ONCE, PATIENCE = 12.0, 60.0
@@ -74,7 +73,7 @@ def test_a_share_cancelled_between_commit_and_answer_notes_its_short_code(
     proxied: Callable[..., Faulty], job_at: Callable[..., Job], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(aio, "GRACE", PATIENCE)
-    server = proxied(faulty.holds)
+    server = proxied(faults.holds)
     job = job_at(server)
     seconds = asyncio.run(cancelled(job, server, release_after=1.0))
     assert 0.25 < seconds < AT_ONCE
@@ -96,7 +95,7 @@ def test_a_share_whose_answer_takes_longer_than_the_grace_is_left_for_resume(
 ) -> None:
     assert aio.GRACE == 5.0
     monkeypatch.setattr(aio, "GRACE", 0.3)
-    server = proxied(faulty.holds)
+    server = proxied(faults.holds)
     job = job_at(server)
     seconds = asyncio.run(cancelled(job, server, release_after=None))
     assert 0.25 < seconds < AT_ONCE
@@ -111,7 +110,7 @@ def test_a_share_whose_answer_takes_longer_than_the_grace_is_left_for_resume(
 
 def test_nothing_new_is_sent_after_a_cancel(proxied: Callable[..., Faulty], job_at: Callable[..., Job]) -> None:
     """The attempt under way fails: it would be repeated, were it not cancelled."""
-    server = proxied(faulty.holds_before)
+    server = proxied(faults.holds_before)
     job = job_at(server)
     asyncio.run(cancelled(job, server, release_after=0.2))
     time.sleep(0.7)
@@ -125,8 +124,8 @@ def test_nothing_new_is_sent_after_a_cancel(proxied: Callable[..., Faulty], job_
 def test_a_share_cancelled_while_it_waits_for_its_next_try_ends_at_once(
     proxied: Callable[..., Faulty], job_at: Callable[..., Job]
 ) -> None:
-    def limits(exchange: faulty.Exchange) -> None:
-        faulty.envelope(429, 107, {"Retry-After": "50"})(exchange)
+    def limits(exchange: Exchange) -> None:
+        faults.envelope(429, 107, {"Retry-After": "50"})(exchange)
         exchange.server.committed.set()
 
     server = proxied(limits)
@@ -147,7 +146,7 @@ def test_reading_is_cancelled_at_once(
     proxied: Callable[..., Faulty], job_at: Callable[..., Job], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(aio, "GRACE", PATIENCE)
-    server = proxied(faulty.holds)
+    server = proxied(faults.holds)
     job = job_at(server)
 
     async def scenario() -> float:
@@ -163,7 +162,7 @@ def test_a_timeout_around_a_share_is_a_cancel_like_any_other(
     proxied: Callable[..., Faulty], job_at: Callable[..., Job], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(aio, "GRACE", PATIENCE)
-    server = proxied(faulty.holds)
+    server = proxied(faults.holds)
     job = job_at(server)
 
     async def end(limit: asyncio.Timeout) -> None:
@@ -191,7 +190,7 @@ def test_a_second_cancel_does_not_wait_any_longer_and_leaves_the_entry_unlocked(
     proxied: Callable[..., Faulty], job_at: Callable[..., Job], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(aio, "GRACE", PATIENCE)
-    server = proxied(faulty.holds)
+    server = proxied(faults.holds)
     job = job_at(server)
 
     async def scenario() -> float:
@@ -216,7 +215,7 @@ def test_expiring_that_is_cancelled_still_ends_its_attempt(
     async def scenario() -> None:
         async with AsyncClient(**arguments(job, server)) as client:
             share = await client.share([Field("DB_PASSWORD", job.secret)])
-            server.plan(faulty.holds)
+            server.plan(faults.holds)
             task = asyncio.ensure_future(client.expire_share(share.short_code))
             await reached(server)
             asyncio.get_running_loop().call_later(0.2, server.released.set)

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
-from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,8 +22,8 @@ from sealpipe.flows.share.post import Share
 from sealpipe.state.entry import Entry
 from sealpipe.state.outbox import Outbox
 from sealpipe_rehearsal.running_service import RunningService
-from support import front
-from support.front import Front, Received
+from support import faults
+from support.faulty import Faulty, Received, same_bytes
 from support.job import Job
 
 
@@ -49,7 +48,7 @@ class Case:
 
     def __init__(self, row: Row, place: Path, service: RunningService, stack: ExitStack) -> None:
         self.row = row
-        self.server = stack.enter_context(Front(service, *row.faults, then=row.then))
+        self.server = stack.enter_context(Faulty(service.address, *row.faults, then=row.then))
         if not row.listens:
             self.server.refuse()
         self.job = Job(place, service, self.server.base_url)
@@ -150,7 +149,7 @@ def test_a_fault_raises_what_is_promised_and_its_entry_makes_exactly_one_share(
     assert type(tried.error) is (row.ends or type(None)), repr(tried.error)
     assert len(tried.shares) == row.shares
     assert row.sent[0] <= len(tried.sent) <= row.sent[1]
-    assert front.same_bytes(tried.sent)
+    assert same_bytes(tried.sent)
     assert tried.seconds < row.deadline + LATE
     assert len(tried.entries) == int(row.kept)
     assert tried.left == []
@@ -161,12 +160,12 @@ def test_a_fault_raises_what_is_promised_and_its_entry_makes_exactly_one_share(
     if row.kept:
         assert len(tried.finally_) == 1
         assert len(tried.resumed) == len(tried.sent) + 1
-        assert front.same_bytes(tried.resumed)
+        assert same_bytes(tried.resumed)
     if row.kept or row.ends is None:
         assert tried.job.opens(tried.link)
 
 
-def arguments(job: Job, server: Front, deadline: float = 20.0) -> dict[str, Any]:
+def arguments(job: Job, server: Faulty, deadline: float = 20.0) -> dict[str, Any]:
     return {
         "api_key": job.api_key,
         "base_url": server.base_url,
@@ -176,9 +175,9 @@ def arguments(job: Job, server: Front, deadline: float = 20.0) -> dict[str, Any]
 
 
 def test_without_an_outbox_nothing_is_written_and_no_entry_is_named(
-    fronted: Callable[..., Front], job_at: Callable[..., Job]
+    proxied: Callable[..., Faulty], job_at: Callable[..., Job]
 ) -> None:
-    server = fronted(then=front.reset_after)
+    server = proxied(then=faults.reset_after)
     job = job_at(server)
     with Client(**arguments(job, server)) as client, pytest.raises(errors.OutcomeUnknownError) as raised:
         client.share([Field("DB_PASSWORD", job.secret)])
@@ -189,12 +188,12 @@ def test_without_an_outbox_nothing_is_written_and_no_entry_is_named(
     assert len(job.shares()) == 1
 
 
-def test_a_429_makes_the_whole_client_wait(fronted: Callable[..., Front], job_at: Callable[..., Job]) -> None:
-    server = fronted(front.envelope(429, 107, {"Retry-After": "1"}))
+def test_a_429_makes_the_whole_client_wait(proxied: Callable[..., Faulty], job_at: Callable[..., Job]) -> None:
+    server = proxied(faults.envelope(429, 107, {"Retry-After": "1"}))
     job = job_at(server)
     with Client(**arguments(job, server, 60)) as client:
         client.list_shares()
-        server.plan(front.envelope(429, 107, {"Retry-After": "1"}))
+        server.plan(faults.envelope(429, 107, {"Retry-After": "1"}))
         with ThreadPoolExecutor(4) as pool:
             first = pool.submit(client.list_shares)
             while len(server.received()) < 3:
@@ -202,16 +201,16 @@ def test_a_429_makes_the_whole_client_wait(fronted: Callable[..., Front], job_at
             time.sleep(0.1)
             client.list_shares()
             first.result()
-    refused, *later = [request.seen.at for request in server.received()[2:]]
+    refused, *later = [request.at for request in server.received()[2:]]
     assert len(later) == 2
-    assert min(later) - refused > timedelta(seconds=0.9)
+    assert min(later) - refused > 0.9
 
 
 @pytest.mark.parametrize("seconds", ["99999999", "30"])
 def test_after_a_429_for_longer_than_there_is_time_the_next_call_is_rate_limited_too_and_not_unreachable(
-    seconds: str, fronted: Callable[..., Front], job_at: Callable[..., Job]
+    seconds: str, proxied: Callable[..., Faulty], job_at: Callable[..., Job]
 ) -> None:
-    server = fronted(then=front.envelope(429, 107, {"Retry-After": seconds}))
+    server = proxied(then=faults.envelope(429, 107, {"Retry-After": seconds}))
     job = job_at(server)
     with Client(**arguments(job, server)) as client:
         for _ in range(2):

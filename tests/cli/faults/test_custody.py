@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from sealpipe import Client, Field, errors
-from support import faulty, front
-from support.faulty import Faulty
-from support.front import Fault, Front, Received, envelope, passes, says
+from support import faults
+from support.faults import envelope
+from support.faulty import Exchange, Fault, Faulty, Received, passes, same_bytes
 from support.job import Job
 
 NO_CUSTODY = envelope(400, 19, data={"item_key_wrap": "is not accepted from this key"})
@@ -30,9 +30,9 @@ def assert_fell_back(first: Received, second: Received) -> None:
 
 
 def test_a_key_without_custody_gets_its_share_without_a_wrap_under_a_new_key_and_a_warning(
-    fronted: Callable[..., Front], job_at: Callable[..., Job]
+    proxied: Callable[..., Faulty], job_at: Callable[..., Job]
 ) -> None:
-    server = fronted()
+    server = proxied()
     job = job_at(server, custody="none")
     done = job.share()
     assert done.code == 0, done
@@ -44,9 +44,9 @@ def test_a_key_without_custody_gets_its_share_without_a_wrap_under_a_new_key_and
 
 
 def test_a_key_whose_custody_key_is_not_registered_yet_falls_back_too(
-    fronted: Callable[..., Front], job_at: Callable[..., Job]
+    proxied: Callable[..., Faulty], job_at: Callable[..., Job]
 ) -> None:
-    server = fronted()
+    server = proxied()
     job = job_at(server, custody="self", register=False)
     done = job.share("--output", "json")
     assert done.code == 0, done
@@ -54,8 +54,8 @@ def test_a_key_whose_custody_key_is_not_registered_yet_falls_back_too(
     assert done.json["custody"] == "none"
 
 
-def test_a_second_refusal_is_final(fronted: Callable[..., Front], job_at: Callable[..., Job]) -> None:
-    server = fronted(then=NO_CUSTODY)
+def test_a_second_refusal_is_final(proxied: Callable[..., Faulty], job_at: Callable[..., Job]) -> None:
+    server = proxied(then=NO_CUSTODY)
     job = job_at(server)
     done = job.share()
     assert (done.code, done.out) == (5, "")
@@ -74,9 +74,9 @@ def test_a_second_refusal_is_final(fronted: Callable[..., Front], job_at: Callab
     ids=["19 naming another member", "19 naming none", "105", "53"],
 )
 def test_no_other_refusal_makes_a_second_share(
-    refusal: Fault, fronted: Callable[..., Front], job_at: Callable[..., Job]
+    refusal: Fault, proxied: Callable[..., Faulty], job_at: Callable[..., Job]
 ) -> None:
-    server = fronted(then=refusal)
+    server = proxied(then=refusal)
     job = job_at(server)
     assert job.share().code in (4, 5, 8)
     assert len(server.received()) == 1
@@ -84,9 +84,9 @@ def test_no_other_refusal_makes_a_second_share(
 
 
 def test_required_custody_is_refused_without_a_second_try(
-    fronted: Callable[..., Front], job_at: Callable[..., Job]
+    proxied: Callable[..., Faulty], job_at: Callable[..., Job]
 ) -> None:
-    server = fronted()
+    server = proxied()
     job = job_at(server, custody="none")
     done = job.share("--custody", "require")
     assert (done.code, done.out) == (5, "")
@@ -96,8 +96,8 @@ def test_required_custody_is_refused_without_a_second_try(
     assert job.left() == []
 
 
-def test_custody_off_sends_no_wrap_at_all(fronted: Callable[..., Front], job_at: Callable[..., Job]) -> None:
-    server = fronted()
+def test_custody_off_sends_no_wrap_at_all(proxied: Callable[..., Faulty], job_at: Callable[..., Job]) -> None:
+    server = proxied()
     job = job_at(server, custody="none")
     done = job.share("--custody", "off")
     assert done.code == 0
@@ -107,9 +107,9 @@ def test_custody_off_sends_no_wrap_at_all(fronted: Callable[..., Front], job_at:
 
 
 def test_the_second_share_is_resumed_under_its_own_key_when_its_answer_is_lost(
-    fronted: Callable[..., Front], job_at: Callable[..., Job]
+    proxied: Callable[..., Faulty], job_at: Callable[..., Job]
 ) -> None:
-    server = fronted(passes, front.reset_after, front.reset_after, then=front.unauthorized)
+    server = proxied(passes, faults.reset_after, faults.reset_after, then=faults.unauthorized)
     job = job_at(server, custody="none")
     done = job.share()
     assert (done.code, done.out) == (9, "")
@@ -120,16 +120,16 @@ def test_the_second_share_is_resumed_under_its_own_key_when_its_answer_is_lost(
     first, *later = server.received()
     assert_fell_back(first, later[0])
     assert len(later) >= 3
-    assert front.same_bytes(later)
+    assert same_bytes(later)
     assert len(job.shares()) == 1
     assert job.opens(done.out)
     assert job.left() == []
 
 
 def test_the_first_answer_may_be_lost_and_the_fallback_happens_in_resume(
-    fronted: Callable[..., Front], job_at: Callable[..., Job]
+    proxied: Callable[..., Faulty], job_at: Callable[..., Job]
 ) -> None:
-    server = fronted(front.reset_before, then=front.unauthorized)
+    server = proxied(faults.reset_before, then=faults.unauthorized)
     job = job_at(server, custody="none")
     assert job.share().code == 9
     lost = len(server.received())
@@ -137,7 +137,7 @@ def test_the_first_answer_may_be_lost_and_the_fallback_happens_in_resume(
     done = job.resume()
     assert done.code == 0
     requests = server.received()
-    assert front.same_bytes(requests[: lost + 1])
+    assert same_bytes(requests[: lost + 1])
     assert_fell_back(*requests[lost:])
     assert job.opens(done.out)
     assert len(job.shares()) == 1
@@ -163,9 +163,9 @@ def test_failed_custody_is_reported_in_text_with_a_remedy(job: Job) -> None:
 
 
 def test_required_custody_that_fails_expires_the_share_again(
-    fronted: Callable[..., Front], job_at: Callable[..., Job]
+    proxied: Callable[..., Faulty], job_at: Callable[..., Job]
 ) -> None:
-    server = fronted()
+    server = proxied()
     job = job_at(server)
     job.service.set_account(job.account, zero_knowledge_enrolled=False)
     done = job.share("--custody", "require")
@@ -186,9 +186,9 @@ def test_required_custody_that_is_stored_is_a_share_like_any_other(job: Job) -> 
 @pytest.mark.parametrize(
     "fault",
     [
-        front.reset_before,
-        front.reset_after,
-        front.half_body,
+        faults.reset_before,
+        faults.reset_after,
+        faults.half_body,
         envelope(500, 42),
         envelope(500, 42, commits=True),
         envelope(429, 107),
@@ -196,9 +196,9 @@ def test_required_custody_that_is_stored_is_a_share_like_any_other(job: Job) -> 
     ids=["reset before", "reset after", "half body", "500/42", "500/42 after", "429"],
 )
 def test_taking_the_share_back_survives_a_fault(
-    fault: Fault, fronted: Callable[..., Front], job_at: Callable[..., Job]
+    fault: Fault, proxied: Callable[..., Faulty], job_at: Callable[..., Job]
 ) -> None:
-    server = fronted(passes, fault)
+    server = proxied(passes, fault)
     job = job_at(server)
     job.service.set_account(job.account, zero_knowledge_enrolled=False)
     done = job.share("--custody", "require")
@@ -210,11 +210,11 @@ def test_taking_the_share_back_survives_a_fault(
 @pytest.mark.parametrize(
     ("fault", "live"),
     [
-        (front.reset_before, 1),
-        (front.reset_after, 0),
+        (faults.reset_before, 1),
+        (faults.reset_after, 0),
         (envelope(500, 42), 1),
         (envelope(429, 107), 1),
-        (says(401, '{"message":"Unauthorized"}'), 1),
+        (faults.unauthorized, 1),
         (envelope(403, 78), 1),
         (None, 1),
     ],
@@ -224,18 +224,17 @@ def test_a_share_that_could_not_be_taken_back_is_kept_in_the_outbox_until_it_is(
     fault: Fault | None,
     live: int,
     proxied: Callable[..., Faulty],
-    fronted: Callable[..., Front],
     job_at: Callable[..., Job],
 ) -> None:
     """The share exists and was not to exist: no refusal of the DELETE, however clear, may say that nothing is left."""
 
-    def made_and_then_refused(exchange: faulty.Exchange) -> None:
+    def made_and_then_refused(exchange: Exchange) -> None:
         answer = exchange.forward()
         exchange.server.refuse()
         exchange.send(answer.head + answer.body)
         exchange.close()
 
-    server = fronted(passes, then=fault) if fault else proxied(made_and_then_refused)
+    server = proxied(passes, then=fault) if fault else proxied(made_and_then_refused)
     job = job_at(server)
     job.service.set_account(job.account, zero_knowledge_enrolled=False)
     done = job.share("--custody", "require", "--deadline", "6s")
@@ -253,9 +252,9 @@ def test_a_share_that_could_not_be_taken_back_is_kept_in_the_outbox_until_it_is(
 
 
 def test_the_clients_raise_what_the_command_line_tells(
-    fronted: Callable[..., Front], job_at: Callable[..., Job]
+    proxied: Callable[..., Faulty], job_at: Callable[..., Job]
 ) -> None:
-    server = fronted()
+    server = proxied()
     job = job_at(server)
     job.service.set_account(job.account, zero_knowledge_enrolled=False)
     with Client(api_key=job.api_key, base_url=server.base_url, link_base_url=job.service.link_base_url) as client:

@@ -11,15 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from cli.faults.table import HTML, JSON, LASTING, LATE, LIMIT, PAGE, SILENT
+from cli.faults.table import HTML, LASTING, LATE, LIMIT, PAGE, SILENT
 from sealpipe import AsyncClient, Client, errors
 from sealpipe_rehearsal.running_service import RunningService
-from support import front
-from support.front import Fault, Front, Received, envelope, passes, replaces, rewrites, says
+from support import faults
+from support.faults import envelope, replaces, rewrites, says
+from support.faulty import Fault, Faulty, Received, passes, same_bytes
 from support.job import Job
 from support.terminal import Done
 
-SLOW = (front.hangs, front.drips_head, front.drips_body)
+SLOW = (faults.holds, faults.drips_head, faults.drips_body)
 
 
 @dataclass(frozen=True)
@@ -58,15 +59,14 @@ def expire(
 
 
 NOT_FOUND = envelope(404, 1)
-NOT_ACCEPTED = says(401, '{"message":"Unauthorized"}', JSON)
 
 EXPIRING = (
     expire("500/42 once", envelope(500, 42), ends=None, sent=2, live=False),
     expire("500/42 for ever", then=envelope(500, 42), ends=errors.OutcomeUnknownError, sent=5, live=True),
     expire("500/42 though it was expired, then 404/1", envelope(500, 42, commits=True), ends=None, sent=2, live=False),
-    expire("a reset after the commit, then 404/1", front.reset_after, ends=None, sent=2, live=False),
-    expire("a reset before the commit", front.reset_before, ends=None, sent=2, live=False),
-    expire("half a body, then 404/1", front.half_body, ends=None, sent=2, live=False),
+    expire("a reset after the commit, then 404/1", faults.reset_after, ends=None, sent=2, live=False),
+    expire("a reset before the commit", faults.reset_before, ends=None, sent=2, live=False),
+    expire("half a body, then 404/1", faults.half_body, ends=None, sent=2, live=False),
     expire("bad JSON, then 404/1", replaces("{"), ends=None, sent=2, live=False),
     expire("success that is not said, then 404/1", rewrites(success=False), ends=None, sent=2, live=False),
     # After a 404/1, two looks for what would prove that there was such a share.
@@ -74,22 +74,26 @@ EXPIRING = (
     expire("429, then 404/1", envelope(429, 107), then=NOT_FOUND, ends=errors.NotFoundError, sent=4, live=True),
     expire("429 once", envelope(429, 107, {"Retry-After": "1"}), ends=None, sent=2, live=False),
     expire("429 for ever", then=envelope(429, 107), ends=errors.RateLimitError, sent=5, live=True),
-    expire("401", then=NOT_ACCEPTED, ends=errors.AuthenticationError, sent=1, live=True),
+    expire("401", then=faults.unauthorized, ends=errors.AuthenticationError, sent=1, live=True),
     expire("403/78", then=envelope(403, 78), ends=errors.MissingScopeError, sent=1, live=True),
     expire(
-        "a reset after the commit for ever", then=front.reset_after, ends=errors.OutcomeUnknownError, sent=5, live=False
+        "a reset after the commit for ever",
+        then=faults.reset_after,
+        ends=errors.OutcomeUnknownError,
+        sent=5,
+        live=False,
     ),
     expire(
         "a reset after the commit, then 401",
-        front.reset_after,
-        then=NOT_ACCEPTED,
+        faults.reset_after,
+        then=faults.unauthorized,
         ends=errors.OutcomeUnknownError,
         sent=2,
         live=False,
     ),
     expire(
         "a reset after the commit, then 404 in HTML",
-        front.reset_after,
+        faults.reset_after,
         then=says(404, PAGE, HTML),
         ends=errors.ProtocolError,
         sent=2,
@@ -97,7 +101,7 @@ EXPIRING = (
     ),
     expire("a redirect", then=says(307, "", {"Location": "/v2"}), ends=errors.ProtocolError, sent=1, live=True),
     Row("refused", "shares expire CODE", (), passes, errors.ConnectError, (0, 0), listens=False),
-    Row("no answer", "shares expire CODE", (), front.hangs, errors.OutcomeUnknownError, (1, 1), live=False),
+    Row("no answer", "shares expire CODE", (), faults.holds, errors.OutcomeUnknownError, (1, 1), live=False),
 )
 
 
@@ -106,22 +110,22 @@ Ending = tuple[str, Fault, type[errors.SealpipeError]]
 TO_THE_END: tuple[Ending, ...] = (
     ("500 to the end", says(500), errors.RetriesExhaustedError),
     ("HTML 502 to the end", says(502, PAGE, HTML), errors.RetriesExhaustedError),
-    ("a reset to the end", front.reset_after, errors.RetriesExhaustedError),
-    ("half a body to the end", front.half_body, errors.RetriesExhaustedError),
+    ("a reset to the end", faults.reset_after, errors.RetriesExhaustedError),
+    ("half a body to the end", faults.half_body, errors.RetriesExhaustedError),
     ("429 to the end", envelope(429, 107), errors.RateLimitError),
     ("bad JSON", replaces("{"), errors.ProtocolError),
     ("an empty body", replaces(""), errors.ProtocolError),
-    ("a gzip answer", front.gzipped, errors.ProtocolError),
+    ("a gzip answer", faults.gzipped, errors.ProtocolError),
     ("more than 1 MiB", replaces(b"[" + b" " * LIMIT + b"]"), errors.ProtocolError),
 )
 
 AT_ONCE_OVER: tuple[Ending, ...] = (
-    ("401", NOT_ACCEPTED, errors.AuthenticationError),
+    ("401", faults.unauthorized, errors.AuthenticationError),
     ("403/78", envelope(403, 78), errors.MissingScopeError),
     ("404/1", NOT_FOUND, errors.NotFoundError),
     ("a redirect", says(302, "", {"Location": "/v2"}), errors.ProtocolError),
-    ("a drip-fed head", front.drips_head, errors.RetriesExhaustedError),
-    ("a drip-fed body", front.drips_body, errors.RetriesExhaustedError),
+    ("a drip-fed head", faults.drips_head, errors.RetriesExhaustedError),
+    ("a drip-fed body", faults.drips_body, errors.RetriesExhaustedError),
 )
 
 
@@ -129,8 +133,8 @@ def _reading() -> Iterator[Row]:
     for words in ("shares list", "shares show CODE"):
         for name, fault in (
             ("500 once", says(500)),
-            ("a reset once", front.reset_after),
-            ("half a body once", front.half_body),
+            ("a reset once", faults.reset_after),
+            ("half a body once", faults.half_body),
         ):
             yield Row(name, words, (fault,), passes, None, (2, 2))
         for name, fault, ends in TO_THE_END:
@@ -163,7 +167,7 @@ class Outcome:
 
 
 def carry_out(row: Row, place: Path, service: RunningService) -> Outcome:
-    with Front(service, *row.faults, then=row.then) as server:
+    with Faulty(service.address, *row.faults, then=row.then) as server:
         if not row.listens:
             server.refuse()
         job = Job(place, service, server.base_url)
@@ -189,7 +193,7 @@ def test_a_fault_ends_as_promised(row: Row, outcomes: dict[str, Future[Outcome]]
     assert row.sent[0] <= len(outcome.sent) <= row.sent[1]
     first = outcome.sent[0].method if outcome.sent else ""
     tries = [each for each in outcome.sent if each.method == first]
-    assert front.same_bytes(tries)
+    assert same_bytes(tries)
     assert row.words != "shares expire CODE" or {each.method for each in outcome.sent[len(tries) :]} <= {"GET"}
     assert outcome.seconds < row.deadline + LATE
     noted = [path for path in outcome.left if path.startswith("shares/")]
@@ -205,28 +209,28 @@ def test_a_fault_ends_as_promised(row: Row, outcomes: dict[str, Future[Outcome]]
 
 
 def test_walking_every_page_survives_a_fault_between_two_pages(
-    fronted: Callable[..., Front], job_at: Callable[..., Job]
+    proxied: Callable[..., Faulty], job_at: Callable[..., Job]
 ) -> None:
-    server = fronted()
+    server = proxied()
     job = job_at(server)
     codes = {shared_directly(job) for _ in range(5)}
-    server.plan(passes, front.reset_after, says(503), passes, front.half_body)
+    server.plan(passes, faults.reset_after, says(503), passes, faults.half_body)
     with Client(api_key=job.api_key, base_url=server.base_url, link_base_url=job.service.link_base_url) as client:
         assert {row.short_code for row in client.iter_shares(limit=2)} == codes
 
 
-async def _expired_by_async_client(job: Job, server: Front, code: str) -> None:
+async def _expired_by_async_client(job: Job, server: Faulty, code: str) -> None:
     async with AsyncClient(
         api_key=job.api_key, base_url=server.base_url, link_base_url=job.service.link_base_url
     ) as client:
         await client.expire_share(code)
 
 
-@pytest.mark.parametrize("fault", [front.reset_after, envelope(500, 42, commits=True)], ids=["reset", "500/42"])
+@pytest.mark.parametrize("fault", [faults.reset_after, envelope(500, 42, commits=True)], ids=["reset", "500/42"])
 def test_both_clients_take_404_after_their_own_unclear_delete_for_success(
-    fault: Fault, fronted: Callable[..., Front], job_at: Callable[..., Job]
+    fault: Fault, proxied: Callable[..., Faulty], job_at: Callable[..., Job]
 ) -> None:
-    server = fronted()
+    server = proxied()
     job = job_at(server)
     codes = shared_directly(job), shared_directly(job)
     server.plan(fault)

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from cli.faults.conftest import Lost
-from support import faulty
-from support.faulty import Faulty, envelope
-from support.front import same_bytes
+from support import faults
+from support.faults import envelope
+from support.faulty import Exchange, Fault, Faulty, passes, same_bytes
 from support.job import Job, ended, full_pipe
 
 SIGNALS = {signal.SIGTERM: 143, signal.SIGINT: 130, signal.SIGKILL: -9}
@@ -48,10 +48,10 @@ def assert_told(number: signal.Signals, job: Job, err: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "shares"), [(faulty.holds, 1), (faulty.holds_before, 0)], ids=["after the commit", "before the commit"]
+    ("fault", "shares"), [(faults.holds, 1), (faults.holds_before, 0)], ids=["after the commit", "before the commit"]
 )
 def test_a_share_killed_while_its_answer_is_awaited_is_finished_by_resume(
-    fault: faulty.Fault, shares: int, number: signal.Signals, proxied: Callable[..., Faulty], job_at: Callable[..., Job]
+    fault: Fault, shares: int, number: signal.Signals, proxied: Callable[..., Faulty], job_at: Callable[..., Job]
 ) -> None:
     server = proxied(fault)
     job = job_at(server)
@@ -72,12 +72,12 @@ def test_a_share_killed_while_its_answer_is_awaited_is_finished_by_resume(
 def test_a_share_killed_between_two_tries_is_finished_by_resume(
     number: signal.Signals, proxied: Callable[..., Faulty], job_at: Callable[..., Job]
 ) -> None:
-    def lost_then_wait(exchange: faulty.Exchange) -> None:
+    def lost_then_wait(exchange: Exchange) -> None:
         exchange.forward()
         envelope(429, 107, {"Retry-After": "20"})(exchange)
         exchange.server.committed.set()
 
-    server = proxied(faulty.reset_after, lost_then_wait)
+    server = proxied(faults.reset_after, lost_then_wait)
     job = job_at(server)
     process = job.start()
     assert server.committed.wait(PATIENCE)
@@ -134,10 +134,10 @@ def wait_until_blocked(process: subprocess.Popen[bytes]) -> None:
 def test_killed_again_and_again_it_is_still_one_share(
     proxied: Callable[..., Faulty], job_at: Callable[..., Job]
 ) -> None:
-    server = proxied(then=faulty.holds)
+    server = proxied(then=faults.holds)
     job = job_at(server)
     for command in (("share", "-f", "env:DB_PASSWORD"), ("resume",), ("resume",)):
-        server.plan(then=faulty.holds)
+        server.plan(then=faults.holds)
         process = job.start(*command)
         assert server.committed.wait(PATIENCE)
         process.kill()
@@ -151,7 +151,7 @@ def test_killed_again_and_again_it_is_still_one_share(
 
 def test_two_lost_shares_are_two_links(lost: Lost) -> None:
     job, server = lost()
-    server.plan(faulty.reset_after, then=faulty.unauthorized)
+    server.plan(faults.reset_after, then=faults.unauthorized)
     assert job.share().code == 9
     server.mend()
     done = job.resume()
@@ -164,7 +164,7 @@ def test_two_lost_shares_are_two_links(lost: Lost) -> None:
 def test_a_terminated_share_whose_key_has_no_custody_is_finished_as_it_was_begun(
     proxied: Callable[..., Faulty], job_at: Callable[..., Job]
 ) -> None:
-    server = proxied(faulty.passes, faulty.holds)
+    server = proxied(passes, faults.holds)
     job = job_at(server, custody="none")
     process = job.start()
     assert server.committed.wait(PATIENCE)
@@ -179,7 +179,7 @@ def test_a_required_custody_that_failed_is_taken_back_by_resume_after_a_kill(
     proxied: Callable[..., Faulty], job_at: Callable[..., Job]
 ) -> None:
     """Killed between the DELETE and its answer: the share is gone already, and that is what was wanted."""
-    server = proxied(faulty.passes, faulty.holds)
+    server = proxied(passes, faults.holds)
     job = job_at(server)
     job.service.set_account(job.account, zero_knowledge_enrolled=False)
     process = job.start("share", "-f", "env:DB_PASSWORD", "--custody", "require")

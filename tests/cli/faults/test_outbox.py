@@ -22,7 +22,7 @@ from sealpipe.flows.share import post as sharing
 from sealpipe.state.entry import MAX_RESEND_AGE, Entry
 from sealpipe.state.outbox import Outbox
 from sealpipe.wire import link as links
-from support import faulty
+from support import faults
 from support.faulty import Faulty
 from support.job import Job, ended
 from support.terminal import ABROAD, PATIENCE, Done
@@ -209,7 +209,7 @@ def test_discarding_drops_the_entry_and_sends_nothing(lost: Lost) -> None:
 def test_an_entry_that_another_process_resumes_is_left_to_it(lost: Lost) -> None:
     job, server = lost()
     (entry,) = job.entries()
-    server.plan(faulty.holds)
+    server.plan(faults.holds)
     before = len(server.received())
     first = job.start("resume")
     assert server.committed.wait(PATIENCE)
@@ -232,7 +232,7 @@ def test_an_entry_that_another_process_resumes_is_left_to_it(lost: Lost) -> None
 def test_resume_leaves_a_share_that_is_still_running_to_itself(
     proxied: Callable[..., Faulty], job_at: Callable[..., Job]
 ) -> None:
-    server = proxied(faulty.holds)
+    server = proxied(faults.holds)
     job = job_at(server)
     process = job.start()
     assert server.committed.wait(PATIENCE)
@@ -362,7 +362,7 @@ def test_an_entry_older_than_23_hours_or_from_the_future_is_never_sent_again(
     age: timedelta, proxied: Callable[..., Faulty], job_at: Callable[..., Job]
 ) -> None:
     assert timedelta(hours=23) == MAX_RESEND_AGE
-    server = proxied(faulty.reset_after, then=faulty.unauthorized)
+    server = proxied(faults.reset_after, then=faults.unauthorized)
     job = job_at(server)
     left_behind(job, server, age)
     before = len(server.received())
@@ -377,7 +377,7 @@ def test_an_entry_older_than_23_hours_or_from_the_future_is_never_sent_again(
 def test_an_entry_just_under_23_hours_old_is_sent_again(
     proxied: Callable[..., Faulty], job_at: Callable[..., Job]
 ) -> None:
-    server = proxied(faulty.reset_after, then=faulty.unauthorized)
+    server = proxied(faults.reset_after, then=faults.unauthorized)
     job = job_at(server)
     left_behind(job, server, timedelta(hours=22, minutes=59))
     assert_finished_by_resume(job)
@@ -405,10 +405,10 @@ def test_an_old_entry_whose_answer_is_known_is_delivered_without_sending(
 def test_one_entry_that_fails_does_not_stop_the_others(
     proxied: Callable[..., Faulty], job_at: Callable[..., Job]
 ) -> None:
-    server = proxied(faulty.reset_after, then=faulty.unauthorized)
+    server = proxied(faults.reset_after, then=faults.unauthorized)
     job = job_at(server)
     left_behind(job, server, timedelta(days=2))
-    server.plan(faulty.reset_after, then=faulty.unauthorized)
+    server.plan(faults.reset_after, then=faults.unauthorized)
     assert job.share().code == 9
     server.mend()
     done = job.resume()
@@ -421,7 +421,7 @@ def test_one_entry_that_fails_does_not_stop_the_others(
 def test_the_state_folder_of_a_ci_job_is_where_its_runner_clears_up(
     proxied: Callable[..., Faulty], job_at: Callable[..., Job], tmp_path: Path
 ) -> None:
-    server = proxied(faulty.reset_after, then=faulty.unauthorized)
+    server = proxied(faults.reset_after, then=faults.unauthorized)
     job = job_at(server)
     temp = tmp_path / "runner-temp"
     temp.mkdir()

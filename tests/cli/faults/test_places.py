@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from cli.sweep import LINK_FILE
-from support import faulty
+from support import faults
 from support.commands import SEALPIPE
 from support.faulty import Faulty
 from support.job import Job, ended, full_pipe
@@ -152,7 +152,7 @@ def test_an_entry_that_cannot_be_ended_does_not_make_a_failure_of_a_link_that_is
 def test_a_refusal_is_reported_even_if_its_entry_cannot_be_ended(
     error: str, proxied: Callable[..., Faulty], job_at: Callable[..., Job], calls: list[Point], tmp_path: Path
 ) -> None:
-    server = proxied(then=faulty.envelope(403, 78))
+    server = proxied(then=faults.envelope(403, 78))
     job = job_at(server)
     ending = first(calls, "unlink", after="recvfrom")
     done = job.share(under=failing(ending, error, tmp_path / "log"), **HASH_SEED)
@@ -182,7 +182,7 @@ def test_a_disk_with_no_room_for_the_body_is_full(job: Job) -> None:
 def test_a_disk_that_fills_up_while_the_answer_is_awaited_loses_no_link(
     proxied: Callable[..., Faulty], job_at: Callable[..., Job]
 ) -> None:
-    server = proxied(faulty.holds)
+    server = proxied(faults.holds)
     job = job_at(server)
     with tmpfs(job.state, size="64k"):
         process = job.start()
@@ -209,7 +209,7 @@ def test_a_read_only_state_folder_fails_before_anything_is_sent(job: Job) -> Non
 def test_a_state_folder_that_becomes_read_only_while_the_answer_is_awaited_loses_no_link(
     proxied: Callable[..., Faulty], job_at: Callable[..., Job]
 ) -> None:
-    server = proxied(faulty.reset_after, then=faulty.unauthorized)
+    server = proxied(faults.reset_after, then=faults.unauthorized)
     job = job_at(server)
     with tmpfs(job.state):
         assert job.share().code == 9
@@ -248,7 +248,7 @@ def test_a_symlink_in_place_of_the_outbox_is_refused(job: Job, tmp_path: Path) -
 def test_a_missing_state_folder_is_made_for_its_owner_alone(
     proxied: Callable[..., Faulty], job_at: Callable[..., Job], tmp_path: Path
 ) -> None:
-    server = proxied(then=faulty.holds)
+    server = proxied(then=faults.holds)
     job = job_at(server)
     deep = tmp_path / "a" / "b" / "state"
     process = job.start(environ={"SEALPIPE_STATE_DIR": str(deep)}, umask=0)
@@ -438,7 +438,7 @@ def test_a_link_file_in_a_folder_that_is_not_there_is_refused_before_anything_is
 def test_a_file_that_comes_into_the_link_files_place_meanwhile_is_not_written_over(
     proxied: Callable[..., Faulty], job_at: Callable[..., Job]
 ) -> None:
-    server = proxied(faulty.holds)
+    server = proxied(faults.holds)
     job = job_at(server)
     path = job.terminal.here / "link.txt"
     process = job.start("share", "-f", "env:DB_PASSWORD", "--link-file", "link.txt")
@@ -457,7 +457,7 @@ def test_a_file_that_comes_into_the_link_files_place_meanwhile_is_not_written_ov
 def test_a_symlink_that_comes_into_the_link_files_place_meanwhile_is_not_followed(
     proxied: Callable[..., Faulty], job_at: Callable[..., Job]
 ) -> None:
-    server = proxied(faulty.holds)
+    server = proxied(faults.holds)
     job = job_at(server)
     target = job.terminal.here / "target"
     path = job.terminal.here / "link.txt"

@@ -18,9 +18,9 @@ from cli.faults.table import LATE, ROWS, Row
 from sealpipe.flows import Budget
 from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.server import start
-from support import faulty, front
-from support.faulty import Faulty
-from support.front import Front, Received, says
+from support import faults
+from support.faults import says
+from support.faulty import Exchange, Faulty, Received, same_bytes
 from support.job import Job
 from support.terminal import Done
 
@@ -47,7 +47,7 @@ class Outcome:
 
 
 def carry_out(row: Row, place: Path, service: RunningService) -> Outcome:
-    with Front(service, *row.faults, then=row.then) as server:
+    with Faulty(service.address, *row.faults, then=row.then) as server:
         if not row.listens:
             server.refuse()
         job = Job(place, service, server.base_url)
@@ -61,7 +61,7 @@ def carry_out(row: Row, place: Path, service: RunningService) -> Outcome:
         return Outcome(job, shared, seconds, _state(job.resume(), job, server))
 
 
-def _state(done: Done, job: Job, server: Front) -> State:
+def _state(done: Done, job: Job, server: Faulty) -> State:
     return State(done, job.entries(), job.left(), job.shares(), server.received())
 
 
@@ -75,7 +75,7 @@ def test_a_fault_ends_as_promised_and_resume_makes_exactly_one_share_of_it(
     assert "Traceback" not in shared.done.err
     assert len(shared.shares) == row.shares
     assert row.sent[0] <= len(shared.requests) <= row.sent[1]
-    assert front.same_bytes(shared.requests)
+    assert same_bytes(shared.requests)
     assert outcome.seconds < row.deadline + LATE
 
     if row.ends is None:
@@ -92,7 +92,7 @@ def test_a_fault_ends_as_promised_and_resume_makes_exactly_one_share_of_it(
     assert outcome.resumed is not None
     assert_one_link(job, outcome.resumed)
     # Whatever was sent, first and last, is one request.
-    assert front.same_bytes(outcome.resumed.requests)
+    assert same_bytes(outcome.resumed.requests)
     assert len(outcome.resumed.requests) == len(shared.requests) + 1
 
 
@@ -124,11 +124,11 @@ def test_a_request_holds_what_the_service_wants_and_not_the_custody_secret(
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_nothing_is_sent_to_where_a_redirect_points(
-    status: int, proxied: Callable[..., Faulty], fronted: Callable[..., Front], job_at: Callable[..., Job]
+    status: int, proxied: Callable[..., Faulty], job_at: Callable[..., Job]
 ) -> None:
     other = proxied()
     location = f"http://localhost:{other.port}/v1/shares"
-    server = fronted(then=says(status, "", {"Location": location}))
+    server = proxied(then=says(status, "", {"Location": location}))
     job = job_at(server)
     done = job.share()
     assert (done.code, done.out) == (12, "")
@@ -137,10 +137,10 @@ def test_nothing_is_sent_to_where_a_redirect_points(
 
 
 def test_a_refused_connection_is_retried_until_it_succeeds(
-    fronted: Callable[..., Front], job_at: Callable[..., Job], monkeypatch: pytest.MonkeyPatch
+    proxied: Callable[..., Faulty], job_at: Callable[..., Job], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Budget, "draw_backoff", lambda *_: 1.0)  # in all far longer than it takes to listen again
-    server = fronted()
+    server = proxied()
     server.refuse()
     job = job_at(server)
     late = threading.Timer(0.5, server.mend)
@@ -163,14 +163,14 @@ def test_a_resend_while_the_first_one_is_still_in_flight_gets_106_and_then_the_r
             begun.set()
             going_on.wait(30)
 
-    def abandons(exchange: faulty.Exchange) -> None:
+    def abandons(exchange: Exchange) -> None:
         threading.Thread(target=exchange.forward, daemon=True).start()
         begun.wait(30)
         exchange.reset()
 
     answers: list[int] = []
 
-    def passes_and_goes_on(exchange: faulty.Exchange) -> None:
+    def passes_and_goes_on(exchange: Exchange) -> None:
         answer = exchange.forward()
         answers.append(answer.status)
         going_on.set()
@@ -178,7 +178,7 @@ def test_a_resend_while_the_first_one_is_still_in_flight_gets_106_and_then_the_r
 
     with (
         start(on_moment=at) as slow,
-        Faulty((slow.address.host, slow.address.port), abandons, then=passes_and_goes_on) as server,
+        Faulty(slow.address, abandons, then=passes_and_goes_on) as server,
     ):
         job = Job(tmp_path, slow, server.base_url)
         done = job.share()
@@ -186,15 +186,15 @@ def test_a_resend_while_the_first_one_is_still_in_flight_gets_106_and_then_the_r
         assert answers[0] == 409
         assert answers[-1] == 200
         assert len(job.shares()) == 1
-        assert front.same_bytes(server.received())
+        assert same_bytes(server.received())
         assert job.opens(done.out)
 
 
 @pytest.mark.parametrize("words", [(), ("--output", "json")], ids=["text", "json"])
 def test_a_lost_outcome_names_the_entry_and_the_command_that_finishes_it(
-    words: tuple[str, ...], fronted: Callable[..., Front], job_at: Callable[..., Job]
+    words: tuple[str, ...], proxied: Callable[..., Faulty], job_at: Callable[..., Job]
 ) -> None:
-    server = fronted(front.reset_after, then=front.unauthorized)
+    server = proxied(faults.reset_after, then=faults.unauthorized)
     job = job_at(server)
     done = job.share(*words)
     (entry,) = job.entries()
@@ -215,21 +215,21 @@ def test_resume_that_fails_again_keeps_the_entry_until_it_succeeds(lost: Lost) -
     # Nothing was sent this time; but that the first sending was not carried out is not known.
     assert (done.code, done.out) == (9, "")
     server.listen()
-    for fault in (faulty.unauthorized, faulty.says(503), faulty.envelope(429, 107)):
+    for fault in (faults.unauthorized, faults.says(503), faults.envelope(429, 107)):
         server.plan(then=fault)
         done = job.resume("--deadline", "2s")  # whatever comes within it
         assert (done.code, done.out) == (9, "")
         assert job.entries() == entries
     server.mend()
     assert_finished_by_resume(job)
-    assert front.same_bytes(server.received())
+    assert same_bytes(server.received())
     assert "nothing to resume" in job.resume().err
 
 
 def test_a_large_share_that_is_refused_before_it_has_arrived_is_refused(
-    fronted: Callable[..., Front], job_at: Callable[..., Job]
+    proxied: Callable[..., Faulty], job_at: Callable[..., Job]
 ) -> None:
-    server = fronted(then=says(413))
+    server = proxied(then=says(413))
     job = job_at(server)
     large = job.terminal.file("large.txt", "x" * (12 * 1024 * 1024))
     done = job.run("share", "-f", f"file:{large}")
@@ -238,15 +238,15 @@ def test_a_large_share_that_is_refused_before_it_has_arrived_is_refused(
 
 
 def test_a_large_share_whose_connection_is_reset_on_the_way_is_sent_again_whole(
-    fronted: Callable[..., Front], job_at: Callable[..., Job]
+    proxied: Callable[..., Faulty], job_at: Callable[..., Job]
 ) -> None:
-    server = fronted(front.reset_after)
+    server = proxied(faults.reset_after)
     job = job_at(server)
     large = job.terminal.file("large.txt", job.secret * 100_000)
     done = job.run("share", "-f", f"Large=file:{large}")
     assert done.code == 0, done
     first, second = server.received()
-    assert front.same_bytes([first, second])
+    assert same_bytes([first, second])
     assert len(first.body) > 5_000_000
     assert len(job.shares()) == 1
     (field,) = job.service.recipient().open_link(done.out.strip())
@@ -257,7 +257,7 @@ def test_an_answer_without_an_expiry_says_nothing_of_it_and_neither_do_we(
     proxied: Callable[..., Faulty], job_at: Callable[..., Job]
 ) -> None:
     """null is "never", by the specification; a member that is missing is not."""
-    job = job_at(proxied(then=faulty.rewrites(expired_at=...)))
+    job = job_at(proxied(then=faults.rewrites(expired_at=...)))
     told = "the service did not say when it expires"
     done = job.share()
     assert (done.code, told in done.err, "does not expire" in done.err) == (0, True, False)
@@ -272,13 +272,13 @@ def test_an_answer_without_an_expiry_says_nothing_of_it_and_neither_do_we(
 
 
 def test_null_for_an_expiry_is_never(proxied: Callable[..., Faulty], job_at: Callable[..., Job]) -> None:
-    job = job_at(proxied(then=faulty.rewrites(expired_at=None)))
+    job = job_at(proxied(then=faults.rewrites(expired_at=None)))
     done = job.share("--output", "json")
     assert (done.json["expires_at"], "expiry_known" in done.json, "does not expire" in done.err) == (None, False, True)
 
 
 def test_resume_also_reports_an_unknown_expiry(proxied: Callable[..., Faulty], job_at: Callable[..., Job]) -> None:
-    job = job_at(proxied(then=faulty.rewrites(expired_at=...)))
+    job = job_at(proxied(then=faults.rewrites(expired_at=...)))
     job.service.set_account(job.account, zero_knowledge_enrolled=False)
     assert job.share("--send", "webhook:http://127.0.0.1:9/", SEALPIPE_PLUGIN_WEBHOOK__SECRET="s" * 16).code == 11
     done = job.resume()

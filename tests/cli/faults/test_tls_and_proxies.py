@@ -13,10 +13,11 @@ import trustme
 
 from cli.faults.resuming import assert_finished_by_resume
 from sealpipe import Client, Field, errors
-from support import faulty
-from support.faulty import Faulty, says
-from support.front import same_bytes
+from support import faults
+from support.faults import says
+from support.faulty import Faulty, Greeting, same_bytes
 from support.job import Job
+from support.wires import LOOPBACK
 
 DEADLINE, LATE = 3.0, 9.0
 """Seconds, and how many more a busy machine may take; a peer holds its connection for at least 20."""
@@ -32,7 +33,7 @@ def authority() -> trustme.CA:
 @pytest.fixture
 def tls(authority: trustme.CA) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert(faulty.LOOPBACK, HOST).configure_cert(context)
+    authority.issue_cert(LOOPBACK, HOST).configure_cert(context)
     return context
 
 
@@ -51,7 +52,7 @@ def assert_nothing_left(job: Job) -> None:
 def test_an_answer_lost_inside_tls_is_replayed(
     tls: ssl.SSLContext, ca_file: str, proxied: Callable[..., Faulty], job_at: Callable[..., Job]
 ) -> None:
-    server = proxied(faulty.reset_after, faulty.half_body, tls=tls)
+    server = proxied(faults.reset_after, faults.half_body, tls=tls)
     job = job_at(server)
     done = job.share(SEALPIPE_CA_FILE=ca_file)
     assert done.code == 0, done
@@ -82,9 +83,9 @@ def test_plain_text_where_tls_is_expected_is_provably_nothing_sent(
     assert_nothing_left(job)
 
 
-@pytest.mark.parametrize("greeting", [faulty.drips, faulty.never_reads], ids=["drip-fed", "silent"])
+@pytest.mark.parametrize("greeting", [faults.drips_tls, faults.never_reads], ids=["drip-fed", "silent"])
 def test_a_tls_handshake_that_never_ends_is_bounded_by_the_deadline(
-    greeting: faulty.Greeting, proxied: Callable[..., Faulty], job_at: Callable[..., Job]
+    greeting: Greeting, proxied: Callable[..., Faulty], job_at: Callable[..., Job]
 ) -> None:
     server = proxied(greets=greeting)
     job = job_at(server)
@@ -101,7 +102,7 @@ def test_a_connection_that_is_reset_at_once_is_finished_by_resume(
     proxied: Callable[..., Faulty], job_at: Callable[..., Job]
 ) -> None:
     """Something of the request had left before the RST came: nothing is proven."""
-    server = proxied(greets=faulty.hangs_up)
+    server = proxied(greets=faults.hangs_up)
     job = job_at(server)
     done = job.share("--deadline", "30s")
     assert (done.code, done.out) == (9, "")
@@ -113,7 +114,7 @@ def test_a_connection_that_is_reset_at_once_is_finished_by_resume(
 def test_a_large_share_to_a_silent_peer_obeys_the_deadline(
     proxied: Callable[..., Faulty], job_at: Callable[..., Job]
 ) -> None:
-    server = proxied(greets=faulty.never_reads)
+    server = proxied(greets=faults.never_reads)
     job = job_at(server)
     arguments: dict[str, Any] = {"base_url": server.base_url, "link_base_url": job.service.link_base_url}
     large = job.secret * 300_000
@@ -131,7 +132,7 @@ def test_a_large_share_to_a_silent_peer_obeys_the_deadline(
 
 def through(proxy: Faulty, ca_file: str) -> dict[str, str]:
     return {
-        "HTTPS_PROXY": f"http://{faulty.LOOPBACK}:{proxy.port}",
+        "HTTPS_PROXY": f"http://{LOOPBACK}:{proxy.port}",
         "SEALPIPE_BASE_URL": f"https://{HOST}/v1",
         "SEALPIPE_CA_FILE": ca_file,
     }
@@ -140,8 +141,8 @@ def through(proxy: Faulty, ca_file: str) -> dict[str, str]:
 def test_a_share_goes_through_a_proxy_that_sees_no_credential_and_an_answer_lost_there_is_replayed(
     tls: ssl.SSLContext, ca_file: str, proxied: Callable[..., Faulty], job_at: Callable[..., Job]
 ) -> None:
-    server = proxied(faulty.reset_after, tls=tls)
-    proxy = proxied(then=faulty.tunnels((faulty.LOOPBACK, server.port)))
+    server = proxied(faults.reset_after, tls=tls)
+    proxy = proxied(then=faults.tunnels((LOOPBACK, server.port)))
     job = job_at(server)
     environ: dict[str, Any] = through(proxy, ca_file)
     done = job.share(**environ)
@@ -171,7 +172,7 @@ def test_a_proxy_that_refuses_to_connect_is_provably_nothing_sent(
 def test_a_proxy_that_hangs_is_provably_nothing_sent(
     ca_file: str, proxied: Callable[..., Faulty], job_at: Callable[..., Job]
 ) -> None:
-    proxy = proxied(then=faulty.holds_before)
+    proxy = proxied(then=faults.holds_before)
     job = job_at(proxy)
     environ: dict[str, Any] = through(proxy, ca_file)
     done = job.share("--deadline", "5s", **environ)
@@ -182,20 +183,20 @@ def test_a_proxy_that_hangs_is_provably_nothing_sent(
 def test_a_tunnel_that_breaks_after_the_commit_is_finished_by_resume(
     tls: ssl.SSLContext, ca_file: str, proxied: Callable[..., Faulty], job_at: Callable[..., Job]
 ) -> None:
-    server = proxied(faulty.reset_after, tls=tls)
-    proxy = proxied(faulty.tunnels((faulty.LOOPBACK, server.port)), then=says(407))
+    server = proxied(faults.reset_after, tls=tls)
+    proxy = proxied(faults.tunnels((LOOPBACK, server.port)), then=says(407))
     job = job_at(server)
     environ: dict[str, Any] = through(proxy, ca_file)
     done = job.share("--deadline", "30s", **environ)
     assert (done.code, done.out) == (9, "")
-    proxy.plan(then=faulty.tunnels((faulty.LOOPBACK, server.port)))
+    proxy.plan(then=faults.tunnels((LOOPBACK, server.port)))
     assert_finished_by_resume(job, **environ)
 
 
 def test_loopback_is_never_reached_through_a_proxy(proxied: Callable[..., Faulty], job_at: Callable[..., Job]) -> None:
     server, proxy = proxied(), proxied()
     job = job_at(server)
-    address = f"http://{faulty.LOOPBACK}:{proxy.port}"
+    address = f"http://{LOOPBACK}:{proxy.port}"
     done = job.share(HTTP_PROXY=address, http_proxy=address, HTTPS_PROXY=address, ALL_PROXY=address)
     assert done.code == 0
     assert proxy.connections == 0

@@ -258,8 +258,7 @@ class Sweep:
     def _doors(self, there: Place, between: Between) -> Iterator[Mapping[str, str]]:
         """The settings of a command that reaches service and backend by way of `between`."""
         with ExitStack() as stack:
-            host, port = self.service.address.host, self.service.address.port
-            service = stack.enter_context(Faulty((host, port), then=between("service")))
+            service = stack.enter_context(Faulty(self.service.address, then=between("service")))
             environ = {"SEALPIPE_BASE_URL": service.base_url}
             if there.url:
                 backend = stack.enter_context(Faulty(there.address(), then=between(there.name)))

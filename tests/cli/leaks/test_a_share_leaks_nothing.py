@@ -23,7 +23,8 @@ import pytest
 from sealpipe.wire import keys
 from sealpipe_rehearsal.running_service import RunningService
 from support.commands import SEALPIPE
-from support.faulty import Fault, Faulty, echoes, holds, holds_before, passes, reset_after, says
+from support.faults import echoes, holds, holds_before, reset_after, says
+from support.faulty import Fault, Faulty, passes
 from support.leaks import Detector, Found
 from support.strace import Watched, watch
 from support.terminal import ABROAD, Terminal
@@ -273,7 +274,7 @@ CASES = {
 
 @pytest.fixture
 def faulty(service: RunningService) -> Iterator[Faulty]:
-    with Faulty((service.address.host, service.address.port)) as server:
+    with Faulty(service.address) as server:
         yield server
 
 

@@ -24,7 +24,8 @@ from sealpipe.flows.request import create as requesting
 from sealpipe.wire import keys
 from sealpipe.wire.encoding import decode_base64url, encode_base64url
 from sealpipe_rehearsal.running_service import RunningService
-from support.faulty import Fault, Faulty, echoes, passes, reset_after, rewrites, says
+from support.faults import echoes, reset_after, rewrites, says
+from support.faulty import Fault, Faulty, passes
 from support.leaks import Detector, Found, exposed, shown
 from support.strace import Watched
 from support.terminal import Terminal
@@ -38,7 +39,7 @@ SEED_FILE, LINK_FILE = "work/out/seed", "work/out/link"
 
 @pytest.fixture
 def faulty(service: RunningService) -> Iterator[Faulty]:
-    with Faulty((service.address.host, service.address.port)) as server:
+    with Faulty(service.address) as server:
         yield server
 
 

@@ -14,7 +14,8 @@ import pytest
 
 from cli.leaks.test_a_share_leaks_nothing import LINK_FILE, Canaries, leaks
 from sealpipe_rehearsal.running_service import RunningService
-from support.faulty import Fault, Faulty, passes, reset_after, says
+from support.faults import reset_after, says
+from support.faulty import Fault, Faulty, passes
 from support.parts import Postgres, run_postgres
 from support.terminal import Terminal
 
@@ -53,7 +54,7 @@ CASES = {
 
 @pytest.fixture
 def faulty(service: RunningService) -> Iterator[Faulty]:
-    with Faulty((service.address.host, service.address.port)) as server:
+    with Faulty(service.address) as server:
         yield server
 
 

@@ -20,7 +20,8 @@ from sealpipe.wire import fields, keys, sealed_box
 from sealpipe.wire.encoding import decode_base64url, encode_base64url
 from sealpipe.wire.fields import Field
 from sealpipe_rehearsal.running_service import RunningService
-from support.faulty import Fault, Faulty, passes, reset_after, says
+from support.faults import reset_after, says
+from support.faulty import Fault, Faulty, passes
 from support.leaks import Detector, exposed, shown
 from support.strace import Watched
 from support.terminal import Terminal
@@ -73,7 +74,7 @@ class Asked:
 
 @pytest.fixture
 def faulty(service: RunningService) -> Iterator[Faulty]:
-    with Faulty((service.address.host, service.address.port)) as server:
+    with Faulty(service.address) as server:
         yield server
 
 

@@ -22,7 +22,8 @@ from sealpipe.flows.share.seal import seal_share
 from sealpipe.http import exchange
 from sealpipe.wire import envelope, keys, tokens
 from sealpipe_rehearsal.running_service import RunningService
-from support.faulty import Fault, Faulty, passes, reset_after, says
+from support.faults import reset_after, says
+from support.faulty import Fault, Faulty, passes
 from support.leaks import Detector, exposed, shown
 
 PUBLIC = keys.from_seed(bytes(range(32))).public_key
@@ -60,7 +61,7 @@ class Kept(NamedTuple):
 
 @pytest.fixture
 def faulty(service: RunningService) -> Iterator[Faulty]:
-    with Faulty((service.address.host, service.address.port)) as server:
+    with Faulty(service.address) as server:
         yield server
 
 

@@ -14,7 +14,8 @@ import trustme
 
 from sealpipe import AsyncClient, Client, Field, ProtocolError
 from sealpipe_rehearsal.running_service import RunningService
-from support.faulty import Faulty, says
+from support.faults import says
+from support.faulty import Faulty
 from support.leaks import Detector
 from support.terminal import Terminal, opened
 from support.wires import Proxy, Wire, tls
@@ -39,7 +40,7 @@ def context(certificate: trustme.LeafCert) -> ssl.SSLContext:
 def secure(service: RunningService, authority: trustme.CA) -> Iterator[Wire]:
     """The service behind TLS, for 127.0.0.1 and for api.example."""
     certificate = authority.issue_cert("127.0.0.1", "api.example")
-    with tls(context(certificate), (service.address.host, service.address.port)) as wire:
+    with tls(context(certificate), service.address) as wire:
         yield wire
 
 
@@ -90,7 +91,7 @@ def test_a_certificate_that_is_not_right_is_refused_before_a_byte_is_sent(
         "another name": lambda: authority.issue_cert("127.0.0.2", "localhost"),
         "expired": lambda: authority.issue_cert("127.0.0.1", not_after=YESTERDAY),
     }[wrong]()
-    with tls(context(certificate), (service.address.host, service.address.port)) as wire:
+    with tls(context(certificate), service.address) as wire:
         done = user.sealpipe(*SHARE, SEALPIPE_BASE_URL=f"https://127.0.0.1:{wire.port}/v1")
         assert wire.connections > 0
     assert (done.code, done.out, service.seen()) == (10, "", [])
@@ -150,7 +151,7 @@ def test_a_failing_proxys_password_is_not_shown(user: Terminal) -> None:
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_a_redirect_is_never_followed_with_the_credential(bare: Terminal, service: RunningService, status: int) -> None:
     bare.at(service)
-    with Proxy(9) as elsewhere, Faulty((service.address.host, service.address.port)) as faulty:
+    with Proxy(9) as elsewhere, Faulty(service.address) as faulty:
         faulty.plan(then=says(status, headers={"Location": f"http://127.0.0.1:{elsewhere.port}/v1/shares"}))
         done = bare.sealpipe(*SHARE, SEALPIPE_BASE_URL=faulty.base_url, **SECRET)
         assert (done.code, done.out, len(faulty.received())) == (12, "", 1)
@@ -160,7 +161,7 @@ def test_a_redirect_is_never_followed_with_the_credential(bare: Terminal, servic
 
 @pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
 def test_the_clients_follow_no_redirect_either(service: RunningService, *, asynchronous: bool) -> None:
-    with Proxy(9) as elsewhere, Faulty((service.address.host, service.address.port)) as faulty:
+    with Proxy(9) as elsewhere, Faulty(service.address) as faulty:
         faulty.plan(then=says(307, headers={"Location": f"http://127.0.0.1:{elsewhere.port}/v1/shares"}))
         settings = {
             "api_key": service.create_key(),

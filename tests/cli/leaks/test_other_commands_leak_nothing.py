@@ -16,7 +16,8 @@ from sealpipe import Client
 from sealpipe.wire import keys
 from sealpipe_rehearsal.running_service import RunningService
 from support.fake_web import Fault, Reply, drop
-from support.faulty import Faulty, reset_after, says
+from support.faults import reset_after, says
+from support.faulty import Faulty
 from support.leaks import Detector
 from support.strace import Watched
 from support.terminal import Terminal
@@ -26,7 +27,7 @@ ONE_USE = "--deadline", "1s"
 
 @pytest.fixture
 def faulty(service: RunningService) -> Iterator[Faulty]:
-    with Faulty((service.address.host, service.address.port)) as server:
+    with Faulty(service.address) as server:
         yield server
 
 

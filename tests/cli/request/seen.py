@@ -8,7 +8,8 @@ from typing import Any
 from sealpipe.api import Credential
 from sealpipe.wire import fields, keys, sealed_box
 from sealpipe.wire.encoding import encode_base64url
-from support.faulty import Exchange, Fault, message
+from support.faults import message
+from support.faulty import Exchange, Fault
 from support.job import Job, client_of
 from support.terminal import Done
 

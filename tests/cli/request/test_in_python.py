@@ -19,7 +19,7 @@ from sealpipe.state.outbox import Outbox
 from sealpipe.wire import keys
 from sealpipe.wire.encoding import decode_base64url, encode_base64url
 from sealpipe_rehearsal.people import LinkRefusedError
-from support import faulty
+from support import faults
 from support.fake_web import Receiver
 from support.faulty import Faulty
 from support.job import PAIR, Caller, Job
@@ -166,7 +166,7 @@ async def cancelled(job: Job, server: Faulty, **options: Any) -> None:
 def test_one_that_is_cancelled_between_commit_and_answer_notes_its_code(
     job: Job, proxied: Callable[..., Faulty]
 ) -> None:
-    server = proxied(faulty.holds)
+    server = proxied(faults.holds)
     asyncio.run(cancelled(job, server))
     entry = entry_of(job)
     assert entry.response is not None
@@ -180,7 +180,7 @@ def test_one_that_is_cancelled_between_commit_and_answer_notes_its_code(
 
 
 def test_nothing_new_is_sent_after_a_cancel_and_resume_makes_it(job: Job, proxied: Callable[..., Faulty]) -> None:
-    server = proxied(faulty.holds_before)
+    server = proxied(faults.holds_before)
     asyncio.run(cancelled(job, server))
     assert len(creates(server.received())) == 1
     assert codes(job) == []
@@ -192,7 +192,7 @@ def test_a_fresh_seed_that_was_stored_before_the_cancel_belongs_to_the_request_t
     job: Job, proxied: Callable[..., Faulty]
 ) -> None:
     seed = job.terminal.here / "seed"
-    server = proxied(faulty.holds_before)
+    server = proxied(faults.holds_before)
     asyncio.run(cancelled(job, server, key="new", seed_to=f"file:{seed}"))
     done = job.resume(SEALPIPE_BASE_URL=server.base_url)
     assert done.code == 0

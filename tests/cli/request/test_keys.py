@@ -27,7 +27,8 @@ from sealpipe.wire.encoding import decode_base64url, encode_base64url
 from support import fake_github
 from support.distributions import Site
 from support.fake_github import FakeGitHub
-from support.faulty import Exchange, Faulty, envelope, passes, rewrites, unauthorized
+from support.faults import envelope, rewrites, unauthorized
+from support.faulty import Exchange, Faulty, passes
 from support.job import PAIR, Caller, Job
 from support.openbao import Bao
 from support.terminal import Done

@@ -14,9 +14,10 @@ from cli.request.seen import ANSWERS, ASK, answer, codes, creates, custody_pair,
 from sealpipe.state import receipt as receipts
 from sealpipe.wire.encoding import encode_base64url
 from sealpipe_rehearsal.people import LinkRefusedError
-from support import faulty
+from support import faults
 from support.fake_web import Receiver
-from support.faulty import Faulty, envelope
+from support.faults import envelope
+from support.faulty import Exchange, Fault, Faulty, passes
 from support.job import Job
 
 CODE = "open sésame"
@@ -138,9 +139,9 @@ def test_the_receipt_holds_what_collect_needs_and_neither_link_nor_secret(job: J
 def test_a_file_that_turns_up_meanwhile_is_not_replaced_and_the_request_is_finished_elsewhere(
     proxied: Callable[..., Faulty], job_at: Callable[..., Job]
 ) -> None:
-    def meanwhile(exchange: faulty.Exchange) -> None:
+    def meanwhile(exchange: Exchange) -> None:
         job.terminal.file("acme.json", "theirs")
-        faulty.passes(exchange)
+        passes(exchange)
 
     job = job_at(proxied(then=meanwhile))
     done = job.run(*ASK, "--receipt", "acme.json")
@@ -204,7 +205,7 @@ def test_in_a_gitlab_job_a_request_that_was_cut_off_can_be_resumed(
     proxied: Callable[..., Faulty], job_at: Callable[..., Job]
 ) -> None:
     """A collect link opens nothing: the rule about a share's link does not hold for it."""
-    server = proxied(faulty.reset_after, then=faulty.unauthorized)
+    server = proxied(faults.reset_after, then=faults.unauthorized)
     job = job_at(server)
     assert job.run(*ASK, GITLAB_CI="true").code == 9
     server.mend()
@@ -228,7 +229,7 @@ def test_in_a_gitlab_job_a_request_that_was_cut_off_can_be_resumed(
 def test_a_refusal_ends_with_its_code_and_makes_nothing(
     proxied: Callable[..., Faulty],
     job_at: Callable[..., Job],
-    fault: faulty.Fault,
+    fault: Fault,
     code: int,
     kept: int,
     requests: int,
@@ -245,9 +246,9 @@ def test_a_refusal_ends_with_its_code_and_makes_nothing(
 
 @pytest.mark.parametrize("first", [envelope(409, 106), envelope(429, 107, {"Retry-After": "0"})], ids=["106", "429"])
 def test_one_that_is_under_way_or_held_back_is_sent_again_with_the_same_bytes(
-    proxied: Callable[..., Faulty], job_at: Callable[..., Job], first: faulty.Fault
+    proxied: Callable[..., Faulty], job_at: Callable[..., Job], first: Fault
 ) -> None:
-    server = proxied(faulty.reset_after, first)
+    server = proxied(faults.reset_after, first)
     job = job_at(server)
     done = job.run(*ASK, "--output", "json")
     assert (done.code, done.json["outcome"], len(codes(job))) == (0, "replayed", 1)

@@ -10,8 +10,9 @@ from cli.request.seen import ANSWERS, ASK, answer, codes, creates, custody_pair,
 from sealpipe.errors import OutcomeUnknownError, PublicKeyMismatchError
 from sealpipe.wire import keys
 from sealpipe.wire.encoding import decode_base64url, encode_base64url
-from support import faulty
-from support.faulty import Faulty, envelope
+from support import faults
+from support.faults import envelope
+from support.faulty import Exchange, Faulty, passes
 from support.job import PAIR, Caller, Job, made
 
 NEW = (*ASK, "--key", "new", "--seed-to", "file:seed", "--deadline", "30s")
@@ -44,7 +45,7 @@ def test_with_a_fresh_key_its_own_public_key_finds_it_and_it_is_a_success(
 
 
 def test_it_is_found_on_a_later_page(proxied: Callable[..., Faulty], job_at: Callable[..., Job]) -> None:
-    def lost_then_overtaken(exchange: faulty.Exchange) -> None:
+    def lost_then_overtaken(exchange: Exchange) -> None:
         if exchange.received.method == "POST" and not crowded:
             exchange.forward()
             crowded.append(True)
@@ -66,8 +67,8 @@ def test_it_is_found_on_a_later_page(proxied: Callable[..., Faulty], job_at: Cal
 def test_a_fresh_key_that_is_not_in_the_list_stays_unknown_and_resume_finishes_it(
     proxied: Callable[..., Faulty], job_at: Callable[..., Job]
 ) -> None:
-    def never_arrives(exchange: faulty.Exchange) -> None:
-        exchange.reset() if exchange.received.method == "POST" else faulty.passes(exchange)
+    def never_arrives(exchange: Exchange) -> None:
+        exchange.reset() if exchange.received.method == "POST" else passes(exchange)
 
     server = proxied(then=never_arrives)
     job = job_at(server)
@@ -113,7 +114,7 @@ def test_with_the_credentials_key_it_ends_with_9_the_candidates_and_how_to_go_on
 def test_a_list_that_cannot_be_read_changes_nothing_about_it(
     proxied: Callable[..., Faulty], job_at: Callable[..., Job], words: tuple[str, ...]
 ) -> None:
-    def deaf(exchange: faulty.Exchange) -> None:
+    def deaf(exchange: Exchange) -> None:
         (lost() if exchange.received.method == "POST" else envelope(403, 78))(exchange)
 
     job = job_at(proxied(then=deaf))
@@ -126,13 +127,13 @@ def test_a_list_that_cannot_be_read_changes_nothing_about_it(
 def test_a_list_without_end_does_not_hold_it_for_ever(
     proxied: Callable[..., Faulty], job_at: Callable[..., Job]
 ) -> None:
-    def endless(exchange: faulty.Exchange) -> None:
+    def endless(exchange: Exchange) -> None:
         if exchange.received.method == "POST":
             lost()(exchange)
             return
         number = len(exchange.server.received())
         row = f'{{"short_code": "x{number}", "expired_at": null, "public_key": "other"}}'
-        faulty.says(200, f'{{"requests": [{row}], "pagination": {{"page": 1, "limit": 1, "total_pages": 999999}}}}')(
+        faults.says(200, f'{{"requests": [{row}], "pagination": {{"page": 1, "limit": 1, "total_pages": 999999}}}}')(
             exchange
         )
 

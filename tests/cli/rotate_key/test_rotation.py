@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 
 from sealpipe_rehearsal.running_service import RunningService
-from support.faulty import Faulty, reset_after, unauthorized
+from support.faults import reset_after, unauthorized
+from support.faulty import Faulty
 from support.job import Job
 from support.terminal import Done, Terminal, addresses, opened
 
@@ -83,7 +84,7 @@ def test_a_key_is_rotated_and_nothing_is_lost(extended: RunningService, tmp_path
 
 
 def test_an_entry_of_the_old_key_must_be_finished_before_revoking(service: RunningService, tmp_path: Path) -> None:
-    with Faulty((service.address.host, service.address.port), reset_after, then=unauthorized) as server:
+    with Faulty(service.address, reset_after, then=unauthorized) as server:
         job = Job(tmp_path, service, server.base_url)
         assert job.share().code == 9
         server.mend()

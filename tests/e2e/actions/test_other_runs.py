@@ -11,8 +11,8 @@ import pytest
 
 from e2e.actions.fake_runner import FakeRunner
 from sealpipe_rehearsal.running_service import RunningService
-from support import front
-from support.front import Front
+from support import faults
+from support.faulty import Faulty
 from support.github_log import pairs
 from support.parts import ROOT, missing
 from support.terminal import PATIENCE, addresses, opened
@@ -72,7 +72,7 @@ def test_a_rehearsal_needs_no_account_sends_nothing_and_makes_up_what_is_empty(
 def test_a_cancelled_job_ends_in_time_with_what_is_known_and_can_be_finished(
     job: Start, actions: Path, service: RunningService, key: str, patience: float
 ) -> None:
-    with Front(service, then=front.hangs) as door:
+    with Faulty(service.address, then=faults.holds) as door:
         runner = job()
         env = {
             "SEALPIPE_API_KEY": key,

@@ -24,8 +24,9 @@ from sealpipe.errors import (
 )
 from sealpipe.flows.resolve import Cache, resolve
 from sealpipe.reference import parse, parse_field
-from support import faulty
-from support.faulty import Exchange, Faulty, says
+from support import faults
+from support.faults import says
+from support.faulty import Exchange, Faulty
 from support.flows import drive, failed
 from support.openbao import Bao, free_port, server
 from support.terminal import Terminal
@@ -64,7 +65,7 @@ def tls_bao(authority: trustme.CA, ca_file: Path) -> Iterator[Bao]:
 def proxied() -> Iterator[Callable[..., Faulty]]:
     """Starts servers that stand in a way, and stops them."""
     with ExitStack() as stack:
-        yield lambda *faults, **how: stack.enter_context(Faulty(("127.0.0.1", 9), *faults, **how))
+        yield lambda *each, **how: stack.enter_context(Faulty(("127.0.0.1", 9), *each, **how))
 
 
 def tell(found: PluginError, kind: type[PluginError], *words: str) -> None:
@@ -124,7 +125,7 @@ def test_a_proxy_is_gone_through_and_sees_no_token(
     proxied: Callable[..., Faulty],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    proxy = proxied(then=faulty.tunnels(("127.0.0.1", tls_bao.port)))
+    proxy = proxied(then=faults.tunnels(("127.0.0.1", tls_bao.port)))
     monkeypatch.setenv("HTTPS_PROXY", f"http://us%40er:pass@127.0.0.1:{proxy.port}")
     environ = {"VAULT_ADDR": f"https://{HOST}", "VAULT_TOKEN": tls_bao.root, "SEALPIPE_CA_FILE": str(ca_file)}
     assert values(registry_of(environ), "vault:kv1/a#x") == ["over TLS"]
@@ -186,8 +187,8 @@ ANSWERS = {
     "nesting": (says(200, b"[" * 100_000), NotConfiguredError, "is not Vault"),
     "no data": (says(200, b"{}"), SecretNotFoundError, ": Vault has no secrets engine there"),
     "half an answer": (half, UnavailableError, "closed the connection"),
-    "no answer": (faulty.reset_before, UnavailableError, "closed the connection"),
-    "a drip": (faulty.holds_before, UnavailableError, "did not respond in time"),
+    "no answer": (faults.reset_before, UnavailableError, "closed the connection"),
+    "a drip": (faults.holds_before, UnavailableError, "did not respond in time"),
 }
 
 
@@ -230,7 +231,7 @@ def test_an_address_that_cannot_be_used(registry_of: Registries, addr: str) -> N
 def test_a_vault_that_is_not_there_is_given_up_once_for_all_references(
     registry_of: Registries, proxied: Callable[..., Faulty]
 ) -> None:
-    at = proxied(then=faulty.holds_before)
+    at = proxied(then=faults.holds_before)
     environ = {"VAULT_ADDR": f"http://127.0.0.1:{at.port}", "VAULT_TOKEN": "x", "VAULT_CLIENT_TIMEOUT": "1"}
     registry = registry_of(environ)
     locators = [registry.locate(parse(f"vault:secret/{number}/x")) for number in range(50)]

@@ -22,7 +22,9 @@ from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.registry import Registry
 from support.distributions import Site
 from support.fake_web import Asked, FakeWeb, Reply
-from support.faulty import LOOPBACK, Exchange, Faulty, says, tunnels
+from support.faults import says, tunnels
+from support.faulty import Exchange, Faulty
+from support.wires import LOOPBACK
 
 HOST = "backend.example"
 """Only a proxy knows it."""
