@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from contextlib import nullcontext
 
 import pytest
 
@@ -198,6 +199,15 @@ def test_a_protocol_error_is_reported_and_the_call_not_repeated(
     with pytest.raises(ProtocolError):
         client.call_tool("expire_share", {"code": "x"})
     assert mcp.methods().count("tools/call") == 1
+
+
+@pytest.mark.parametrize(("end", "counts"), [("\n\n", True), ("\n", True), ("\r", True), ("", False)])
+def test_the_last_event_of_a_stream_counts_if_its_line_is_complete(
+    client: Client, mcp: FakeMcp, end: str, *, counts: bool
+) -> None:
+    mcp.queued = {"tools/call": [Reply(200, f"data: {OURS}{end}", {"Content-Type": "text/event-stream"})]}
+    with nullcontext() if counts else pytest.raises(ProtocolError):
+        client.call_tool("expire_share", {"code": "x"})
 
 
 @pytest.mark.parametrize("session", ["", "a b", "é", "x" * 1025])

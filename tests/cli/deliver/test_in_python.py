@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sealpipe import AsyncClient, Client, DeliveryError, Outbox, UsageError
+from sealpipe import AsyncClient, Client, DeliveryError, Outbox, StateError, UsageError
 from sealpipe.state.entry import Entry
 from sealpipe_rehearsal.running_service import RunningService
 from support.fake_web import Receiver
@@ -76,6 +77,28 @@ def test_with_an_outbox_resume_sends_what_is_left(sharing: Sharing, receiver: Re
     made.delivered()
     assert receiver.secrets == [made.link.reveal()] * 2
     assert box.list() == []
+
+
+@pytest.mark.parametrize(("status", "state"), [(204, "sent"), (403, "failed")])
+def test_a_message_that_was_answered_is_so_though_the_disk_is_full(
+    sharing: Sharing, receiver: Receiver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int, state: str
+) -> None:
+    """What became of it cannot be noted; after a kill it counts as possibly sent."""
+    note = Entry.note_delivery
+
+    def full(entry: Entry, number: int, noted: Any) -> None:
+        if noted == state:
+            raise StateError("the disk is full")
+        note(entry, number, noted)
+
+    monkeypatch.setattr(Entry, "note_delivery", full)
+    receiver.answers = lambda _: status
+    with nullcontext() if state == "sent" else pytest.raises(DeliveryError) as caught:
+        made = sharing("share", ["text:hello"], send=[receiver.target], outbox=tmp_path)
+    made = caught.value.share if caught else made
+    assert receiver.secrets == [made.link.reveal()]
+    assert [each.state for each in made.deliveries.items] == [state]
+    assert made.warnings[-1] == "the disk is full"
 
 
 def test_a_wrong_recipient_sends_nothing(sharing: Sharing, service: RunningService) -> None:

@@ -24,6 +24,7 @@ from sealpipe import (
     UsageError,
     errors,
 )
+from sealpipe.flows import Budget
 from sealpipe.flows.request import expire as expiring
 from sealpipe.state.ledger import Ledger, PendingDelete
 from sealpipe.values import format_time
@@ -184,6 +185,18 @@ def test_a_delete_that_may_still_arrive_keeps_the_next_command_from_sending_anot
         client.delete_request(code)
     assert caller("expire_request", code, keep=tmp_path / "kept").outcome == "already-expired"
     assert (deletes(server), still_there(job, code)) == (1, codes)
+
+
+def test_after_an_unclear_delete_it_looks_five_times(
+    proxied: Proxied, call: Caller, job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Budget, "draw_backoff", lambda *_: 0.0)
+    code = made(job)
+    server = proxied(then=on_delete(says(503)))
+    with pytest.raises(OutcomeUnknownError, match="still active"):
+        dataclasses.replace(call, base_url=server.base_url)("expire_request", code)
+    methods = [request.method for request in server.received()]
+    assert methods[methods.index("DELETE") :] == ["DELETE", *["GET"] * 5]
 
 
 @pytest.mark.parametrize("folder", ["kept", None], ids=["with a folder", "in one process"])

@@ -53,6 +53,12 @@ def some_fields(draw: st.DrawFn) -> list[fields.Field]:
     return [one() for _ in range(draw(st.integers(0, 3)))]
 
 
+@pytest.mark.parametrize("version", [0, 2, 255])
+def test_a_box_of_another_version_is_refused_by_its_version(version: int) -> None:
+    with pytest.raises(BoxError, match=f"has version {version};"):
+        sealed_box.open(PAIR, encoding.encode_base64(bytes([version, *range(1, 200)])))
+
+
 @given(st.binary(max_size=200))
 def test_base64_is_what_the_standard_library_writes_and_reads_back(data: bytes) -> None:
     assert encoding.encode_base64(data) == base64.standard_b64encode(data).decode()
