@@ -150,7 +150,7 @@ class RunningService:
 
     def stop(self) -> None:
         """Finish open calls, then close the port and the state. May be called twice."""
-        self._server.should_exit = True
+        self._server.end()
         self._thread.join(_STOP_SECONDS)
         self.service.deliverer.stop()
         self.service.store.close()

@@ -52,6 +52,7 @@ class Server(uvicorn.Server):
         self.ended_by_signal = 0
         self._announce = announce
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._end = asyncio.Event()
         self._address: tuple[str, int] | None = None
         self._reserved_socket: socket.socket | None = None
         self._listen_timer: asyncio.TimerHandle | None = None
@@ -65,6 +66,23 @@ class Server(uvicorn.Server):
         await super().startup(sockets)
         self.ready.set()
         self._announce()
+
+    async def main_loop(self) -> None:
+        """Serve until `end`. uvicorn's own loop looks ten times a second whether it should."""
+        await self._end.wait()
+        # asyncio never closes a connection that was accepted, but not begun, when its server is closed.
+        for server in self.servers:
+            for sock in server.sockets:
+                asyncio.get_running_loop().remove_reader(sock)
+        for _ in range(2):
+            await asyncio.sleep(0)
+
+    def end(self) -> None:
+        """End as soon as open calls are finished. Call it from any thread, or on a signal."""
+        self.should_exit = True
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # it has ended
+                self._loop.call_soon_threadsafe(self._end.set)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop, and release a port that was only reserved."""
@@ -127,7 +145,7 @@ def end_on_signals(server: Server) -> Iterator[None]:
 
     def end(number: int, _: FrameType | None) -> None:
         server.force_exit = server.should_exit
-        server.should_exit = True
+        server.end()
         server.ended_by_signal = number
 
     if threading.current_thread() is not threading.main_thread():
