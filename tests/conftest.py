@@ -6,14 +6,16 @@ cases, so a failing run of the suite has found a change, not a new random case.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-from rewriting import rewrite_in_turn
+from rewriting import collect_in_turn, sort_key
 from sealpipe import ci_systems
 from support.forked import retry_at_once
 from tiers import is_first, is_in_rest, is_left_out
@@ -32,6 +34,8 @@ for number, handler in (
 # A file of certificates is read whole for every client, 25 ms; in a folder only the one that is needed is looked up.
 if "SSL_CERT_DIR" in os.environ:
     os.environ.pop("SSL_CERT_FILE", None)
+# hypothesis would import trio and what else brings it strategies, half a second for each worker: no test draws them.
+os.environ["HYPOTHESIS_NO_PLUGINS"] = "1"
 retry_at_once()
 
 
@@ -54,18 +58,28 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return is_left_out(path, rest=config.getoption("--rest")) or None
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection(session: pytest.Session) -> None:
-    """Workers of a whole tier share what each would do. A run that names files needs too few of them."""
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+    """Workers of a whole tier share what each would do. A run that names files needs too few of them.
+
+    What is collected stays to the end: to look through it for garbage, again and again, takes a fifth of collecting.
+    """
     worker = getattr(session.config, "workerinput", None)
     if worker is not None and not session.config.getoption("--all"):
         number = int(worker["workerid"].removeprefix("gw"))
-        rewrite_in_turn(session.config, Path(__file__).parent, number, worker["workercount"])
+        collect_in_turn(session.config, Path(__file__).parent, number, worker["workercount"])
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Begin with what takes long. Leave the other tier out, unless `--all` is given or what to run is named."""
-    items.sort(key=lambda item: not is_first(item.nodeid))
+    items.sort(key=lambda item: (not is_first(item.nodeid), sort_key(item)))
     for item in items:
         if is_in_rest(item.nodeid) and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(REST_SECONDS))
