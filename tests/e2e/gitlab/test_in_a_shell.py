@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from e2e.gitlab.gitlab_ci import ANSWERED, BOUND, SUBMITS, Pipeline, Template, log_in, read_dotenv
+from e2e.gitlab.gitlab_ci import ANSWERED, BOUND, SUBMITS, Pipeline, handed, log_in, read_dotenv
 from sealpipe_rehearsal.running_service import RunningService
-from support.ci_jobs import later_sealpipe
 from support.fake_chat import FakeSlack
 from support.fake_web import Reply
 from support.openbao import Bao
@@ -205,23 +201,6 @@ def test_a_request_whose_code_begins_with_a_sign_is_really_collected(
     assert (tmp_path / "answer").read_text() == "hunter22"
 
 
-def _handed(name: str, tmp_path: Path, environ: dict[str, str]) -> tuple[int, list[list[str]]]:
-    """What the script of a template starts sealpipe with, a stand-in here; each code is one it does not know."""
-    program, told = tmp_path / "bin/sealpipe", tmp_path / "told"
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nprintf "%s\\037" "$@" >> {told}; echo >> {told}; exit 6\n')
-    program.chmod(0o755)
-    (script,) = Template.read(name).job["script"]
-    done = subprocess.run(
-        ["sh", "-c", script],
-        cwd=tmp_path,
-        env={"PATH": f"{program.parent}:{os.defpath}", **environ},
-        stdin=subprocess.DEVNULL,
-        check=False,
-    )
-    return done.returncode, [line.split("\x1f")[:-1] for line in told.read_text().splitlines()]
-
-
 LINES = ("#x", "# x y", "$(touch pwned)", "$NEVER_REPORTED", "-x", "*", "END", "\\", "%24x")
 
 
@@ -231,11 +210,11 @@ def test_every_line_is_a_code_whatever_it_begins_with(tmp_path: Path, missing_ok
     text = "\n".join(["", *(f"  {line} " for line in LINES), "\t"])
     environ = {"TEMPLATE_SHARES": text, "TEMPLATE_REQUESTS": "", "TEMPLATE_MISSING_OK": missing_ok}
     ended = [["shares", "expire", "--output", "text", "--", line] for line in LINES]
-    assert _handed("expire", tmp_path, environ) == (code, ended)
+    assert handed("expire", tmp_path, environ) == (code, ended)
 
 
 def test_collect_is_handed_every_line_and_fails_as_sealpipe_does(tmp_path: Path) -> None:
-    told = _handed("collect", tmp_path, {"TEMPLATE_REQUESTS": "\n".join(LINES)})
+    told = handed("collect", tmp_path, {"TEMPLATE_REQUESTS": "\n".join(LINES)})
     assert told == (6, [["collect", "--output", "text", "--", *LINES]])
 
 
@@ -255,44 +234,3 @@ def test_what_cannot_be_shared_sends_nothing(
     assert ran.code != 0
     assert told in ran.log
     assert service.seen() == []
-
-
-BATCH = """
-name = "vendors"
-kind = "request"
-key = "name"
-[request]
-ask = ["Password"]
-send = ["file:OUT/{name}.link"]
-[collect]
-to = ["file:OUT/{name}.secret"]
-[[row]]
-name = "acme"
-[[row]]
-name = "bolt"
-"""
-
-
-def test_a_batch_goes_on_in_the_next_pipeline_by_its_cache(
-    pipeline: Pipeline, service: RunningService, tmp_path: Path
-) -> None:
-    (pipeline.place / "vendors.toml").write_text(BATCH.replace("OUT", str(tmp_path)))
-    scheduled = {"file": "vendors.toml", "detailed-exit-code": "true"}
-    first = pipeline.run(
-        ("batch", {"file": "vendors.toml", "job-name": "plan", "command": "plan", "stage": "before"}),
-        ("batch", {**scheduled, "job-name": "approved", "plan": "sealpipe-plan.json", "begin": "true"}),
-    )
-    assert "WARN 15" in first.log, first.log
-    assert "vendors\t2 rows: 2 waiting" in first.log
-    for name in ("acme", "bolt"):
-        link = next(word for word in (tmp_path / f"{name}.link").read_text().split() if word.startswith("http"))
-        service.submitter().submit(link, {"Password": f"{CANARY}-{name}"})
-    pipeline.sealpipe = later_sealpipe(tmp_path / "later", 120)
-    second = pipeline.run(("batch", scheduled))
-    assert (second.code, "vendors\t2 rows: 2 done" in second.log) == (0, True), second.log
-    assert (tmp_path / "acme.secret").read_text() == f"{CANARY}-acme"
-    assert CANARY not in first.log + second.log
-    shutil.rmtree(pipeline.place / ".gitlab-ci-local")
-    lost = pipeline.run(("batch", scheduled))
-    assert "FAIL 18" in lost.log, lost.log
-    assert [seen.target for seen in service.seen() if seen.method == "POST"].count("/v1/requests") == 2
