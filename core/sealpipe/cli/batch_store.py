@@ -42,6 +42,7 @@ def open_store_of(values: Mapping[str, Any], address: Secret | None = None) -> I
     database = open_database_of(values, address)
     store = open_store(database, session.credential, session.base_url, previous=session.previous)
     store.ledger_folder = find_state_folder(values, "requests")
+    store.marks_folder = find_state_folder(values, "batch-marks")
     try:
         yield session, store
     finally:

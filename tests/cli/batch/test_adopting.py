@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import shutil
 
+import pytest
+
+from cli.batch.pigeons import DOWN
+from cli.batch.test_local_worker import make_worker
 from cli.batch.test_requests import FILE, ROWS
 from cli.batch.test_shares import FILE as SHARES
 from cli.batch.test_shares import REMIND
 from cli.batch.world import DAY, BatchWorld
+from sealpipe.errors import StateError
 
 
 def lose_database(world: BatchWorld) -> None:
@@ -165,3 +170,48 @@ def test_adopted_shares_are_blocked_where_nothing_is_known(world: BatchWorld) ->
     assert (len(world.all_shares()), len(world.loft.messages)) == (3, 4), "also after a row was gone for a while"
     world.act(path, "reissue", "bolt")
     assert (len(world.all_shares()), world.states(path)["bolt"]) == (4, "waiting")
+
+
+@pytest.fixture
+def marked(world: BatchWorld) -> BatchWorld:
+    """A machine that notes how far it has seen each batch, where no backup of the database is restored."""
+    world.store.marks_folder = world.folder / "marks"
+    return world
+
+
+def test_a_database_older_than_what_the_machine_saw_is_refused_until_adopted(marked: BatchWorld) -> None:
+    world, marks = marked, marked.store.marks_folder
+    path = world.write(FILE, ROWS)
+    world.loft.down["acme.example"] = DOWN
+    world.run(path)
+    back_up(world)
+    world.loft.down.clear()
+    world.store.marks_folder = marks
+    world.run(path)
+    assert len(world.messages("acme.example")) == 1
+    restore(world)
+    world.store.marks_folder = marks
+    world.wait(3600)
+    works = (
+        lambda: world.run(path),
+        lambda: world.act(path, "remind", "acme"),
+        lambda: make_worker(world)._run_round(None, must_lock=True),
+    )
+    for work in works:
+        with pytest.raises(StateError, match="restored from a backup, and messages may have been sent since"):
+            work()
+    world.adopt(path)
+    world.run(path)
+    assert (world.states(path)["acme"], len(world.messages("acme.example"))) == ("blocked", 1)
+
+
+def test_a_batch_that_was_purged_and_begins_anew_is_not_older(marked: BatchWorld) -> None:
+    world = marked
+    path = world.write(FILE, ROWS)
+    world.run(path)
+    world.act(path, "cancel")
+    batch = world.store.find_batch("vendors")
+    assert batch is not None
+    world.store.purge_batch(batch)
+    world.wait(2 * DAY)
+    assert world.run(path).counts == {"waiting": 3}

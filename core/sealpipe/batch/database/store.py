@@ -53,6 +53,8 @@ class BatchStore:
         """Microseconds that are added to the database's clock: for tests."""
         self.ledger_folder: Path | None = None
         """The ledgers of requests that other commands of this machine use: one command at a time ends a request."""
+        self.marks_folder: Path | None = None
+        """Where this machine notes how far it has seen each batch."""
 
     @property
     def description(self) -> str:

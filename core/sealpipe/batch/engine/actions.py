@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 
 from sealpipe.batch.database.records import Row
 from sealpipe.batch.engine.advance import LEASE, Advanced, Change, Engine
+from sealpipe.batch.engine.high_water import check_high_water, note_high_water
 from sealpipe.batch.engine.notify import check_allowed
 from sealpipe.batch.steps import request_steps, share_steps
 from sealpipe.batch.steps.content import RowContent
@@ -37,14 +38,17 @@ class Outcome(NamedTuple):
 def act(engine: Engine, verb: Verb, keys: Sequence[str]) -> list[Outcome]:
     """Remind, reissue or cancel rows now; without keys, all rows that it applies to. A row's error stops no other.
 
-    Raises UsageError for a key that the batch does not have, PolicyError where policies allow no batch: then nothing is
-    done.
+    Raises UsageError for a key that the batch does not have, PolicyError where policies allow no batch, StateError if
+    the database was restored: then nothing is done.
     """
+    check_high_water(engine.store, engine.batch)
     if verb != "cancel":  # which sends nothing, and each row's end is asked about on its own
         engine.driver.run(check_allowed(engine.driver.session, engine.batch.name))
     work = {"remind": _remind, "reissue": _reissue, "cancel": _cancel}[verb]
     holder = f"{os.urandom(6).hex()}/{verb}"
-    return [_act_on_row(engine, key, row_id, holder, work) for key, row_id in _select(engine, verb, keys)]
+    outcomes = [_act_on_row(engine, key, row_id, holder, work) for key, row_id in _select(engine, verb, keys)]
+    note_high_water(engine.store, engine.batch)
+    return outcomes
 
 
 def _select(engine: Engine, verb: Verb, keys: Sequence[str]) -> list[tuple[str, str]]:

@@ -15,6 +15,7 @@ from typing import Final
 from sealpipe.batch.database.records import SECOND, Batch
 from sealpipe.batch.database.store import BatchStore
 from sealpipe.batch.engine.advance import Change, Engine
+from sealpipe.batch.engine.high_water import check_high_water, note_high_water
 from sealpipe.batch.engine.notify import PeriodicNews, check_allowed
 from sealpipe.batch.engine.rated_driver import RatedDriver
 from sealpipe.batch.engine.run import Runner, learn_limit
@@ -91,6 +92,7 @@ class LocalWorker:
 
     def _run_batch(self, batch: Batch, seconds: float | None) -> None:
         self._driver.run(check_allowed(self._driver.session, batch.name))
+        check_high_water(self._store, batch)
         engine = self._make_engine(batch)
         if not self._knows_limit:
             learn_limit(engine)
@@ -99,6 +101,7 @@ class LocalWorker:
         self._runner = Runner(engine, seconds=seconds, threads=self._threads, on_change=on_change, is_round=True)
         self._runner.run()
         self._runner = None
+        note_high_water(self._store, batch)
 
     def _make_engine(self, batch: Batch) -> Engine:
         return Engine(self._driver, self._store, batch, restore_definition(batch))

@@ -8,6 +8,7 @@ from sealpipe.batch.database.store import BatchStore
 from sealpipe.batch.engine.actions import find_row
 from sealpipe.batch.engine.adopt import Adopted, adopt_rows
 from sealpipe.batch.engine.advance import Change, Engine
+from sealpipe.batch.engine.high_water import ADOPTED_AT, check_high_water, note_high_water
 from sealpipe.batch.engine.notify import check_allowed, notify
 from sealpipe.batch.engine.plan import ALLOWED_STEPS, BatchPlan, check_approved
 from sealpipe.batch.engine.rated_driver import RatedDriver
@@ -52,6 +53,7 @@ def run_batch(
     with store.lock_runner():
         try:
             own_driver.run(check_allowed(session, definition.name))
+            check_high_water(store, store.find_batch(definition.name))
             if approved is not None:
                 check_approved(approved, make_plan(store, definition, session.base_url))
             batch = sync(store, definition).batch
@@ -59,6 +61,7 @@ def run_batch(
             tasks = _make_tasks(engine, only, approved)
             result = Runner(engine, seconds=seconds, tasks=tasks, threads=threads, on_change=on_change).run()
             result.warnings += notify(engine)
+            note_high_water(store, batch)
             return result
         finally:
             if driver is None:
@@ -76,7 +79,9 @@ def adopt(
         batch = sync(store, definition).batch
         own_driver = driver or RatedDriver(session, store)
         try:
-            return list(adopt_rows(Engine(own_driver, store, batch, restore_definition(batch))))
+            adopted = list(adopt_rows(Engine(own_driver, store, batch, restore_definition(batch))))
+            note_high_water(store, store.save_batch(batch, {**batch.content, ADOPTED_AT: store.now()}))
+            return adopted
         finally:
             if driver is None:
                 own_driver.close()

@@ -106,7 +106,7 @@ def _save_row(store: BatchStore, batch: Batch, row: Row, content: RowContent, ho
 
 
 def _save(store: BatchStore, batch: Batch, dumped: Mapping[str, Any], rows_digest: str) -> Batch:
-    content = {_DEFINITION: dumped, _ROWS: rows_digest}
+    content = {**batch.content, _DEFINITION: dumped, _ROWS: rows_digest}
     return batch if batch.content == content else store.save_batch(batch, content)
 
 

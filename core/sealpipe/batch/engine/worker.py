@@ -28,6 +28,7 @@ from sealpipe.batch.database.records import Batch, Row
 from sealpipe.batch.database.store import BatchStore
 from sealpipe.batch.engine.advance import LEASE, Change, Engine
 from sealpipe.batch.engine.breaker import POSTPONEMENT, Breaker
+from sealpipe.batch.engine.high_water import check_high_water, note_high_water
 from sealpipe.batch.engine.notify import PeriodicNews, check_allowed
 from sealpipe.batch.engine.rated_driver import RatedDriver
 from sealpipe.batch.engine.run import WATCHED, choose_threads, learn_limit
@@ -200,6 +201,7 @@ class Worker:
             engine = self._engines.get(batch.id)
             if engine is None or engine.batch.version != batch.version:
                 self._driver.run(check_allowed(self._session, batch.name))
+                check_high_water(self._store, batch)
                 engine = Engine(self._driver, self._store, batch, restore_definition(batch))
                 engine.keep_seeds(f"{self._holder}/seeds")
                 self._engines[batch.id] = engine
@@ -211,9 +213,10 @@ class Worker:
             self._breakers_made_at = now
 
     def _tell(self, *, is_last: bool = False) -> None:
-        """Tell the teams what has changed, every now and then and at the end. Blocks."""
+        """Tell the teams what has changed, every now and then and at the end; note how far all is. Blocks."""
         for engine in list(self._engines.values()):
             self._news.tell(engine, is_last=is_last)
+            note_high_water(self._store, engine.batch)
 
     async def _advance(self, batch: str, row: str) -> None:
         """The job: do what is due for a row."""
