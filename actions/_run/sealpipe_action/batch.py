@@ -77,14 +77,14 @@ def _change(step: Step, command: str) -> int:
         name = planned.rows()[0]["name"]
         words, options = [name, *inputs.split_lines(step.values["only"])], ()
     result = step.sealpipe("batch", command, *_options(step, options), "--", *words)
-    made: list[Any] = []
     for row in result.rows():
         name = row.get("name", name)
-        rows = row.get("rows", ())
-        made = row.get("changes") or row.get("adopted") or [change for each in rows for change in each["changes"]]
-    for change in made:
-        runner_output.log(step.processes.clean(_describe(change, command)))
-    step.outputs["changes"] = str(len(made))
+        changes = [change for each in row.get("rows", ()) for change in each["changes"]]
+        made = row.get("changes") or row.get("adopted") or changes
+        told = {change["key"] for change in made}
+        for each in [*made, *(each for each in row.get("troubled", ()) if each["key"] not in told)]:
+            runner_output.log(step.processes.clean(_describe(each, command)))
+        step.outputs["changes"] = str(len(made))
     waits = False
     if name and result.code in (0, PENDING, TROUBLED):
         status = step.sealpipe("batch", "status", *_options(step, ()), "--", name)
@@ -104,7 +104,8 @@ def _options(step: Step, names: Sequence[str]) -> list[str]:
 
 
 def _describe(change: Mapping[str, Any], command: str) -> str:
-    what = change.get("what", "adopted, blocked" if change.get("is_blocked") else command)
+    """Return a change, an adopted row, or a row that is still in trouble as a line."""
+    what = change.get("what") or change.get("state") or ("adopted, blocked" if change.get("is_blocked") else command)
     return ": ".join(filter(None, (str(change["key"]), what, _join(change.get("problem"), change.get("remedy")))))
 
 

@@ -122,32 +122,35 @@ def test_after_a_lost_database_rows_are_adopted_and_a_person_decides(
     assert (step.code, step.outputs["outcome"], step.outputs["changes"]) == (0, "adopted", "2"), runner.text
     assert counts(step) == {"blocked": 2}
     assert "`sealpipe batch remind vendors acme`" in rows_of(runner)[0]
-    blocked = batch()
-    assert (blocked.code, blocked.outputs["outcome"], blocked.outputs["error-code"]) == (18, "troubled", "18")
-    for name in ("acme", "bolt"):
-        (runner.workspace / f"{name}.link").unlink()
-    assert counts(batch("remind", only="acme")) == {"blocked": 1, "waiting": 1}
-    assert counts(batch("cancel", only="bolt\nacme")) == {"cancelled": 2}
+    (runner.workspace / "acme.link").unlink()
+    decided = batch("remind", only="acme")
+    assert (counts(decided), decided.outputs["changes"]) == ({"blocked": 1, "waiting": 1}, "1")
     assert [seen.method for seen in service.seen()].count("POST") == 2
 
 
-@pytest.mark.parametrize("addresses", ["false", "true"])
-def test_addresses_are_shown_only_on_request(runner: FakeRunner, batch: Batch, tmp_path: Path, addresses: str) -> None:
+ADDRESSES = ("ann@acme.example", "bob@bolt.example")
+
+
+def test_addresses_are_shown_only_on_request(runner: FakeRunner, batch: Batch, tmp_path: Path) -> None:
     by_mail = FILE.replace("file:{name}.link", "email:{email}").replace('key = "name"', 'key = "email"')
     (runner.workspace / "vendors.toml").write_text(by_mail)
     with Mailbox(tmp_path) as mailbox:
         mailbox.answers.rcpt = "550 5.1.1 no such user"
         runner.environ |= mailbox.environ()
-        step = batch(addresses=addresses)
-    assert (step.code, step.outputs["outcome"], counts(step)) == (18, "troubled", {"failed": 2}), runner.text
-    (runner.workspace / "vendors.csv").write_text(ROWS + ROWS.partition("\n")[2])
-    wrong = batch("plan", addresses=addresses)
-    said = "vendors.toml: 2 mistakes; nothing was sent"
-    assert (wrong.code, wrong.annotations("error")) == (2, [f"{said} (correct them, and run the command again)"])
-    assert runner.text.count("\n  vendors.csv:") == 2
+        hidden = batch()
+        assert (hidden.code, hidden.outputs["outcome"], hidden.outputs["error-code"]) == (18, "troubled", "18")
+        assert counts(hidden) == {"failed": 2}
+        assert "has no mailbox (address)" in runner.text
+        (runner.workspace / "vendors.csv").write_text(ROWS + ROWS.partition("\n")[2])
+        wrong = batch("plan")
+        said = "vendors.toml: 2 mistakes; nothing was sent"
+        assert (wrong.code, wrong.annotations("error")) == (2, [f"{said} (correct them, and run the command again)"])
+        assert runner.text.count("\n  vendors.csv:") == 2
+        assert not [each for each in ADDRESSES if each in runner.text + html.unescape(runner.summary)]
+        (runner.workspace / "vendors.csv").write_text(ROWS)
+        assert batch(addresses="true").code == 18
     for told in (runner.text, html.unescape(runner.summary)):
-        for each in ("ann@acme.example", "bob@bolt.example"):
-            assert (each in told) == (addresses == "true")
+        assert [each for each in ADDRESSES if each not in told] == []
 
 
 HOSTILE = "::add-mask::deploy ##[error]x <img src=x onerror=y> [l](https://evil.example) | b |"

@@ -86,6 +86,10 @@ def test_docs_an_approved_plan_creates_and_a_schedule_collects(
     admin = Terminal(tmp_path / "admin", **address, SEALPIPE_API_KEY=vendors.secrets["SEALPIPE_API_KEY"])
     assert admin.sealpipe("batch", "database", "init").code == 0
     vendors.secrets["DATABASE_URL"] = postgres.address
+    proposed = vendors.run("pull_request", "batch.yml")
+    assert (proposed.code, vendors.mails()) == (0, []), proposed.log
+    assert "| acme | create |  |" in proposed.log, "a reviewer sees it in the summary"
+    shutil.rmtree(repository.store / "plan")
     approved = vendors.run("push", "batch.yml")
     assert approved.code == 0, approved.log
     assert [path.name for path in (repository.store / "plan").iterdir()] == ["plan.json"]
