@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,12 @@ from cli.batch.test_local_worker import make_worker
 from cli.batch.test_requests import FILE, ROWS
 from cli.batch.test_shares import FILE as SHARES
 from cli.batch.test_shares import REMIND
-from cli.batch.world import DAY, BatchWorld
+from cli.batch.world import BASE_URL, DAY, BatchWorld
+from sealpipe.api import Credential, Operation
+from sealpipe.batch.database.opening import open_database, open_store
+from sealpipe.batch.database.records import SECOND
+from sealpipe.batch.engine.session import run_batch
+from sealpipe.batch.file.reading import read_definition
 from sealpipe.errors import StateError
 
 
@@ -215,3 +221,24 @@ def test_a_batch_that_was_purged_and_begins_anew_is_not_older(marked: BatchWorld
     world.store.purge_batch(batch)
     world.wait(2 * DAY)
     assert world.run(path).counts == {"waiting": 3}
+
+
+@pytest.mark.parametrize("file", [FILE, SHARES], ids=["request", "share"])
+def test_two_databases_of_one_batch_make_one_of_each_row(world: BatchWorld, file: str) -> None:
+    """The second one creates its row when the first has listed what there is, and is about to create."""
+    path = world.write(file, ROWS[:1])
+    other = open_store(open_database(world.folder / "other"), Credential.parse(world.api_key), BASE_URL)
+    other.clock_offset = 5 * SECOND
+    driver = world.driver(store=other)
+    posted: list[str] = []
+
+    def be_faster(operation: Operation[Any]) -> None:
+        if operation.method == "POST" and not posted:
+            posted.append(operation.path)
+            run_batch(driver.session, other, read_definition(path), threads=1, driver=driver)
+
+    world.before = be_faster  # type: ignore[method-assign]
+    world.run(path)
+    other.close()
+    assert (world.states(path), len(world.messages("acme.example"))) == ({"acme": "blocked"}, 1)
+    assert len(world.all_requests() + world.all_shares()) == 1

@@ -130,6 +130,7 @@ def test_a_mail_server_that_dies_before_its_answer_blocks_and_repeats_nothing(
     assert world.run(path).counts == {"blocked": 3}
     progress = world.progress(path, "acme")
     assert "may or may not have arrived" in progress.problem
+    assert "was sent the message and did not respond" in progress.problem
     assert "sealpipe batch remind vendors acme" in progress.remedy
     mailbox.answers.breaks.clear()
     assert {result.exit_code for result in run_for_a_day(world, path)} == {18}

@@ -7,8 +7,16 @@ from collections.abc import Callable
 
 import pytest
 
+from sealpipe.api import Credential
 from sealpipe.batch.database.records import Batch, NewRow, Row
-from sealpipe.batch.database.sealing import BatchSealer, Cell, derive_request_key, make_batch_id, make_rate_id
+from sealpipe.batch.database.sealing import (
+    BatchSealer,
+    Cell,
+    derive_idempotency_key,
+    derive_request_key,
+    make_batch_id,
+    make_rate_id,
+)
 from sealpipe.batch.database.store import BatchStore
 from sealpipe.errors import StateError, UsageError
 from support.leaks import Detector
@@ -230,6 +238,20 @@ def test_ids_of_databases_batches_and_credentials_differ() -> None:
     ids = {make_batch_id(b"a", "x"), make_batch_id(b"b", "x"), make_batch_id(b"a", "y")}
     rates = {make_rate_id(one, "https://a/v1"), make_rate_id(one, "https://b/v1"), make_rate_id(two, "https://a/v1")}
     assert (len(ids), len(rates)) == (3, 3)
+
+
+def test_each_generation_of_a_row_has_an_idempotency_key_of_its_own() -> None:
+    """They must stay the same in every later version: another one would make a second share."""
+    credential, other = Credential.parse(f"svc_sk_live_{'a' * 16}.{'A' * 43}.{'E' * 43}"), make_credential()
+    cases = [
+        ("share", "v", "acme", 1),
+        ("request", "v", "acme", 1),
+        ("share", "v", "acme", 2),
+        ("share", "va", "cme", 1),
+    ]
+    keys = [derive_idempotency_key(each, *case) for each in (credential, other) for case in cases]
+    assert len(set(keys)) == len(keys)
+    assert keys[0] == "6b6c557e-9acd-8256-389c-c7418a7b6c74"
 
 
 def test_each_generation_of_a_row_has_a_request_key_of_its_own() -> None:

@@ -17,7 +17,7 @@ from sealpipe.batch.database.sealing import derive_idempotency_key
 from sealpipe.batch.steps.outbox import RowOutbox
 from sealpipe.batch.steps.states import Event
 from sealpipe.batch.steps.work import BlockedError, RowWork, StepResult, to_datetime, to_microseconds
-from sealpipe.errors import CustodyError, IdempotencyConflictError
+from sealpipe.errors import CustodyError
 from sealpipe.flows import Do, Flow
 from sealpipe.state.entry import Entry
 
@@ -84,16 +84,12 @@ def _block_on_custody(work: RowWork) -> Iterator[None]:
         ) from None
 
 
-@contextmanager
-def block_on_conflict(work: RowWork, problem: str) -> Iterator[None]:
-    """Let a person decide if the service has a share or request of this generation that the database does not know."""
-    try:
-        yield
-    except IdempotencyConflictError:
-        raise BlockedError(
-            f"{problem}; the database is older, or another one has this batch, too",
-            remedy=f"if nobody got its link, or nobody needs it, `{work.name_command('reissue')}` makes another",
-        ) from None
+def make_second_error(work: RowWork, problem: str) -> BlockedError:
+    """Make the error for a share or request of this generation that the service has and the database does not know."""
+    return BlockedError(
+        f"{problem}; the database is older, or another one has this batch, too",
+        remedy=f"if nobody got its link, or nobody needs it, `{work.name_command('reissue')}` makes another",
+    )
 
 
 def note_created(work: RowWork, created: Any, **known: Any) -> StepResult:

@@ -14,10 +14,10 @@ from typing import Any, Final
 from sealpipe.api import requests as api
 from sealpipe.batch.database.sealing import derive_request_key
 from sealpipe.batch.steps.creating import (
-    block_on_conflict,
     create_once,
     find_begun,
     give_up_create,
+    make_second_error,
     note_created,
 )
 from sealpipe.batch.steps.outbox import RowOutbox, make_ledger_opener
@@ -64,12 +64,12 @@ def create_request(work: RowWork) -> Flow[StepResult]:
             created = yield from create_once(work, create.request, make_options(work, is_new=True))
         else:
             created = yield from finish_entry(work.session, entry)
-    except IdempotencyConflictError as error:
+    except IdempotencyConflictError:
         found = yield from find_request(work, asked_at)
         if found is not None:
             return found
-        with block_on_conflict(work, "a request of this row was created within the last 24 hours, and has ended"):
-            raise error from None
+        problem = "a request of this row was created within the last 24 hours, and has ended"
+        raise make_second_error(work, problem) from None
     return note_created(work, created, public_key=created.public_key)
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from sealpipe.api import shares as api
 from sealpipe.batch.database.interface import DatabaseUnavailableError
-from sealpipe.batch.steps.creating import block_on_conflict, create_once, find_begun, note_created
+from sealpipe.batch.steps.creating import create_once, find_begun, make_second_error, note_created
 from sealpipe.batch.steps.outbox import RowOutbox
 from sealpipe.batch.steps.reminding import remind
 from sealpipe.batch.steps.request_steps import finish_ending
@@ -26,7 +26,7 @@ from sealpipe.batch.steps.work import (
     mark_unclear,
 )
 from sealpipe.calls.shares import finish_entry
-from sealpipe.errors import MissingScopeError, NotFoundError, StateError
+from sealpipe.errors import IdempotencyConflictError, MissingScopeError, NotFoundError, StateError
 from sealpipe.flows import Do, Flow, call, outgoing
 from sealpipe.flows.share import ShareOptions, post
 from sealpipe.state.entry import Entry
@@ -40,11 +40,13 @@ def create_share(work: RowWork) -> Flow[StepResult]:
             f"it is not known whether the share was created: {begun.doubt}",
             remedy=f"`{work.name_command('reissue')}` creates another; the first, if it exists, was sent to nobody",
         )
-    with block_on_conflict(work, "a share of this row was created within the last 24 hours"):
+    try:
         if begun.entry is None:
             created = yield from create_once(work, post.share, make_options(work, is_new=True))
         else:
             created = yield from finish_entry(work.session, begun.entry)
+    except IdempotencyConflictError:
+        raise make_second_error(work, "a share of this row was created within the last 24 hours") from None
     return note_created(work, created)
 
 

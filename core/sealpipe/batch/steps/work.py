@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from sealpipe.api.responses import escape_text
 from sealpipe.batch.database.records import Batch, Row
 from sealpipe.batch.database.sealing import Members
 from sealpipe.batch.database.store import BatchStore
@@ -20,6 +21,7 @@ from sealpipe.batch.file.mistakes import Place
 from sealpipe.batch.file.reading import get_lifetime
 from sealpipe.batch.file.render import RenderedRow, render_row
 from sealpipe.batch.file.rows import Row as FileRow
+from sealpipe.batch.steps.content import MAX_PROBLEM
 from sealpipe.batch.steps.states import Event, Progress, Schedule
 from sealpipe.errors import DeliveryError, SealpipeError
 from sealpipe.flows import Do, Flow
@@ -50,6 +52,8 @@ class RowWork:
     """Whether `values` are newer than those of the row's content."""
     created: Any = field(default=None, repr=False)
     """The share or request that this process has just created or restored."""
+    cause: str = ""
+    """Why the last message may not have arrived."""
 
     def now(self) -> int:
         """Return the time by the database's clock, in microseconds."""
@@ -142,6 +146,7 @@ def send_messages(work: RowWork, link: Deliverable) -> Flow[tuple[str, ...]]:
         if unsent or not items:
             error.remedy = "the next run sends what is left"
             raise
+        work.cause = error.message
         return tuple(each.recipient.shown for each in items if each.state == "sending")
     return ()
 
@@ -157,10 +162,12 @@ def mark_unclear(work: RowWork, progress: Progress, unclear: Sequence[str]) -> P
     """Return the progress of a row whose messages to these recipients may not have arrived."""
     if not unclear:
         return progress
+    cause = f" ({work.cause})" if work.cause else ""
+    problem = f"the message to {', '.join(unclear)} may or may not have arrived: it is not sent again by itself{cause}"
     return replace(
         progress,
         unclear=(*progress.unclear, *unclear),
-        problem=f"the message to {', '.join(unclear)} may or may not have arrived: it is not sent again by itself",
+        problem=escape_text(problem, MAX_PROBLEM),
         remedy=f"ask whether it arrived; `{work.name_command('remind')}` sends it once more",
         exit_code=BlockedError.exit_code,
     )
