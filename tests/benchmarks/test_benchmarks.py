@@ -42,7 +42,7 @@ def short_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, 
     file = tmp_path_factory.mktemp("benchmarks") / "rows.json"
     # Each share that is compared is opened by its recipient: a link that opens to something else ends the run.
     command = [sys.executable, HERE / "run.py", "--short", "--json", file]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=550, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout, {row["name"]: row for row in json.loads(file.read_text())}
 
