@@ -13,6 +13,7 @@ import os
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -39,6 +40,9 @@ from sealpipe.secret import Secret
 
 SWEEP_SECONDS: Final = 15.0
 """Between two looks for rows that are due and have no job, and for jobs of workers that died."""
+_MIN_SWEPT: Final = 100
+_MAX_SWEPT: Final = 1000
+"""Rows of a batch that one sweep makes jobs for; every worker tries each."""
 HEARTBEAT_SECONDS: Final = 5.0
 STALLED_SECONDS: Final = 30.0
 """A worker without a heartbeat for so long is dead."""
@@ -190,8 +194,11 @@ class Worker:
                 await self._defer(engine.batch.id, row.id)
 
     def _list_due(self, engine: Engine) -> list[Row]:
-        now = self._store.now()
-        return [row for row in self._store.list_rows(engine.batch, due_by=now) if row.held_until <= now]
+        """List rows that are due and free: no more than can be done until the sweep after the next one."""
+        now, per_minute = self._store.now(), self._store.rate.read().calls_per_minute
+        number = _MAX_SWEPT if per_minute is None else round(2 * per_minute * SWEEP_SECONDS / 60)
+        due = (row for row in self._store.list_rows(engine.batch, due_by=now) if row.held_until <= now)
+        return list(islice(due, max(_MIN_SWEPT, min(_MAX_SWEPT, number))))
 
     def _refresh(self) -> None:
         """Open batches that are new or have changed. Blocks."""
