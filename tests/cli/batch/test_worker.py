@@ -21,6 +21,7 @@ from cli.batch.world import BatchWorld
 from sealpipe.api import Operation, Response
 from sealpipe.batch.database.opening import open_database, prepare_schema
 from sealpipe.batch.database.records import SECOND
+from sealpipe.batch.engine import worker as worker_module
 from sealpipe.batch.engine.actions import act
 from sealpipe.batch.engine.session import adopt, open_engine, run_batch
 from sealpipe.batch.engine.sync import sync
@@ -210,6 +211,27 @@ def test_two_machines_send_one_delete(shared_world: BatchWorld, verb: str) -> No
     number = race(shared_world, verb).index("DELETE")
     race(shared_world, verb, "after", number)  # it knows that the request is active, and is about to note a DELETE
     race(shared_world, verb, "before", number + 1)  # it has noted it
+
+
+def test_there_are_few_jobs_however_many_rows_are_due(
+    shared_world: BatchWorld, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_module, "MAX_JOBS", 4)
+    monkeypatch.setattr(worker_module, "SWEEP_SECONDS", 0.1)
+    world = shared_world
+    path = world.write(FILE.replace('"vendors"', '"few-jobs"'), MANY)
+    sync(world.store, read_definition(path))
+    queue, jobs = f"sealpipe-{world.session().credential.key_id}", list[int]()
+
+    def count(_: str) -> None:
+        with psycopg.connect(postgres.address) as connection:
+            found = connection.execute("SELECT COUNT(*) FROM procrastinate_jobs WHERE queue_name = %s", [queue])
+            jobs.extend(row[0] for row in found)
+
+    world.loft.after = count
+    work(world, 6, threads=2)
+    assert set(world.states(path).values()) == {"waiting"}
+    assert max(jobs) <= 4 + 2, "those that wait, and those that are done now"
 
 
 def test_jobs_hold_nothing_but_ids(shared_world: BatchWorld, postgres: Postgres) -> None:

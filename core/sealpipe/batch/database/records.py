@@ -5,13 +5,13 @@ Every time is an integer: microseconds since 1970 UTC, by the database's clock.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, NamedTuple, cast
 
 from sealpipe.batch.database.interface import Values, check_types
 from sealpipe.batch.database.sealing import BatchSealer, Cell, IdMaker, Members, make_damage_error
-from sealpipe.errors import SealpipeError
+from sealpipe.errors import SealpipeError, StateError
 
 SECOND: Final = 1_000_000
 """A second in microseconds."""
@@ -122,6 +122,21 @@ class OpenBatch(NamedTuple):
         if not isinstance(key, str) or not isinstance(content, dict):
             raise make_damage_error()
         return replace(row, key=key, content=content)
+
+    def load_rows(self, found: Iterable[Values]) -> list[Row]:
+        """Make rows of what was claimed, but for damaged ones: these stay taken until their lease ends.
+
+        So they do not stop the others. Raises StateError if there is no other.
+        """
+        rows, damage = [], None
+        for values in found:
+            try:
+                rows.append(self.load_row(values))
+            except StateError as error:
+                damage = error
+        if damage is not None and not rows:
+            raise damage
+        return rows
 
     def load_effect(self, values: Values) -> Effect:
         """Make an effect of what the database holds. Raises StateError if it was changed."""

@@ -32,7 +32,6 @@ from sealpipe.batch.database.records import (
     make_row_content,
 )
 from sealpipe.batch.database.sealing import Members, make_rate_id
-from sealpipe.errors import StateError
 
 _PAGE = 500
 """Rows that are read at once."""
@@ -158,14 +157,20 @@ class BatchStore:
         return self._keyring.get(batch.id).load_row(found[0]) if found else None
 
     def list_rows(
-        self, batch: Batch, *, states: Sequence[str] = (), due_by: int | None = None, contents: bool = False
+        self,
+        batch: Batch,
+        *,
+        states: Sequence[str] = (),
+        due_by: int | None = None,
+        after: str = "",
+        contents: bool = False,
     ) -> Iterator[Row]:
-        """Yield rows page by page: all, or those in these states, or those that are due by then. Ordered by id.
+        """Yield rows page by page: all, or those in these states, due by then, after this id. Ordered by id.
 
         Without `contents` no blob is loaded. Other calls may be made meanwhile.
         """
         opened = self._keyring.get(batch.id)
-        statement, last = sql.LIST_CONTENTS if contents else sql.LIST_ROWS, ""
+        statement, last = sql.LIST_CONTENTS if contents else sql.LIST_ROWS, after
         chosen = {"states": json.dumps([str(state) for state in states]), "all_states": int(not states)}
         while True:
             found = self._database.read(statement, batch=batch.id, after=last, due_by=due_by, limit=_PAGE, **chosen)
@@ -289,12 +294,4 @@ class BatchStore:
         opened, now = self._keyring.get(batch.id), self.now()
         with self._keyring.write(batch.id) as transaction:
             found = transaction.run(statement, batch=batch.id, holder=holder, until=now + lease, now=now, **parameters)
-        rows, damage = [], None
-        for values in found:
-            try:
-                rows.append(opened.load_row(values))
-            except StateError as error:  # it stays taken until its lease ends, so that it does not stop the others
-                damage = error
-        if damage is not None and not rows:
-            raise damage
-        return sorted(rows, key=lambda row: row.due_at or 0)
+        return sorted(opened.load_rows(found), key=lambda row: row.due_at or 0)

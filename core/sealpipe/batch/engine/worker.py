@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import os
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import islice
@@ -25,7 +27,8 @@ from sealpipe import ci_systems
 from sealpipe.api.responses import escape_text
 from sealpipe.batch.database.interface import DatabaseUnavailableError
 from sealpipe.batch.database.postgres import check_address
-from sealpipe.batch.database.records import Batch, Row
+from sealpipe.batch.database.records import Batch
+from sealpipe.batch.database.sealing import ID_SIZE
 from sealpipe.batch.database.store import BatchStore
 from sealpipe.batch.engine.advance import LEASE, Change, Engine
 from sealpipe.batch.engine.breaker import POSTPONEMENT, Breaker
@@ -40,9 +43,10 @@ from sealpipe.secret import Secret
 
 SWEEP_SECONDS: Final = 15.0
 """Between two looks for rows that are due and have no job, and for jobs of workers that died."""
-_MIN_SWEPT: Final = 100
-_MAX_SWEPT: Final = 1000
-"""Rows of a batch that one sweep makes jobs for; every worker tries each."""
+_TOP_UP_SECONDS: Final = 2.0
+"""The same while more rows are due than have jobs."""
+MAX_JOBS: Final = 100
+"""Jobs that wait: enough for all workers until one of them makes more."""
 HEARTBEAT_SECONDS: Final = 5.0
 STALLED_SECONDS: Final = 30.0
 """A worker without a heartbeat for so long is dead."""
@@ -176,29 +180,44 @@ class Worker:
                 raise result
 
     async def _sweep_forever(self, app: App) -> None:
+        refreshed_at = -math.inf
         while True:
+            has_more = False
             try:
-                await asyncio.to_thread(self._refresh)
-                await self._sweep(app)
-                await asyncio.to_thread(self._tell)
+                is_time = time.monotonic() - refreshed_at >= SWEEP_SECONDS
+                if is_time:
+                    await asyncio.to_thread(self._refresh)
+                    refreshed_at = time.monotonic()
+                has_more = await self._sweep(app)
+                if is_time:
+                    await asyncio.to_thread(self._tell)
             except (DatabaseUnavailableError, ConnectorException):
                 pass  # the next sweep finds what this one missed
-            await asyncio.sleep(SWEEP_SECONDS)
+            await asyncio.sleep(min(_TOP_UP_SECONDS, SWEEP_SECONDS) if has_more else SWEEP_SECONDS)
 
-    async def _sweep(self, app: App) -> None:
-        """Remove the jobs of dead workers, and make jobs for rows that are due, free, and have none."""
+    async def _sweep(self, app: App) -> bool:
+        """Remove the jobs of dead workers, and make jobs for rows that are due, free, and have none.
+
+        There are never many jobs, however many rows are due. Returns whether more rows may be due than have jobs.
+        """
         for job in await app.job_manager.get_stalled_jobs(queue=self._queue, seconds_since_heartbeat=STALLED_SECONDS):
             await app.job_manager.finish_job(job, Status.FAILED, delete_job=True)
+        room = MAX_JOBS - sum(int(each["todo"]) for each in await app.job_manager.list_queues_async(self._queue))
         for engine in list(self._engines.values()):
-            for row in await asyncio.to_thread(self._list_due, engine):
-                await self._defer(engine.batch.id, row.id)
+            rows = await asyncio.to_thread(self._list_due, engine, room)
+            for row in rows:
+                await self._defer(engine.batch.id, row)
+            room -= len(rows)
+        return room <= 0
 
-    def _list_due(self, engine: Engine) -> list[Row]:
-        """List rows that are due and free: no more than can be done until the sweep after the next one."""
-        now, per_minute = self._store.now(), self._store.rate.read().calls_per_minute
-        number = _MAX_SWEPT if per_minute is None else round(2 * per_minute * SWEEP_SECONDS / 60)
-        due = (row for row in self._store.list_rows(engine.batch, due_by=now) if row.held_until <= now)
-        return list(islice(due, max(_MIN_SWEPT, min(_MAX_SWEPT, number))))
+    def _list_due(self, engine: Engine, number: int) -> list[str]:
+        """List up to so many rows that are due and free, from anywhere: those at the beginning have jobs already."""
+        now, start = self._store.now(), os.urandom(ID_SIZE // 2).hex()
+        found: dict[str, None] = {}
+        for after in (start, ""):
+            rows = self._store.list_rows(engine.batch, due_by=now, after=after) if len(found) < number else ()
+            found |= dict.fromkeys(islice((row.id for row in rows if row.held_until <= now), number - len(found)))
+        return list(found)
 
     def _refresh(self) -> None:
         """Open batches that are new or have changed. Blocks."""
