@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import socket
@@ -9,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
@@ -158,10 +159,19 @@ class Front(FrontDoor):
         self.rule = first(lambda asked: asked.operation == operation, fault)
 
 
+@cache
+def _of_this_process() -> Moto:
+    """One for all folders: to import what it serves takes it two seconds."""
+    stack = ExitStack()
+    running = stack.enter_context(moto())
+    atexit.register(stack.close)
+    return running
+
+
 @pytest.fixture(scope="session")
-def one_moto() -> Iterator[Moto]:
-    with moto() as running:
-        yield running
+def one_moto() -> Moto:
+    """It holds what earlier tests left there."""
+    return _of_this_process()
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ import pytest
 
 from sealpipe_rehearsal.running_service import RunningService
 from support import places
-from support.aws import InAwsSm, InAwsSsm, Moto, moto
+from support.aws import InAwsSm, InAwsSsm
 from support.fake_github import FakeGitHub, InGitHub
 from support.fake_gitlab import FakeGitLab, InGitLab
 from support.job import Job, client_of
@@ -155,12 +155,6 @@ def bao() -> Iterator[Bao]:
 @pytest.fixture
 def vault(bao: Bao) -> InVault:
     return InVault(bao)
-
-
-@pytest.fixture(scope="session")
-def one_moto() -> Iterator[Moto]:
-    with moto() as running:
-        yield running
 
 
 @pytest.fixture(scope="session")

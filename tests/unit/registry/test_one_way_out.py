@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from sealpipe_rehearsal.running_service import RunningService
-from support.aws import ENVIRON, Moto, moto
+from support.aws import ENVIRON, Moto, one_moto
 from support.fake_web import Receiver
 from support.openbao import Bao, dev_server
 from support.terminal import Done, Terminal, created, opened
 from support.wires import Intercepting
+
+__all__ = ["one_moto"]
 
 VAULT, AWS, HOOKS = "vault.example", "aws.example", "hooks.example"
 """Hosts that only the proxy knows: loopback is never reached through one."""
@@ -26,13 +28,14 @@ def bao() -> Iterator[Bao]:
 
 
 @pytest.fixture(scope="module")
-def aws() -> Iterator[Moto]:
-    with moto() as running, pytest.MonkeyPatch.context() as patch:
+def aws(one_moto: Moto) -> Iterator[Moto]:
+    one_moto.reset()
+    with pytest.MonkeyPatch.context() as patch:
         for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
             patch.delenv(name, raising=False)
             patch.delenv(name.lower(), raising=False)
-        running.client("secretsmanager").create_secret(Name="key", SecretString="of AWS")
-        yield running
+        one_moto.client("secretsmanager").create_secret(Name="key", SecretString="of AWS")
+        yield one_moto
 
 
 @pytest.fixture
