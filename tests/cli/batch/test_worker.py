@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import re
 import threading
@@ -27,6 +28,7 @@ from sealpipe.batch.engine.session import adopt, open_engine, run_batch
 from sealpipe.batch.engine.sync import sync
 from sealpipe.batch.engine.worker import Worker, prepare_queue
 from sealpipe.batch.file.reading import read_definition
+from sealpipe.errors import StateError
 from sealpipe.secret import Secret
 from support.parts import Postgres, run_postgres
 
@@ -53,11 +55,14 @@ def shared_world(tmp_path: Path, postgres: Postgres) -> Iterator[BatchWorld]:
     made.close()
 
 
-def work(world: BatchWorld, seconds: float, **options: object) -> None:
+def work(world: BatchWorld, seconds: float, marks: Path | None = None, **options: object) -> None:
     """A worker of its own for so long, with a connection of its own."""
     store = world.open_store()
-    Worker(world.session(), store, world.database, driver=world.driver(store=store), **options).run(seconds)
-    store.close()
+    store.marks_folder = marks
+    try:
+        Worker(world.session(), store, world.database, driver=world.driver(store=store), **options).run(seconds)
+    finally:
+        store.close()
 
 
 def work_until(is_done: Callable[[], bool], world: BatchWorld, **options: object) -> None:
@@ -145,6 +150,21 @@ def test_a_database_that_restarts_in_the_middle_loses_nothing(shared_world: Batc
     assert set(states.values()) <= {"waiting", "blocked"}
     assert len(unclear) <= 1, "the message that was on its way may have arrived"
     assert (len(world.all_requests()), len(world.loft.messages)) == (20, 20)
+
+
+def test_a_worker_stops_when_its_database_is_older_than_what_it_saw(shared_world: BatchWorld) -> None:
+    world = shared_world
+    path = world.write(FILE.replace('"vendors"', '"older"'), ROWS)
+    world.store.marks_folder = marks = world.folder / "marks"
+    world.run(path)
+    (file,) = marks.iterdir()
+    created_at, adopted_at, changes = json.loads(file.read_bytes())
+    work(world, 1, marks)
+    file.write_text(json.dumps([created_at, adopted_at, changes + 1000]))
+    with pytest.raises(StateError, match="restored from a backup"):
+        work(world, 60, marks)
+    world.adopt(path)
+    work(world, 1, marks)
 
 
 class Machine:

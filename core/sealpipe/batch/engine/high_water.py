@@ -39,9 +39,9 @@ def note_high_water(store: BatchStore, batch: Batch) -> None:
 
     with suppress(OSError, StateError):  # a run that cannot write here has done its work all the same
         path = _find_file(make_private_directory(store.marks_folder), batch)
-        content = json.dumps(_read_mark(store, batch)).encode()
-        if not path.exists() or path.read_bytes() != content:
-            replace_file(path, content)
+        mark, seen = _read_mark(store, batch), _load_mark(path)
+        if seen is None or mark > seen:
+            replace_file(path, json.dumps(mark).encode())
 
 
 def _find_file(folder: Path, batch: Batch) -> Path:

@@ -224,10 +224,10 @@ class Worker:
         now = self._store.now()
         is_late = now - self._breakers_made_at > POSTPONEMENT
         for batch in self._store.list_batches():
+            check_high_water(self._store, batch)
             engine = self._engines.get(batch.id)
             if engine is None or engine.batch.version != batch.version:
                 self._driver.run(check_allowed(self._session, batch.name))
-                check_high_water(self._store, batch)
                 engine = Engine(self._driver, self._store, batch, restore_definition(batch))
                 engine.keep_seeds(f"{self._holder}/seeds")
                 self._engines[batch.id] = engine
