@@ -20,6 +20,8 @@ MAX_NAMES: Final = 50
 """Names of rows in one message."""
 _OVERLAP: Final = MINUTE
 """For how long after its time a change may come to light: it has the time before its transaction."""
+_MOST_RECENT: Final = 5000
+"""How many changes are held in memory, at first, before the older ones are left out."""
 _UNTOLD: Final = frozenset({"asked"})
 """Lines of the history that another one follows."""
 
@@ -66,10 +68,14 @@ class NewsLog:
         before = {} if effect is None else effect.content
         since = before.get("until", 0) - _OVERLAP
         seen, recent, until = set(before.get("seen", ())), [], before.get("until", 0)
+        most = _MOST_RECENT
         for row, number, event in self._store.history.read_since(self._batch, since):
             identity = f"{row[:12]}{number:x}"
             until = max(until, event.at)
             recent.append((event.at, identity))
+            if len(recent) > most:
+                recent = [each for each in recent if each[0] > until - _OVERLAP]
+                most = _MOST_RECENT + 2 * len(recent)
             what = str(event.content["what"])
             if identity in seen or what in _UNTOLD:
                 continue
