@@ -25,7 +25,9 @@ from sealpipe.flows.resolve import resolve
 from sealpipe.reference import parse_field
 from sealpipe.registry import Registry
 from sealpipe.wire.fields import Field
+from sealpipe_plugins.local.exec_source import ExecSettings
 from support.flows import drive, opened
+from support.parts import ROOT
 
 CANARY = "Canary-7d31"
 
@@ -45,6 +47,11 @@ def fetched(*texts: str, config: Mapping[str, Any], environ: Mapping[str, str] |
 def python(code: str, *words: str) -> list[str]:
     """argv of a program."""
     return [sys.executable, "-I", "-c", code, *words]
+
+
+def test_the_page_has_the_default_timeout() -> None:
+    page = (ROOT / "docs/products/exec.md").read_text(encoding="utf-8")
+    assert f"`timeout` of `[plugins.exec]`, {ExecSettings().timeout:g} |" in page
 
 
 @pytest.mark.parametrize("data", [b"x", b" a\r\n\xef\xbb\xbf\x00 ", "é\n".encode() * 200_000])

@@ -59,6 +59,16 @@ def test_it_is_found_without_any_other_look_up(site: Site, around: dict[str, str
     assert Registry(environ=environ).oidc_token().reveal() == "its token"
 
 
+def test_it_is_found_among_distributions_without_entry_points(site: Site) -> None:
+    """Most have none; a folder lists them in any order."""
+    for number in range(30):
+        info = site.folder / f"plain{number}-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: plain{number}\nVersion: 1.0\n")
+    install(site, "buildfarm", "ACME_FARM")
+    assert ci_name({"ACME_FARM": "1"}) == "buildfarm"
+
+
 def test_it_is_the_same_one_after_any_look_up(site: Site) -> None:
     install(site, "second", "ACME_FARM", "one")
     install(site, "first", "ACME_FARM", "two")
