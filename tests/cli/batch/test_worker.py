@@ -254,6 +254,31 @@ def test_there_are_few_jobs_however_many_rows_are_due(
     assert max(jobs) <= 4 + 2, "those that wait, and those that are done now"
 
 
+def test_more_jobs_than_a_worker_would_make_do_it_no_harm(
+    shared_world: BatchWorld, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Several workers make jobs at the same moment, so there may be more than one of them would make."""
+    monkeypatch.setattr(worker_module, "MAX_JOBS", 2)
+    monkeypatch.setattr(worker_module, "SWEEP_SECONDS", 0.1)
+    world = shared_world
+    path = world.write(FILE.replace('"vendors"', '"more-jobs"'), ROWS)
+    sync(world.store, read_definition(path))
+    queue = f"sealpipe-{world.session().credential.key_id}"
+    with psycopg.connect(postgres.address) as connection:
+        for _ in range(5):
+            connection.execute(
+                "INSERT INTO procrastinate_jobs (queue_name, task_name, scheduled_at) "
+                "VALUES (%s, 'sealpipe.advance', now() + interval '1 hour')",
+                [queue],
+            )
+    work(world, 1)
+    assert set(world.states(path).values()) == {"new"}
+    with psycopg.connect(postgres.address) as connection:
+        connection.execute("DELETE FROM procrastinate_jobs WHERE queue_name = %s", [queue])
+    work(world, 3)
+    assert set(world.states(path).values()) == {"waiting"}
+
+
 def test_jobs_hold_nothing_but_ids(shared_world: BatchWorld, postgres: Postgres) -> None:
     """What is in the queue's tables while a worker works: no name, no address, no code."""
     world = shared_world

@@ -204,7 +204,7 @@ class Worker:
             await app.job_manager.finish_job(job, Status.FAILED, delete_job=True)
         room = MAX_JOBS - sum(int(each["todo"]) for each in await app.job_manager.list_queues_async(self._queue))
         for engine in list(self._engines.values()):
-            rows = await asyncio.to_thread(self._list_due, engine, room)
+            rows = await asyncio.to_thread(self._list_due, engine, room) if room > 0 else ()
             for row in rows:
                 await self._defer(engine.batch.id, row)
             room -= len(rows)
