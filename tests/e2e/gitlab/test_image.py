@@ -24,6 +24,16 @@ from support.openbao import Bao
 from support.parts import ROOT, missing
 from support.terminal import addresses, opened
 
+BATCH = """
+name = "vendors"
+kind = "request"
+key = "name"
+[request]
+ask = ["Password"]
+send = ["file:/tmp/{name}.link"]
+[[row]]
+name = "acme"
+"""
 READ_ONLY = {"read_only": True, "tmpfs": {"/tmp": ""}, "network_mode": "host"}
 
 
@@ -148,6 +158,7 @@ def test_the_templates_run_as_jobs_in_the_image(
     pipeline.variables["DB_PASSWORD"] = "canary-of-a-job"
     file = pipeline.place / "fields.txt"
     file.write_text("# a comment\nPassword=env:DB_PASSWORD\n")
+    (pipeline.place / "vendors.toml").write_text(BATCH)
     ran = pipeline.run(
         ("share", {"stage": "before", "fields-file": "fields.txt", "seal-link": "true"}),
         ("request", {"stage": "before", "job-name": "ask", "ask": "Staging password\nuser=User name:text\n"}),
@@ -167,6 +178,18 @@ def test_the_templates_run_as_jobs_in_the_image(
         ),
         ("collect", {"stage": "after", "job-name": "look", "requests": "./more", "to": "dotenv:/tmp/env#A=more"}),
         ("expire", {"shares": "$SHARE_SHORT_CODE", "rules": [{"when": "always"}]}),
+        ("batch", {"stage": "before", "job-name": "plan", "file": "vendors.toml", "command": "plan"}),
+        (
+            "batch",
+            {
+                "stage": "deploy",
+                "job-name": "begin",
+                "file": "vendors.toml",
+                "plan": "sealpipe-plan.json",
+                "begin": "true",
+            },
+        ),
+        ("batch", {"stage": "after", "job-name": "go-on", "file": "vendors.toml"}),
         docker=engine.environ,
         vendor=SUBMITS,
         tell={
@@ -174,6 +197,7 @@ def test_the_templates_run_as_jobs_in_the_image(
             "image": IMAGE,
             "script": [
                 "id -u",
+                'python3 -c "import procrastinate, psycopg"',
                 f'sealpipe unseal {BOUND} --link-file link "$(cat sealpipe-link.sealed)"',
             ],
             "artifacts": {"paths": ["link"]},
@@ -185,6 +209,10 @@ def test_the_templates_run_as_jobs_in_the_image(
     asked = json.loads(ran.artifact("ask", "sealpipe-request.json").read_text())["short_code"]
     assert any(seen.method == "DELETE" and seen.target.endswith(asked) for seen in service.seen())
     assert "WARN 15" in ran.log
+    assert re.findall(r"^(begin|go-on) +> (?!acme: )(.+)$", ran.log, re.MULTILINE) == [
+        ("begin", "vendors\t1 row: 1 waiting"),
+        ("go-on", "vendors\t1 row: 1 waiting"),
+    ], "the second has the first one's cache"
     code = read_dotenv(ran.report("sealpipe-share"))["SHARE_SHORT_CODE"]
     assert f"expired {code}" in ran.log
     assert json.loads(ran.artifact("sealpipe-share", "sealpipe-share.json").read_text())["short_code"] == code
