@@ -13,7 +13,6 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 
 from rewriting import collect_in_turn, sort_key
 from sealpipe import ci_systems
@@ -98,6 +97,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.args_source == config.ArgsSource.ARGS and not config.getoption("--rest"):
         config.option.all = True  # and so it is for the workers, whose arguments are never the user's own
     if config.getoption("--hypothesis-seed", None) is None:
+        from hypothesis import settings  # here, where it is told to load no plugins
+
         settings.load_profile("ci")
 
 
