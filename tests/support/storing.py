@@ -145,8 +145,9 @@ def group() -> str:
     return f"g{secrets.token_hex(5)}"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def bao() -> Iterator[Bao]:
+    """One for each file: it is never quite idle, and would go on to the end of the run."""
     with dev_server() as bao:
         bao.call("POST", "sys/mounts/kv1", {"type": "kv", "options": {"version": "1"}})
         yield bao

@@ -25,7 +25,7 @@ FIELD = "Password=gen:password?symbols=0"
 TARGET = "vault:secret/app/db?mode=merge#password=Password"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def one_bao() -> Iterator[Bao]:
     with dev_server() as bao:
         yield bao

@@ -19,7 +19,8 @@ def receiver() -> Iterator[Receiver]:
         yield receiver
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def bao() -> Iterator[Bao]:
+    """It is never quite idle: it ends with the file."""
     with dev_server() as bao:
         yield bao
