@@ -48,13 +48,25 @@ class Meter:
 
     def run(self, command: Command) -> Cost:
         """Run it once."""
-        out, err = self._folder / "out", self._folder / "err"
-        launcher = [sys.executable, "-I", "-S", LAUNCHER, out, err, *command.words]
-        done = subprocess.run(launcher, env=self._environ(command), capture_output=True, text=True, check=True)
-        told = json.loads(done.stdout)
-        if told.pop("code") != 0:
-            raise MeasurementError(f"{' '.join(map(str, command.words))}: {err.read_text()}")
-        return Cost(out=out.read_text(), **told)
+        return self.run_at_once([command])[0]
+
+    def run_at_once(self, commands: Sequence[Command]) -> list[Cost]:
+        """Run each once, all at the same time."""
+        files = [(self._folder / f"out-{number}", self._folder / f"err-{number}") for number in range(len(commands))]
+        launched = [
+            subprocess.Popen(
+                [sys.executable, "-I", "-S", LAUNCHER, *pair, *command.words],
+                env=self._environ(command),
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            for command, pair in zip(commands, files, strict=True)
+        ]
+        told = [json.loads(each.communicate()[0]) for each in launched]
+        for command, cost, (_, err) in zip(commands, told, files, strict=True):
+            if cost.pop("code") != 0:
+                raise MeasurementError(f"{' '.join(map(str, command.words))}: {err.read_text()}")
+        return [Cost(out=out.read_text(), **cost) for cost, (out, _) in zip(told, files, strict=True)]
 
     def instructions(self, command: Command) -> float:
         """Instructions of one run, in millions, in user space. Only where there is callgrind."""

@@ -30,6 +30,8 @@ NAMES = [
     ),
     *("creates-sync", "creates-sync-cpu", "creates-async", "creates-async-cpu"),
     *("creates-plain-async", "creates-plain-async-cpu"),
+    *("batch-cpu", "batch-requests", "batch-memory", "batch-idle-cpu", "batch-idle-wall", "batch-idle-requests"),
+    *("workers-2", "workers-2-cpu", "workers-4", "workers-4-cpu", "workers-rate", "workers-rate-left"),
     *("list-1000", "list-20000", "service-memory", "service-creates"),
     *("vault-cpu", "vault-wall", "vault-far-wall"),
     *("aws-sm-cpu", "aws-sm-wall", "aws-ssm-wall"),
