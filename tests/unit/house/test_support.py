@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[2]
@@ -20,7 +21,13 @@ def imported(file: Path) -> Iterator[str]:
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
             names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        yield from (name for name in names if (TESTS / f"{name.replace('.', '/')}.py").exists())
+        yield from filter(is_of_tests, names)
+
+
+@cache
+def is_of_tests(module: str) -> bool:
+    """Whether the tests have a module of that name."""
+    return (TESTS / f"{module.replace('.', '/')}.py").exists()
 
 
 def test_support_has_few_files() -> None:
