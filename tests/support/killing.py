@@ -184,14 +184,14 @@ class Files:
         now = _read(folder)
         for path in sorted(now, reverse=True):
             if path not in self._found or now[path] != self._found[path] is not None:
-                shutil.rmtree(path) if now[path] is None else path.unlink()
+                shutil.rmtree(path) if now[path] is None else Path(path).unlink()
         for path, found in sorted(self._found.items()):
             if found is None:
-                path.mkdir(mode=0o700, exist_ok=True)
+                Path(path).mkdir(mode=0o700, exist_ok=True)
             elif found != now.get(path):
                 mode, content = found
-                path.write_bytes(content)
-                path.chmod(mode)
+                Path(path).write_bytes(content)
+                Path(path).chmod(mode)
 
 
 def _forget(error: BaseException | None) -> None:
@@ -206,12 +206,15 @@ def _name(work: Callable[[], Any]) -> str:
     return str(getattr(getattr(work, "func", work), "__qualname__", type(work).__name__))
 
 
-def _read(folder: Path) -> dict[Path, tuple[int, bytes] | None]:
-    """The files below a folder, with mode and content; None for a folder."""
-    return {
-        path: None if path.is_dir() else (stat.S_IMODE(path.stat().st_mode), path.read_bytes())
-        for path in folder.rglob("*")
-    }
+def _read(folder: Path) -> dict[str, tuple[int, bytes] | None]:
+    """The files below a folder, with mode and content; None for a folder. At every step, so `Path`s are too slow."""
+    found: dict[str, tuple[int, bytes] | None] = {}
+    for place, folders, names in os.walk(folder):
+        found |= dict.fromkeys(f"{place}/{name}" for name in folders)
+        for name in names:
+            with open(f"{place}/{name}", "rb", buffering=0) as file:  # noqa: PTH123 - see above
+                found[file.name] = stat.S_IMODE(os.fstat(file.fileno()).st_mode), file.read()
+    return found
 
 
 class InProcess(Job):
