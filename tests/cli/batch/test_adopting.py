@@ -223,6 +223,24 @@ def test_a_batch_that_was_purged_and_begins_anew_is_not_older(marked: BatchWorld
     assert world.run(path).counts == {"waiting": 3}
 
 
+def test_a_backup_from_before_a_batch_was_purged_can_be_adopted(marked: BatchWorld) -> None:
+    world, marks = marked, marked.store.marks_folder
+    path = world.write(FILE, ROWS)
+    world.run(path)
+    back_up(world)
+    world.act(path, "cancel")
+    world.store.purge_batch(world.engine(path).batch)
+    world.wait(2 * DAY)
+    world.store.marks_folder = marks
+    world.run(path)
+    restore(world)
+    world.store.marks_folder = marks
+    with pytest.raises(StateError, match="restored from a backup"):
+        world.run(path)
+    world.adopt(path)
+    assert world.run(path).counts == {"blocked": 3}
+
+
 @pytest.mark.parametrize("file", [FILE, SHARES], ids=["request", "share"])
 def test_two_databases_of_one_batch_make_one_of_each_row(world: BatchWorld, file: str) -> None:
     """The second one creates its row when the first has listed what there is, and is about to create."""

@@ -107,6 +107,21 @@ def test_with_an_access_log_a_share_that_expired_unopened_is_made_anew_once(exte
     assert len(world.all_shares()) == 5
 
 
+def test_a_plan_says_that_an_expired_share_may_be_made_anew(extended_world: BatchWorld) -> None:
+    """A run looks and makes it anew at once: who approves new shares has to see that before."""
+    world = extended_world
+    path = world.write(FILE + REISSUE, ROWS[:2])
+    world.run(path)
+    assert opened(world, "ann.example") == 200
+    assert world.actions(path) == {"ann": "wait", "bob": "wait"}
+    world.wait(8 * DAY)
+    plan = world.plan(path)
+    assert {row.key: row.action for row in plan.rows} == {"ann": "reissue", "bob": "reissue"}
+    world.run(path, approved=plan)
+    assert world.states(path) == {"ann": "done", "bob": "waiting"}
+    assert len(world.all_shares()) == 3
+
+
 @pytest.mark.parametrize("verb", ["cancel", "reissue"])
 def test_what_is_out_is_ended_by_hand(world: BatchWorld, verb: str) -> None:
     path = world.write(FILE + REMIND, ROWS)

@@ -167,6 +167,37 @@ def test_a_worker_stops_when_its_database_is_older_than_what_it_saw(shared_world
     work(world, 1, marks)
 
 
+def test_a_worker_knows_a_batch_that_was_purged_and_begins_anew(
+    shared_world: BatchWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = shared_world
+    monkeypatch.setattr(worker_module, "SWEEP_SECONDS", 0.1)
+    store = world.open_store()
+    worker = Worker(world.session(), store, world.database, threads=1, driver=world.driver(store=store))
+    thread = threading.Thread(target=worker.run, args=(PATIENCE,))
+    path = world.write(FILE.replace('"vendors"', '"anew"'), ROWS[:1])
+    sync(world.store, read_definition(path))
+    thread.start()
+    wait_for(lambda: world.states(path) == {"acme": "waiting"})
+    world.act(path, "cancel", "acme")
+    world.store.purge_batch(world.engine(path).batch)
+    path = world.write(FILE.replace('"vendors"', '"anew"').replace("Access to", "Account in"), ROWS[1:2])
+    sync(world.store, read_definition(path))
+    wait_for(lambda: world.states(path) == {"bolt": "waiting"})
+    worker.stop()  # its loop wakes up for the next sweep
+    thread.join()
+    store.close()
+    titles = [row["title"] for row in world.service.store.rows("SELECT title FROM requests ORDER BY rowid", {})]
+    assert [title.partition(" ")[0] for title in titles] == ["Access", "Account"]
+
+
+def wait_for(is_done: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not is_done():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 class Machine:
     """A machine with the same database, and a state folder of its own."""
 

@@ -140,6 +140,16 @@ def test_a_state_or_version_changed_by_hand_is_refused(filled: Filled, statement
     filled.refuses(**{refused: True})
 
 
+@pytest.mark.parametrize(
+    "state", ["<https://evil.example|3> done", "a\n::error::b", "\u0434\u043e\u043d\u0435", "x" * 17, ""]
+)
+def test_a_state_that_is_a_text_is_counted_nowhere(filled: Filled, state: str) -> None:
+    """Counts are told to the team and are in no blob."""
+    filled.place.change("UPDATE sealpipe_rows SET state = :state WHERE version > 1", state=state)
+    with pytest.raises(StateError, match=DAMAGE):
+        filled.store.count_states(filled.batch)
+
+
 def test_a_batch_is_neither_renamed_nor_given_to_another_key(filled: Filled) -> None:
     place, batch = filled.place, filled.batch
     other = place.store().add_batch("others", {})

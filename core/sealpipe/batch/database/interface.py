@@ -145,12 +145,15 @@ def _make_newer_error(database: Database) -> StateError:
 def check_types(values: Values, kinds: str) -> Values:
     """Return the values if each has its type. Raises StateError: a database that was changed by hand may hold anything.
 
-    `kinds` has a letter for each value: t text, i integer, n integer or nothing, b bytes.
+    `kinds` has a letter for each value: t text, w a word such as a state, i integer, n integer or nothing, b bytes. A
+    state that is counted is a word: no blob vouches for it, and it is told to people.
     """
     for value, kind in zip(values, kinds, strict=True):
-        if not isinstance(value, _KINDS[kind]) or isinstance(value, bool):
+        is_text = kind == "w" and _WORD.fullmatch(str(value)) is None
+        if is_text or not isinstance(value, _KINDS[kind]) or isinstance(value, bool):
             raise make_damage_error()
     return values
 
 
-_KINDS: Mapping[str, tuple[type, ...]] = {"t": (str,), "i": (int,), "n": (int, type(None)), "b": (bytes,)}
+_WORD = re.compile("[a-z]{1,16}")
+_KINDS: Mapping[str, tuple[type, ...]] = {"t": (str,), "w": (str,), "i": (int,), "n": (int, type(None)), "b": (bytes,)}

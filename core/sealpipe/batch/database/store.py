@@ -184,7 +184,7 @@ class BatchStore:
     def count_states(self, batch: Batch) -> dict[str, int]:
         """Return the number of rows in each state."""
         found = self._database.read(sql.COUNT_ROWS, batch=batch.id)
-        return dict(check_types(values, "ti") for values in found)
+        return dict(check_types(values, "wi") for values in found)
 
     def find_next_due(self, batch: Batch) -> int | None:
         """Return when the first row is due, and free; None if none is due by itself."""

@@ -31,8 +31,8 @@ def check_high_water(store: BatchStore, batch: Batch | None) -> None:
         )
 
 
-def note_high_water(store: BatchStore, batch: Batch) -> None:
-    """Note how far a batch's database is."""
+def note_high_water(store: BatchStore, batch: Batch, *, is_adopted: bool = False) -> None:
+    """Note how far a batch's database is: less than before only if it was adopted just now."""
     if store.marks_folder is None:
         return
     from sealpipe.state import make_private_directory, replace_file
@@ -40,7 +40,7 @@ def note_high_water(store: BatchStore, batch: Batch) -> None:
     with suppress(OSError, StateError):  # a run that cannot write here has done its work all the same
         path = _find_file(make_private_directory(store.marks_folder), batch)
         mark, seen = _read_mark(store, batch), _load_mark(path)
-        if seen is None or mark > seen:
+        if seen is None or mark > seen or is_adopted:
             replace_file(path, json.dumps(mark).encode())
 
 

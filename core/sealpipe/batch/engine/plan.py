@@ -33,7 +33,7 @@ ALLOWED_STEPS: Final[Mapping[str, tuple[Step, ...]]] = {
     "create": (Step.CREATE, Step.DELIVER),
     "remind": (Step.LOOK, Step.REMIND),
     "collect": (Step.LOOK,),
-    "reissue": (Step.REISSUE, Step.END, Step.CREATE, Step.DELIVER),
+    "reissue": (Step.LOOK, Step.REISSUE, Step.END, Step.CREATE, Step.DELIVER),
 }
 """The steps that each action stands for. All other actions do nothing."""
 _MAX_SIZE: Final = 64 * 1024 * 1024
@@ -109,7 +109,7 @@ def _plan_row(row: Row, digest: str, schedule: Schedule, now: int) -> PlannedRow
     due = due._replace(at=row.due_at)  # the pace of looks, and when a failed step is repeated, are in the database
     is_changed = bool(progress.digest) and progress.digest != digest
     passed = skip_reminders(progress, schedule, now).reminders
-    action = _choose_action(state, progress, due, now, reminds=passed > progress.reminders)
+    action = _choose_action(state, progress, schedule, due, now, reminds=passed > progress.reminders)
     if action == "wait" and is_changed:
         action = "changed"
     detail = progress.problem or (progress.outcome if is_over(state) else "")
@@ -118,7 +118,9 @@ def _plan_row(row: Row, digest: str, schedule: Schedule, now: int) -> PlannedRow
     )
 
 
-def _choose_action(state: State, progress: Progress, due: Due, now: int, *, reminds: bool) -> Action:
+def _choose_action(
+    state: State, progress: Progress, schedule: Schedule, due: Due, now: int, *, reminds: bool
+) -> Action:
     if state is State.BLOCKED:
         return "blocked"
     if due.step is Step.REISSUE:
@@ -132,6 +134,8 @@ def _choose_action(state: State, progress: Progress, due: Due, now: int, *, remi
         return "create"
     is_due = due.at is not None and due.at <= now
     is_over_now = progress.expires_at is not None and progress.expires_at <= now
+    if is_due and is_over_now and progress.reissued < schedule.reissues:
+        return "reissue"  # unless the look that comes first finds that it was opened
     if is_due and reminds and not is_over_now:
         return "remind"
     return "collect" if is_due and (progress.submissions > progress.collected or is_over_now) else "wait"

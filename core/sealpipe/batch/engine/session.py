@@ -80,7 +80,8 @@ def adopt(
         own_driver = driver or RatedDriver(session, store)
         try:
             adopted = list(adopt_rows(Engine(own_driver, store, batch, restore_definition(batch))))
-            note_high_water(store, store.save_batch(batch, {**batch.content, ADOPTED_AT: store.now()}))
+            saved = store.save_batch(batch, {**batch.content, ADOPTED_AT: store.now()})
+            note_high_water(store, saved, is_adopted=True)
             return adopted
         finally:
             if driver is None:

@@ -79,6 +79,11 @@ def _make_queue_error() -> StateError:
     )
 
 
+def _identify(batch: Batch) -> tuple[int, int]:
+    """Return what differs from any other content of a batch, also from that of one that was purged."""
+    return batch.created_at, batch.version
+
+
 class _EscapingFormatter(logging.Formatter):
     """Formats a message as one line: what is in a queue that somebody changed controls no terminal and no CI system."""
 
@@ -220,13 +225,18 @@ class Worker:
         return list(found)
 
     def _refresh(self) -> None:
-        """Open batches that are new or have changed. Blocks."""
+        """Open batches that are new or have changed, and forget those that are gone. Blocks.
+
+        Raises StateError if the database was restored.
+        """
         now = self._store.now()
         is_late = now - self._breakers_made_at > POSTPONEMENT
-        for batch in self._store.list_batches():
+        batches = self._store.list_batches()
+        self._engines = {each.id: self._engines[each.id] for each in batches if each.id in self._engines}
+        for batch in batches:
             check_high_water(self._store, batch)
             engine = self._engines.get(batch.id)
-            if engine is None or engine.batch.version != batch.version:
+            if engine is None or _identify(engine.batch) != _identify(batch):
                 self._driver.run(check_allowed(self._session, batch.name))
                 engine = Engine(self._driver, self._store, batch, restore_definition(batch))
                 engine.keep_seeds(f"{self._holder}/seeds")
