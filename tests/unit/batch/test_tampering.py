@@ -150,6 +150,24 @@ def test_a_state_that_is_a_text_is_counted_nowhere(filled: Filled, state: str) -
         filled.store.count_states(filled.batch)
 
 
+@pytest.mark.parametrize("moment", [2**63 - 1, -(2**63)])
+@pytest.mark.parametrize("column", ["due_at", "since", "held_until"])
+def test_a_time_that_is_none_is_refused(filled: Filled, column: str, moment: int) -> None:
+    """It would end each report and list with an error that reads like a bug."""
+    filled.place.change(f"UPDATE sealpipe_rows SET {column} = :moment", moment=moment)  # noqa: S608 - ours
+    filled.refuses(rows=True)
+
+
+def test_a_time_in_a_history_that_is_none_is_refused(filled: Filled) -> None:
+    filled.place.change("UPDATE sealpipe_history SET at = :moment", moment=2**63 - 1)
+    filled.refuses(history=True)
+
+
+def test_a_limit_of_no_calls_is_none(filled: Filled) -> None:
+    filled.store.rate.set_limit(0)
+    assert filled.store.rate.acquire().delay < 1
+
+
 def test_a_batch_is_neither_renamed_nor_given_to_another_key(filled: Filled) -> None:
     place, batch = filled.place, filled.batch
     other = place.store().add_batch("others", {})

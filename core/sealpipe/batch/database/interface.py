@@ -150,10 +150,12 @@ def check_types(values: Values, kinds: str) -> Values:
     """
     for value, kind in zip(values, kinds, strict=True):
         is_text = kind == "w" and _WORD.fullmatch(str(value)) is None
-        if is_text or not isinstance(value, _KINDS[kind]) or isinstance(value, bool):
+        is_no_time = isinstance(value, int) and not _FIRST_TIME <= value <= _LAST_TIME
+        if is_text or is_no_time or not isinstance(value, _KINDS[kind]) or isinstance(value, bool):
             raise make_damage_error()
     return values
 
 
+_FIRST_TIME, _LAST_TIME = -62_135_596_800_000_000, 253_402_300_799_999_999  # years 1 to 9999: no number is beyond
 _WORD = re.compile("[a-z]{1,16}")
 _KINDS: Mapping[str, tuple[type, ...]] = {"t": (str,), "w": (str,), "i": (int,), "n": (int, type(None)), "b": (bytes,)}

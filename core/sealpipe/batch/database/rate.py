@@ -74,7 +74,11 @@ class RateState:
 
     def get_spacing(self) -> int:
         """Return the time between two calls: the plan's or the learned one, whichever is longer; 0 for no limit."""
-        planned = 0 if self.per_minute is None else round(MINUTE * SECOND / (self.per_minute * USED_SHARE))
+        planned = (
+            0
+            if self.per_minute is None or self.per_minute < 1
+            else round(MINUTE * SECOND / (self.per_minute * USED_SHARE))
+        )
         return max(planned, self.spacing or 0)
 
 
