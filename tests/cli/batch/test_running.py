@@ -71,6 +71,19 @@ def test_only_the_named_rows_are_run(world: BatchWorld) -> None:
     with pytest.raises(UsageError, match="has no row 'bolz'") as refused:
         world.run(path, only=["bolz"])
     assert "bolt" in refused.value.remedy
+    with pytest.raises(UsageError, match="has no row 'bolz'"):
+        world.run(path, only=["bolz"], approved=world.plan(path))
+    world.run(path, only=["acme"], approved=world.plan(path))
+    assert world.states(path) == {"acme": "waiting", "bolt": "waiting", "core": "new"}
+
+
+def test_a_row_is_named_in_either_form_of_its_letters(world: BatchWorld) -> None:
+    """Some keyboards and file systems write an accent as a sign of its own."""
+    path = world.write(
+        FILE.replace("vendors/{name}", "vendors/{to}"), [{"name": "ren\u00e9e", "system": "CRM", "to": "a.example"}]
+    )
+    world.run(path, only=["rene\u0301e"])
+    assert world.states(path) == {"ren\u00e9e": "waiting"}
 
 
 def test_threads_share_the_rows(world: BatchWorld) -> None:

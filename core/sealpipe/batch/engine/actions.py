@@ -6,6 +6,7 @@ So a kill between the two loses nothing: the next run carries it out.
 from __future__ import annotations
 
 import os
+import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal, NamedTuple
@@ -62,8 +63,8 @@ def _select(engine: Engine, verb: Verb, keys: Sequence[str]) -> list[tuple[str, 
 
 
 def find_row(engine: Engine, key: str) -> Row:
-    """Return the row of a key. Raises UsageError, which suggests the nearest one."""
-    row = engine.store.find_row(engine.batch, key)
+    """Return the row of a key, which is in NFC as those of the file. Raises UsageError, which suggests the nearest."""
+    row = engine.store.find_row(engine.batch, unicodedata.normalize("NFC", key))
     if row is not None:
         return row
     from sealpipe.batch.file.mistakes import suggest_name  # a mistyped key is rare

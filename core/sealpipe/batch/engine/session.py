@@ -92,7 +92,12 @@ def _make_tasks(engine: Engine, only: Sequence[str], approved: BatchPlan | None)
     """Return the rows to take; None for all that are due."""
     if approved is None and not only:
         return None
+    named = dict.fromkeys(find_row(engine, key).id for key in only)
     if approved is None:
-        return [Task(find_row(engine, key).id) for key in dict.fromkeys(only)]
-    rows = {row.key: row.action for row in approved.approvable if not only or row.key in only}
-    return [Task(find_row(engine, key).id, ALLOWED_STEPS[action], is_forced=True) for key, action in rows.items()]
+        return [Task(row_id) for row_id in named]
+    actions = {find_row(engine, row.key).id: row.action for row in approved.approvable}
+    return [
+        Task(row_id, ALLOWED_STEPS[action], is_forced=True)
+        for row_id, action in actions.items()
+        if not named or row_id in named
+    ]
