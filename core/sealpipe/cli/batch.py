@@ -216,18 +216,22 @@ def _prepare_tables(values: dict[str, Any]) -> None:
 
 
 def _read_file(file: str, session: Session, store: BatchStore) -> BatchDefinition:
-    """Read and check a batch file. BatchFileError tells all mistakes.
+    """Read and check a batch file. BatchFileError tells all mistakes, those that only plugins know among them.
 
     Plugins check only rows of which nothing is out: a channel can refuse what it has delivered, such as a new file.
     """
-    from sealpipe.batch.file.reading import read_definition
+    from sealpipe.batch.file.reading import inspect_definition
     from sealpipe.batch.file.recipients import check_recipients
     from sealpipe.batch.steps.states import State
 
-    definition = read_definition(file)
+    definition, mistakes = inspect_definition(file)
+    if definition is None:
+        mistakes.raise_all()
+    assert definition is not None  # noqa: S101 - without one there is a mistake
     batch = store.find_batch(definition.name)
     rows = () if batch is None else store.list_rows(batch, contents=True)
     out = {row.key for row in rows if row.state != State.NEW}
     new = tuple(row for row in definition.rows if row.key not in out)
-    check_recipients(replace(definition, rows=new), session.registry())
+    check_recipients(replace(definition, rows=new), session.registry(), mistakes)
+    mistakes.raise_all()
     return definition

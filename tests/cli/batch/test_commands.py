@@ -32,6 +32,8 @@ send = ["file:{name}.link"]
 [collect]
 to = ["file:{to}"]
 """
+THIRTY = Path(__file__).parents[2] / "unit" / "batch" / "thirty"
+THIRTY_LISTS = ("expected", "plugins")
 ROWS = "name,to\nacme,acme.secret\nbolt,bolt.secret\n"
 
 
@@ -267,6 +269,20 @@ def test_the_address_of_a_database_is_a_reference(
         assert (done.code, done.out) == (code, "")
         assert message in done.err
         assert "canary" not in done.err
+    assert service.seen() == []
+
+
+def test_a_plan_tells_thirty_mistakes_and_what_plugins_refuse(user: Terminal, service: RunningService) -> None:
+    for name in ("vendors.toml", "vendors.csv"):
+        user.file(name, (THIRTY / name).read_text(encoding="utf-8"))
+    email = {"SEALPIPE_PLUGIN_EMAIL__HOST": "mail.example.com", "SEALPIPE_PLUGIN_EMAIL__SENDER": "vault@example.com"}
+    done = batch(user, "plan", "vendors.toml", **email)
+    head, *found, remedy = done.err.splitlines()
+    read, refused = ((THIRTY / f"{name}.txt").read_text(encoding="utf-8").splitlines() for name in THIRTY_LISTS)
+    assert head == "sealpipe: vendors.toml: 33 mistakes; nothing was sent"
+    assert [line for line in found if line in read] == read
+    assert [line for line in found if line not in read] == refused
+    assert (done.code, len(found), remedy.strip()) == (2, 33, "correct them, and run the command again")
     assert service.seen() == []
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from sealpipe.batch.file.mistakes import BatchFileError
+from sealpipe.batch.file.reading import inspect_definition
 from sealpipe.batch.file.recipients import check_recipients
 from support.flows import registry
-from unit.batch.batches import REQUEST, ROWS, SHARE, read
+from unit.batch.batches import REQUEST, ROWS, SHARE, write
 
 ENVIRON = {
     "SEALPIPE_PLUGIN_EMAIL__HOST": "mail.example.com",
@@ -17,14 +18,15 @@ ENVIRON = {
 }
 
 
-def checked(folder: Path, tables: str, rows: str = ROWS, *, kind: str = "request") -> list[str]:
+def checked(
+    folder: Path, tables: str, rows: str = ROWS, *, kind: str = "request", environ: Mapping[str, str] = ENVIRON
+) -> list[str]:
     """Check a batch by the built-in plugins, and return its mistakes as lines."""
-    definition = read(folder, tables, rows, kind=kind)
-    try:
-        check_recipients(definition, registry(ENVIRON))
-    except BatchFileError as error:
-        return [str(each) for each in error.mistakes]
-    return []
+    definition, mistakes = inspect_definition(write(folder, tables, rows, kind=kind))
+    assert (definition is not None, [*mistakes]) == (True, [])
+    if definition is not None:
+        check_recipients(definition, registry(environ), mistakes)
+    return sorted(map(str, mistakes))
 
 
 def test_addresses_that_the_channel_accepts(tmp_path: Path) -> None:
@@ -86,3 +88,11 @@ def test_link_and_passcode_do_not_go_to_one_recipient(tmp_path: Path) -> None:
 def test_the_team_of_a_notification_is_checked(tmp_path: Path) -> None:
     (line,) = checked(tmp_path, REQUEST + "[notify]\nsend = ['email:x@example.com', 'email:nobody']\n")
     assert line.startswith("batch.toml:9:32: send: ")
+
+
+def test_a_lacking_setting_is_told_once_beside_what_rows_lack(tmp_path: Path) -> None:
+    tables = REQUEST + "[collect]\nto = ['github-secret:acme/web/{name}', 'valut:x/{name}']\n"
+    found = checked(tmp_path, tables, "name,email\na,a@example.com\nb,nobody\nc,c@example.com\n", environ={})
+    places = [line.partition(": ")[0] for line in found]
+    assert places.count("batch.toml:7:9") == 1
+    assert len(places) == len(set(places))

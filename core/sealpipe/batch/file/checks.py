@@ -24,7 +24,7 @@ from sealpipe.batch.file.render import (
 )
 from sealpipe.batch.file.rows import Row
 from sealpipe.batch.file.targets import PlaceRegister, TargetKeys, read_keys
-from sealpipe.errors import PluginError, UsageError
+from sealpipe.errors import NotConfiguredError, PluginError, SettingError, UsageError
 from sealpipe.flows.collect.options import CollectOneOptions
 from sealpipe.flows.deliver.messages import parse_message_template
 from sealpipe.flows.request import RequestOptions, parse_address, parse_domain
@@ -76,19 +76,22 @@ class Findings:
 
     def run(self, checks: Iterable[Check], row: Row) -> bool:
         """Run checks for a row, and return whether all pass."""
-        told: set[str] = set()
+        found: set[str] = set()
         passes = True
         for check in checks:
             try:
                 check.run(row.values)
             except (UsageError, PluginError) as error:
                 passes = False
-                if check.prefix or error.message not in told:  # groups overlap, single values do not
+                if check.prefix or error.message not in found:  # groups overlap, single values do not
                     self._add(check, row, error)
-                told.add(error.message)
+                found.add(error.message)
         return passes
 
     def _add(self, check: Check, row: Row, error: UsageError | PluginError) -> None:
+        if isinstance(error, SettingError | NotConfiguredError):  # lacking on this machine, whatever the row
+            self._mistakes.add(check.place, f"{check.prefix}{error.message}", error.remedy)
+            return
         # Messages of the commands name options as on the command line.
         texts = [_OPTION.sub("", text) for text in (error.message, error.remedy)]
         mistake = Mistake(row.place._replace(name=", ".join(check.columns)), check.prefix + texts[0], texts[1])

@@ -1,7 +1,7 @@
 """Reads the definition of a batch from its file and its rows, and checks all of it.
 
 Nothing is sent before the whole file is right, so all mistakes are told at once. What only an installed plugin knows,
-such as whether a channel accepts an address, is a step of its own: `check_recipients`.
+such as whether a channel accepts an address, is a step of its own with the same collector: `check_recipients`.
 """
 
 from __future__ import annotations
@@ -43,14 +43,23 @@ def load_definition(dumped: Mapping[str, Any]) -> BatchDefinition:
 
 def read_definition(path: str | Path) -> BatchDefinition:
     """Read and check a batch file and its rows, without plugins. BatchFileError tells all mistakes."""
+    definition, mistakes = inspect_definition(path)
+    mistakes.raise_all()
+    assert definition is not None  # noqa: S101 - without one there is a mistake
+    return definition
+
+
+def inspect_definition(path: str | Path) -> tuple[BatchDefinition | None, MistakeCollector]:
+    """Return what could be read of a batch file and its rows, and the mistakes. None if its kind is not known.
+
+    With mistakes, the definition is only good for finding more of them. BatchFileError if nothing can be read.
+    """
     document = read_document(Path(path))
     mistakes = MistakeCollector(document.file)
     definition = _read(document, mistakes, with_rows=True)
     if definition is not None:
         check_rows(definition, mistakes)
-    mistakes.raise_all()
-    assert definition is not None  # noqa: S101 - without one there is a mistake
-    return definition
+    return definition, mistakes
 
 
 def _read(document: Document, mistakes: MistakeCollector, *, with_rows: bool) -> BatchDefinition | None:

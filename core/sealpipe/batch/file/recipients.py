@@ -31,15 +31,22 @@ _CONTENTS: Final[Mapping[str, Content]] = {"send": "link", "passcode_to": "passc
 """What each option of channels delivers."""
 
 
-def check_recipients(definition: BatchDefinition, registry: Registry) -> None:
-    """Check the channels, sources and sinks of a batch, for each row. Blocks. BatchFileError tells all mistakes."""
-    mistakes = MistakeCollector(definition.document.file)
+def check_recipients(definition: BatchDefinition, registry: Registry, mistakes: MistakeCollector) -> None:
+    """Check the channels, sources and sinks of a batch, for each row, and add their mistakes. Blocks.
+
+    A value or a cell that has a mistake already is left out.
+    """
     if definition.notify is not None:
         for number, target in enumerate(definition.notify.delivery.targets):
             with mistakes.catch(definition.document.place("notify", "send", number), "send: "):
                 check_targets([target], {}, lambda: registry)
-    channels = dict(_list_channels(definition, registry))
-    locations = [*_list_locations(definition, registry)]
+    columns = set(definition.columns or ())
+
+    def can_run(check: Check) -> bool:
+        return columns.issuperset(check.columns) and not mistakes.has(check.place)
+
+    channels = {target: check for target, check in _list_channels(definition, registry) if can_run(check)}
+    locations = [check for check in _list_locations(definition, registry) if can_run(check)]
     fixed = Findings(1, mistakes)
     fixed.run([check for check in locations if not check.columns], Row("", {}, definition.document.place()))
     fixed.report()
@@ -52,7 +59,6 @@ def check_recipients(definition: BatchDefinition, registry: Registry) -> None:
         if not _passes([together, *alone[len(channels) :]], row) and findings.run(alone, row):
             findings.run([together], row)
     findings.report()
-    mistakes.raise_all()
 
 
 def _passes(checks: Sequence[Check], row: Row) -> bool:
@@ -80,7 +86,7 @@ def _list_locations(definition: BatchDefinition, registry: Registry) -> Iterator
     for fill, check in _list_values(definition.options, "field", "passcode_from", "param"):
         yield check._replace(run=partial(_check_source, fill, registry))
     collect = definition.collect or {}
-    mode: Mode = collect["mode"].fill({}) if "mode" in collect else "create"
+    mode: Mode = (collect["mode"].fill({}) if "mode" in collect else None) or "create"
     for fill, check in (*_list_values(collect, "to"), *_list_values(definition.options, "also_to")):
         yield check._replace(run=partial(_check_sink, fill, mode, registry))
 
