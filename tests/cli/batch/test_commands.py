@@ -286,7 +286,12 @@ def test_a_plan_tells_thirty_mistakes_and_what_plugins_refuse(user: Terminal, se
     assert service.seen() == []
 
 
-def test_no_other_command_loads_anything_of_batches() -> None:
-    code = "import sys; from sealpipe import cli; cli.run(['share', '--help']); print(*sys.modules, file=sys.stderr)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert not [name for name in done.stderr.split() if "batch" in name or "sqlite" in name]
+def test_a_share_loads_nothing_of_batches(user: Terminal, service: RunningService) -> None:
+    code = "import sys; from sealpipe import cli; cli.run(sys.argv[1:]); print('loaded', *sys.modules, file=sys.stderr)"
+    words = [sys.executable, "-c", code, "share", "-f", "env:LICENSE", "--print"]
+    environ = {**user.environ, "LICENSE": "a value"}
+    done = subprocess.run(words, env=environ, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(service.link_base_url)
+    loaded = done.stderr.rpartition("loaded ")[2].split()
+    assert "sealpipe.flows.share" in loaded
+    assert [name for name in loaded if "batch" in name or "sqlite" in name] == []
