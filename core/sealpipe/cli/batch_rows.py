@@ -26,7 +26,7 @@ _LONG_ROUND = 120
 @click.command("list", cls=Command)
 @options("batch", only=("database",), common=COMMON)
 def list_(**values: Any) -> None:
-    """List the batches of this credential, with their rows by state."""
+    """List the batches of this credential: rows by state, a bar, and when the next row is due."""
     from sealpipe.batch.report.files import format_moment
 
     with open_store_of(values) as (_, store):
@@ -37,7 +37,7 @@ def list_(**values: Any) -> None:
         return
     for name, counts, due in found:
         next_due = "" if due is None else f"\tnext {format_moment(due)}"
-        render.print_lines([f"{name}\t{format_counts(counts)}{next_due}"])
+        render.print_lines([f"{name}\t{format_counts(counts)}\t{draw_bar(counts)}{next_due}"])
 
 
 @click.command(cls=CodeCommand)
