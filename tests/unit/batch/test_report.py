@@ -41,6 +41,7 @@ ROWS = (
     RowFacts("carol", State.NEW, BEGIN, BEGIN, Progress()),
     RowFacts("gone", State.WAITING, BEGIN, None, OUT, is_gone=True),
 )
+CODES = ("CODE-OF-A-LINK", "CODE-OF-THE-FIRST")
 REMINDED = Schedule((3 * DAY, 7 * DAY), DAY)
 HOSTILE = (
     "<script>window.pwned = 1</script>",
@@ -95,6 +96,17 @@ def test_texts_from_outside_are_redacted() -> None:
     row = RowFacts("canary", State.FAILED, 0, 0, TROUBLED, history=[(0, {"what": "failed", "problem": "canary"})])
     told = make_report("v", "request", "", [row], REMINDED, NOW, redact=lambda text: text.replace("canary", "-"))
     assert "canary" not in json.dumps(to_members(told)) + to_csv(told) + make_page(told)
+
+
+def test_no_problem_tells_the_code_of_a_link() -> None:
+    first = [(BEGIN, {"what": "created", "short_code": "CODE-OF-THE-FIRST"})]
+    lines = [(NOW, {"what": "blocked", "problem": f"the key of {code} is lost"}) for code in CODES]
+    progress = replace(TROUBLED, problem="CODE-OF-A-LINK could not be used", remedy="look at CODE-OF-A-LINK")
+    told = report(RowFacts("acme", State.BLOCKED, BEGIN, None, progress, history=[*first, *lines]))
+    assert told.rows[0].problem == "[withheld] could not be used"
+    for file in (json.dumps(to_members(told)), to_csv(told), make_page(told)):
+        assert "[withheld]" in file
+        assert not any(code in file for code in CODES)
 
 
 def test_the_timeline_counts_rows_by_the_time() -> None:

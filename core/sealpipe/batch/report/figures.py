@@ -30,6 +30,7 @@ ATTENTION: Final = (
 """The order of states and of rows: what somebody should look at comes first."""
 _TOLD: Final = ("what", "by", "for", "because", "submissions", "late", "unclear", "problem", "remedy")
 """Members of a history's line that are told."""
+_CONCEALED: Final = "[withheld]"
 _MOST_STEPS: Final = 60
 _STEPS: Final = (MINUTE, 5 * MINUTE, 15 * MINUTE, HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY, 2 * DAY, 7 * DAY, 28 * DAY)
 
@@ -152,11 +153,12 @@ def make_report(
 def _report_row(batch: str, row: RowFacts, schedule: Schedule, redact: Callable[[str], str]) -> ReportedRow:
     progress, key = row.progress, redact(row.key)
     step = _find_step(row, schedule)
-    problem, remedy = redact(progress.problem), redact(progress.remedy)
+    conceal = _make_concealer(row, redact)
+    problem, remedy = conceal(progress.problem), conceal(progress.remedy)
     if row.is_gone and not problem and not is_over(row.state):
         problem = "the file no longer has this row: it is left alone"
         remedy = f"put it back, or run `sealpipe batch cancel {quote(batch)} -- {quote(key)}`"
-    history = tuple(HistoryLine(at, _tell(content, redact)) for at, content in row.history)
+    history = tuple(HistoryLine(at, _tell(content, conceal)) for at, content in row.history)
     return ReportedRow(
         key,
         row.state,
@@ -176,6 +178,19 @@ def _report_row(batch: str, row: RowFacts, schedule: Schedule, redact: Callable[
         progress.exit_code,
         history,
     )
+
+
+def _make_concealer(row: RowFacts, redact: Callable[[str], str]) -> Callable[[str], str]:
+    """Return what also hides the short codes of a row, of which errors often tell: its links are made of them."""
+    found = (row.progress.short_code, *(content.get("short_code") for _, content in row.history))
+    codes = sorted({code for code in found if isinstance(code, str) and code}, key=len, reverse=True)
+
+    def conceal(text: str) -> str:
+        for code in codes:
+            text = text.replace(code, _CONCEALED)
+        return redact(text)
+
+    return conceal
 
 
 def _find_step(row: RowFacts, schedule: Schedule) -> Step:
