@@ -48,6 +48,10 @@ class PolicyContext(Protocol):
     def gate(self) -> CustodyGate:
         """The check for the credential in everything that they would see."""
 
+    @property
+    def origin(self) -> tuple[tuple[str, str], ...]:
+        """What every event is part of, as names and values."""
+
 
 class LocalContext(NamedTuple):
     """The hooks for work without a session, which calls no service."""
@@ -55,6 +59,7 @@ class LocalContext(NamedTuple):
     policy_hooks: tuple[PolicyHook, ...]
     registry: Callable[[], Registry]
     gate: CustodyGate
+    origin: tuple[tuple[str, str], ...] = ()
 
 
 def check_policies(session: PolicyContext, plan: OutgoingAction) -> Flow[None]:
@@ -171,8 +176,8 @@ def _report(session: PolicyContext, plan: OutgoingAction, members: Mapping[str, 
 
 
 def _send(session: PolicyContext, event: Mapping[str, Any]) -> None:
-    registry = session.registry()
-    registry.notify_observers(session.policy_hooks, {**_describe_run(registry), **_redact(session.gate, event)})
+    registry, told = session.registry(), {**event, **dict(session.origin)}
+    registry.notify_observers(session.policy_hooks, {**_describe_run(registry), **_redact(session.gate, told)})
 
 
 def _redact(gate: CustodyGate, event: Mapping[str, Any]) -> dict[str, Any]:

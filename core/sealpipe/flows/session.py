@@ -65,6 +65,8 @@ class Session:
     """The previous credential, during rotation: it opens what was sealed to it, and is never sent."""
     fixed_link: bool = False
     """Whether the machine's config fixes the link address."""
+    origin: tuple[tuple[str, str], ...] = ()
+    """What each event of this session is part of, as names and values: a batch and its row."""
     gate: CustodyGate = field(init=False, repr=False, compare=False)
     """The check that every HTTP request passes before it is sent."""
 

@@ -32,9 +32,10 @@ from sealpipe.batch.steps.states import (
     choose_interval,
     choose_retry,
     find_next,
+    is_troubled,
     move,
 )
-from sealpipe.batch.steps.work import BlockedError, RowWork, StepResult, Steps, make_schedule
+from sealpipe.batch.steps.work import BlockedError, RowWork, StepResult, Steps, make_schedule, open_row_session
 from sealpipe.client_base import Driver
 from sealpipe.errors import (
     IdempotencyConflictError,
@@ -175,7 +176,7 @@ class Engine:
     def _begin(self, row: Row) -> RowWork:
         content = RowContent.load(row)
         return RowWork(
-            self.driver.session,
+            open_row_session(self.driver.session, self.batch, row),
             self.store,
             self.batch,
             self.definition,
@@ -231,6 +232,9 @@ class Engine:
         state = move(before, progress if result.event is Event.RECOVERED else work.progress, result.event)
         if progress.unclear and state is State.WAITING:
             state = State.BLOCKED
+        if not result.history and is_troubled(before) and not is_troubled(state):
+            # Else the history would end with what went wrong.
+            result = result._replace(history=[{"what": str(Event.RECOVERED)}])
         due = self.find_due(state, progress)
         at = None if due.at is None else max(due.at, result.again_at or 0)
         advanced.changes += [

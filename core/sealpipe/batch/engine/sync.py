@@ -95,6 +95,8 @@ def _save_row(store: BatchStore, batch: Batch, row: Row, content: RowContent, ho
         state = State(held.state)
         is_undecided = state is State.BLOCKED and get_phase(before.progress) is State.NEW
         due_at = None if content.is_gone or is_over(state) or is_undecided else store.now()
+    elif content.newer != before.newer:
+        events = [{"what": "changed" if content.newer is not None else "changed back"}]
     store.save(
         held,
         state=held.state,

@@ -28,6 +28,7 @@ from sealpipe.flows import Do, Flow
 from sealpipe.flows.deliver import Recipient
 from sealpipe.flows.deliver.send import TrackedDelivery, deliver
 from sealpipe.flows.session import Session
+from sealpipe.values import redact_address
 
 if TYPE_CHECKING:
     from sealpipe.batch.steps.listing import ServiceList
@@ -85,6 +86,13 @@ class RowWork:
         from shlex import quote  # for rows in trouble
 
         return f"sealpipe batch {verb} {quote(self.batch.name)} {quote(self.key)}"
+
+
+def open_row_session(session: Session, batch: Batch, row: Row) -> Session:
+    """Return the session of a row, whose events name it."""
+    if not session.policy_hooks:
+        return session
+    return replace(session, origin=(("batch", batch.name), ("row", redact_address(row.key or ""))))
 
 
 class StepResult(NamedTuple):
