@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import re
 from collections.abc import Iterator
+from math import e
 
 import pytest
 
@@ -41,6 +42,19 @@ def test_a_scraper_reads_rows_calls_and_what_is_overdue(server: MetricsServer, w
     world.wait(3600)
     (overdue,) = re.findall(r"overdue_seconds\{.*\} (\d+)", get(server)[2])
     assert int(overdue) > 3000
+
+
+def test_the_rate_of_all_workers_stands_beside_its_limit(server: MetricsServer, world: BatchWorld) -> None:
+    def read_rate() -> list[str]:
+        return re.findall(r"^sealpipe_batch_calls_per_minute(?:_limit)? (\S+)$", get(server)[2], re.MULTILINE)
+
+    world.store.rate.set_limit(None)
+    (before,) = map(float, read_rate())
+    assert len(ROWS) - 1 < before <= len(world.all_requests()) + 10
+    world.store.rate.set_limit(100)
+    assert read_rate()[1:] == ["95"]
+    world.wait(60)
+    assert float(read_rate()[0]) == pytest.approx(before / e, rel=0.1)
 
 
 def test_metrics_name_no_row(server: MetricsServer) -> None:

@@ -72,6 +72,10 @@ class RateState:
         spacing = self.get_spacing()
         return MINUTE * SECOND / spacing if spacing else None
 
+    def count_recent(self, at: int) -> float:
+        """Return how many calls a minute all workers send at a time: those of the last minute, as `recent` counts."""
+        return self.recent / _COUNT_UNIT * exp(-max(0, at - self.last_at) / (MINUTE * SECOND))
+
     def get_spacing(self) -> int:
         """Return the time between two calls: the plan's or the learned one, whichever is longer; 0 for no limit."""
         planned = (
@@ -92,7 +96,7 @@ def reserve(state: RateState, now: int) -> tuple[RateState, int]:
         learned = None if is_idle or sped_up < SECOND / MAX_RATE else sped_up
     state = replace(state, spacing=learned)
     at = max(now, state.next_at, state.slowed_until)
-    recent = _COUNT_UNIT + round(state.recent * exp(-max(0, at - state.last_at) / (MINUTE * SECOND)))
+    recent = _COUNT_UNIT + round(state.count_recent(at) * _COUNT_UNIT)
     return replace(state, next_at=at + state.get_spacing(), last_at=at, recent=recent), at
 
 

@@ -47,7 +47,11 @@ def _list_calls(store: BatchStore, calls: int) -> Iterator[str]:
     yield "# TYPE sealpipe_batch_calls counter"
     yield "# HELP sealpipe_batch_calls Calls that this worker has sent to the service."
     yield f"sealpipe_batch_calls_total {calls}"
-    limit = store.rate.read().calls_per_minute
+    rate = store.rate.read()
+    yield "# TYPE sealpipe_batch_calls_per_minute gauge"
+    yield "# HELP sealpipe_batch_calls_per_minute Calls of all workers together, averaged over about a minute."
+    yield f"sealpipe_batch_calls_per_minute {rate.count_recent(store.now()):.3f}"
+    limit = rate.calls_per_minute
     if limit is not None:
         yield "# TYPE sealpipe_batch_calls_per_minute_limit gauge"
         yield "# HELP sealpipe_batch_calls_per_minute_limit The plan's rate, for all workers together."
