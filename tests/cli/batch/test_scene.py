@@ -29,6 +29,8 @@ DAY = 86400.0
 PAGE = (ROOT / "docs/how-to/twelve-vendors.md").read_text(encoding="utf-8")
 FILE = PAGE.partition("```toml\n")[2].partition("```")[0]
 """The batch file on the page that tells this story."""
+STATUS = "vendors\t" + PAGE.partition("```\nvendors\t")[2].partition("```")[0]
+"""What `status` prints on the third day, as the page shows it."""
 VENDORS = tuple(f"v{number}" for number in range(1, 13))
 LINES = ("\ufeffName;E-mail;System", *(f'{each};{each}@vendor.example;"CRM; live"' for each in VENDORS))
 
@@ -122,6 +124,10 @@ def scene(user: Terminal, service: RunningService, postgres: Postgres, bao: Bao,
         yield scene
 
 
+def hide_times(text: str) -> str:
+    return re.sub(r"\d{4}-\d\d-\d\dT[\d:]+Z", "TIME", text)
+
+
 def test_twelve_vendors_in_four_weeks(scene: Scene, bao: Bao) -> None:
     assert scene.batch("plan", "vendors.toml").err == "12 rows: 12 create\n"
     assert scene.run().json["counts"] == {"waiting": 12}
@@ -140,6 +146,7 @@ def test_twelve_vendors_in_four_weeks(scene: Scene, bao: Bao) -> None:
     failed = scene.run()
     assert (failed.code, [row["key"] for row in failed.json["troubled"]]) == (18, ["v6"])
     assert "sealpipe batch reissue vendors" in failed.json["troubled"][0]["remedy"]
+    assert hide_times(scene.batch("status", "vendors").out) == hide_times(STATUS)
     old = scene.links("v7")[-1]
     assert scene.batch("reissue", "vendors", "v6", "v7").code == 0
     with pytest.raises(LinkRefusedError):
