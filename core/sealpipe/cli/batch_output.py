@@ -30,7 +30,7 @@ class RunProgress:
         self._lock = threading.Lock()
         self._changes: Counter[str] = Counter()
         self._has_status = False
-        self.told: set[str] = set()
+        self.printed_keys: set[str] = set()
         """The keys of rows whose last problem was printed."""
 
     def __call__(self, change: Change) -> None:
@@ -41,7 +41,7 @@ class RunProgress:
                 render.print_status(counts)
                 self._has_status = True
             elif not self._is_quiet:
-                self.told.add(change.key)
+                self.printed_keys.add(change.key)
                 render.print_note(format_change(change))
 
     def clear(self) -> None:
@@ -127,7 +127,7 @@ def print_run(result: RunResult, troubled: Sequence[ReportedRow], progress: RunP
         render.print_json(_describe_run(result, troubled))
         return
     for row in troubled:
-        if row.key not in progress.told:
+        if row.key not in progress.printed_keys:
             render.print_note(f"{render.escape(row.key)}: {row.state}{_append(row.problem, row.remedy)}")
     render.print_lines([f"{result.batch}\t{format_counts(result.counts)}"])
 

@@ -28,8 +28,8 @@ ATTENTION: Final = (
     State.DONE,
 )
 """The order of states and of rows: what somebody should look at comes first."""
-_TOLD: Final = ("what", "by", "for", "because", "submissions", "late", "unclear", "problem", "remedy")
-"""Members of a history's line that are told."""
+_SHOWN_MEMBERS: Final = ("what", "by", "for", "because", "submissions", "late", "unclear", "problem", "remedy")
+"""Members of a history's line that a report shows."""
 _CONCEALED: Final = "[withheld]"
 _MOST_STEPS: Final = 60
 _STEPS: Final = (MINUTE, 5 * MINUTE, 15 * MINUTE, HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY, 2 * DAY, 7 * DAY, 28 * DAY)
@@ -202,8 +202,8 @@ def _find_step(row: RowFacts, schedule: Schedule) -> Step:
 
 
 def _tell(content: Mapping[str, Any], redact: Callable[[str], str]) -> dict[str, Any]:
-    told = {name: content[name] for name in _TOLD if content.get(name)}
-    return {name: redact(value) if isinstance(value, str) else value for name, value in told.items()}
+    shown = {name: content[name] for name in _SHOWN_MEMBERS if content.get(name)}
+    return {name: redact(value) if isinstance(value, str) else value for name, value in shown.items()}
 
 
 def make_timeline(delivered: Sequence[int], used: Sequence[int], now: int) -> Timeline | None:
