@@ -55,7 +55,7 @@ for command in batch_rows.COMMANDS:
 @click.argument("file")
 @options("batch", only=("database", "out"), common=COMMON)
 def plan(file: str, **values: Any) -> None:
-    """Show what `run` would do now, row by row. Sends nothing and changes nothing.
+    """Show what `run` would do now, row by row. Sends nothing, and changes no row.
 
     sealpipe batch plan vendors.toml --out approved.json
     """

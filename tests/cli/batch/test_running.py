@@ -229,6 +229,40 @@ def test_a_rotated_key_takes_over_and_opens_what_was_sealed_to_the_old_one(world
     assert len(world.all_requests()) == 3
 
 
+@pytest.mark.parametrize("look", ["list", "status", "plan"])
+def test_whatever_takes_over_keeps_what_opens_submissions(world: BatchWorld, look: str) -> None:
+    path = world.write(FILE, ROWS)
+    world.run(path)
+    world.rotate()
+    looks = {
+        "list": world.store.list_batches,
+        "status": lambda: world.engine(path),
+        "plan": lambda: world.plan(path),
+    }
+    looks[look]()
+    world.store.close()
+    world.store = world.open_store()
+    world.submit(world.code_of("acme.example"), {"Staging password": "s3cret"})
+    world.wait(DAY)
+    assert world.run(path).exit_code == 0, world.progress(path, "acme").problem
+    assert world.states(path)["acme"] == "done"
+    assert world.loft.values["vendors/acme"]["password"] == "s3cret"
+
+
+def test_a_key_that_is_rotated_twice_still_opens_the_first_links(world: BatchWorld) -> None:
+    path = world.write(FILE, ROWS[:1])
+    world.run(path)
+    for _ in range(2):
+        world.rotate()
+        world.store.list_batches()
+    world.store.close()
+    world.store = world.open_store()
+    world.submit(world.code_of("acme.example"))
+    world.wait(DAY)
+    assert world.run(path).exit_code == 0, world.progress(path, "acme").problem
+    assert world.states(path) == {"acme": "done"}
+
+
 @pytest.mark.parametrize(("file", "state"), [(FILE, "blocked"), (SHARES, "blocked")], ids=["request", "share"])
 def test_what_was_on_its_way_under_the_old_key_is_never_resent(world: BatchWorld, file: str, state: str) -> None:
     path = world.write(file, ROWS[:1])

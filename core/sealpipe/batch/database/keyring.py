@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Final, NamedTuple
+from functools import partial
 
 from sealpipe.api import Credential
 from sealpipe.api.responses import escape_text
@@ -16,14 +16,10 @@ from sealpipe.batch.database.records import (
     Batch,
     OpenBatch,
     make_conflict_error,
-    make_effect_cell,
-    make_event_cell,
-    make_row_cell,
 )
+from sealpipe.batch.database.rotation import TABLES, add_seed, seal_table_anew
 from sealpipe.batch.database.sealing import BatchSealer, Cell, IdMaker, Members, make_batch_id, make_damage_error
 from sealpipe.errors import StateError
-
-_PAGE: Final = 500
 
 
 class BatchKeyring:
@@ -147,7 +143,7 @@ class BatchKeyring:
         return Batch(batch_id, name, service, key_id, created_at, version, content)
 
     def _seal_anew(self, batch_id: str, owner: Credential) -> None:
-        """Seal everything of a batch to the new credential, in one transaction."""
+        """Seal everything of a batch to the new credential, with the keys that only the old one derives, at once."""
         old, new = BatchSealer(owner, batch_id), BatchSealer(self.credential, batch_id)
         with self._database.transaction(batch_id, exclusive=True) as transaction:
             found = transaction.run(sql.FIND_BATCH, batch=batch_id)
@@ -156,8 +152,9 @@ class BatchKeyring:
             *_, version, blob = check_types(found[0], "tttiib")
             cell = _make_batch_cell(version)
             members = old.open(cell, blob)
-            for table in _TABLES:
-                _seal_table_anew(transaction, batch_id, table, old, new)
+            keep_seed = partial(add_seed, owner, str(members.get("name")))
+            for table in TABLES:
+                seal_table_anew(transaction, batch_id, table, old, new, keep_seed)
             transaction.run(
                 sql.RESEAL_BATCH,
                 batch=batch_id,
@@ -173,55 +170,6 @@ class BatchKeyring:
             remedy="set SEALPIPE_API_KEY to the credential that created it; after a rotation, set "
             "SEALPIPE_API_KEY_PREVIOUS to the old one, and the new one takes over",
         )
-
-
-class _Table(NamedTuple):
-    """How to seal a table anew: its pages and its change; where a row's blob stands, and what names the row."""
-
-    page: str
-    change: str
-    locate: Callable[[Values], Cell]
-    name: Callable[[Values], dict[str, Any]]
-
-
-_TABLES = (
-    _Table(
-        sql.PAGE_ROWS,
-        sql.RESEAL_ROW,
-        lambda row: make_row_cell(row[0], row[1], row[2], row[3]),
-        lambda row: {"row": row[0]},
-    ),
-    _Table(
-        sql.PAGE_EFFECTS,
-        sql.RESEAL_EFFECT,
-        lambda row: make_effect_cell(row[0], row[1], row[2], row[3]),
-        lambda row: {"row": row[0], "effect": row[1]},
-    ),
-    _Table(
-        sql.PAGE_HISTORY,
-        sql.RESEAL_EVENT,
-        lambda row: make_event_cell(row[0], row[1]),
-        lambda row: {"row": row[0], "number": row[1]},
-    ),
-)
-
-
-def _seal_table_anew(
-    transaction: Transaction, batch_id: str, table: _Table, old: BatchSealer, new: BatchSealer
-) -> None:
-    last: dict[str, Any] = {"row": "", "effect": "", "number": -1}
-    while True:
-        page = transaction.run(table.page, batch=batch_id, limit=_PAGE, **last)
-        changes = [
-            {"batch": batch_id, "blob": new.seal(cell, old.open(cell, values[-1])), **table.name(values)}
-            for values in page
-            for cell in (table.locate(values),)
-        ]
-        if changes:
-            transaction.run_many(table.change, changes)
-            last.update(table.name(page[-1]))
-        if len(page) < _PAGE:
-            return
 
 
 def _make_batch_cell(version: int) -> Cell:

@@ -103,7 +103,7 @@ class BatchStore:
         """Open a batch by its name; None if there is none.
 
         Raises StateError if it belongs to another credential or service. If it belongs to the previous credential,
-        everything of it is sealed anew first.
+        everything of it is sealed anew first, with the keys of requests that only that one derives.
         """
         return self._keyring.find_batch(name)
 
@@ -112,7 +112,7 @@ class BatchStore:
         return self._keyring.add_batch(name, content, self.now())
 
     def list_batches(self) -> list[Batch]:
-        """List the batches that belong to this credential and service, by name."""
+        """List the batches that belong to this credential and service, by name; takes over as `find_batch`."""
         return self._keyring.list_batches()
 
     def save_batch(self, batch: Batch, content: Members) -> Batch:

@@ -18,7 +18,6 @@ from sealpipe.batch.engine.breaker import POSTPONEMENT, Breaker
 from sealpipe.batch.file.definition import BatchDefinition
 from sealpipe.batch.steps.content import RowContent, describe_error
 from sealpipe.batch.steps.listing import ServiceList
-from sealpipe.batch.steps.request_keys import find_seed
 from sealpipe.batch.steps.request_steps import REQUEST_STEPS
 from sealpipe.batch.steps.share_steps import SHARE_STEPS
 from sealpipe.batch.steps.states import (
@@ -159,19 +158,6 @@ class Engine:
         advanced = self.advance(work.row)
         advanced.changes.insert(0, Change(work.key, "reissued"))
         return advanced
-
-    def keep_seeds(self, holder: str) -> None:
-        """Keep the keys of requests that only the previous credential derives: it will not be there for ever."""
-        if self.definition.kind != "request" or self.driver.session.previous is None:
-            return
-        for row in self.store.list_rows(self.batch, contents=True):
-            seed, progress = find_seed(self._begin(row)), RowContent.load(row).progress
-            if seed and not progress.seed:
-                held = self.store.claim_row(self.batch, row.id, holder, LEASE, due=False)
-                if held is not None:
-                    work = self._begin(held)
-                    work.progress = replace(work.progress, seed=seed)
-                    self._save(work, State(held.state), held.due_at)
 
     def _begin(self, row: Row) -> RowWork:
         content = RowContent.load(row)

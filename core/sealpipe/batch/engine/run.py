@@ -112,7 +112,6 @@ class Runner:
         engine, store = self._engine, self._engine.store
         if store.has_one_runner:
             free_dead_rows(engine)
-        engine.keep_seeds(f"{os.urandom(6).hex()}/seeds")
         counts = store.count_states(engine.batch)
         engine.waiting = max(1, sum(counts.get(state, 0) for state in WATCHED))
         engine.breaker = Breaker()

@@ -118,7 +118,7 @@ def digest(members: Any) -> str:
 
 
 def make_plan(store: BatchStore, definition: BatchDefinition, service: str) -> BatchPlan:
-    """Plan a run of a file at a service, given by its base URL. Nothing is changed or sent.
+    """Plan a run of a file at a service, given by its base URL. Nothing is sent, and no row is changed.
 
     Raises UsageError, StateError.
     """

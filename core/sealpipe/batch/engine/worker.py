@@ -239,7 +239,6 @@ class Worker:
             if engine is None or _identify(engine.batch) != _identify(batch):
                 self._driver.run(check_allowed(self._session, batch.name))
                 engine = Engine(self._driver, self._store, batch, restore_definition(batch))
-                engine.keep_seeds(f"{self._holder}/seeds")
                 self._engines[batch.id] = engine
             elif is_late:
                 engine.breaker = Breaker()

@@ -83,15 +83,3 @@ def find_key_pair(work: RowWork) -> keys.KeyPair:
         f"the key of request {progress.short_code} comes from another credential than this one",
         remedy="set SEALPIPE_API_KEY_PREVIOUS to the credential that created it",
     )
-
-
-def find_seed(work: RowWork) -> str:
-    """Return the seed of the request's key if only the previous credential derives it, base64url; else nothing."""
-    progress = work.progress
-    if not progress.public_key or progress.seed:
-        return progress.seed
-    for number, credential in enumerate(list_credentials(work)):
-        pair = derive_request_key(credential, work.batch.name, work.key, work.row.generation)
-        if encode_base64url(pair.public_key) == progress.public_key:
-            return encode_base64url(pair.seed) if number else ""
-    return ""

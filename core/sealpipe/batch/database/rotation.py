@@ -1,0 +1,89 @@
+"""Seals the tables of a batch anew when a key is rotated, and keeps the keys that only the old credential derives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from sealpipe.api import Credential
+from sealpipe.batch.database import statements as sql
+from sealpipe.batch.database.interface import Transaction, Values
+from sealpipe.batch.database.records import make_effect_cell, make_event_cell, make_row_cell
+from sealpipe.batch.database.sealing import BatchSealer, Cell, Members, derive_request_key
+from sealpipe.wire.encoding import encode_base64url
+
+_PAGE: Final = 500
+
+KeepSeed = Callable[[int, Members], Members]
+"""Makes of a row's generation and members those that are sealed to the new credential."""
+
+
+class Table(NamedTuple):
+    """How to seal a table anew: its pages and its change; where a row's blob stands, and what names the row."""
+
+    page: str
+    change: str
+    locate: Callable[[Values], Cell]
+    name: Callable[[Values], dict[str, Any]]
+
+
+ROWS: Final = Table(
+    sql.PAGE_ROWS,
+    sql.RESEAL_ROW,
+    lambda row: make_row_cell(row[0], row[1], row[2], row[3]),
+    lambda row: {"row": row[0]},
+)
+TABLES: Final = (
+    ROWS,
+    Table(
+        sql.PAGE_EFFECTS,
+        sql.RESEAL_EFFECT,
+        lambda row: make_effect_cell(row[0], row[1], row[2], row[3]),
+        lambda row: {"row": row[0], "effect": row[1]},
+    ),
+    Table(
+        sql.PAGE_HISTORY,
+        sql.RESEAL_EVENT,
+        lambda row: make_event_cell(row[0], row[1]),
+        lambda row: {"row": row[0], "number": row[1]},
+    ),
+)
+
+
+def seal_table_anew(
+    transaction: Transaction, batch_id: str, table: Table, old: BatchSealer, new: BatchSealer, keep_seed: KeepSeed
+) -> None:
+    """Seal a table of a batch to another credential; the rows with the seeds of their requests' keys."""
+    last: dict[str, Any] = {"row": "", "effect": "", "number": -1}
+    while True:
+        page = transaction.run(table.page, batch=batch_id, limit=_PAGE, **last)
+        changes = []
+        for values in page:
+            cell = table.locate(values)
+            members: Members = old.open(cell, values[-1])
+            if table is ROWS:
+                members = keep_seed(cell.generation, members)
+            changes.append({"batch": batch_id, "blob": new.seal(cell, members), **table.name(values)})
+        if changes:
+            transaction.run_many(table.change, changes)
+            last.update(table.name(page[-1]))
+        if len(page) < _PAGE:
+            return
+
+
+def add_seed(owner: Credential, batch: str, generation: int, members: Members) -> Members:
+    """Return a row's members with the seed of its request's key, if `owner` derives it: it will not be there for ever.
+
+    The new credential cannot derive it, so what people submit could not be opened.
+    """
+    content = members.get("content")
+    progress = content.get("progress") if isinstance(content, dict) else None
+    if not isinstance(content, dict) or not isinstance(progress, dict) or owner.custody_secret is None:
+        return members
+    if not progress.get("public_key") or progress.get("seed"):
+        return members
+    pair = derive_request_key(owner, batch, str(members.get("key")), generation)
+    if encode_base64url(pair.public_key) != progress["public_key"]:
+        return members
+    kept = {**progress, "seed": encode_base64url(pair.seed)}
+    return {**members, "content": {**content, "progress": kept}}
