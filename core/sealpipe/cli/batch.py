@@ -184,7 +184,11 @@ def database() -> None:
 @database.command(cls=Command)
 @options("batch", only=("database",), common=_DATABASE_ONLY)
 def init(**values: Any) -> None:
-    """Make the tables, with a role that may. Afterwards a role that reads and writes them is enough."""
+    """Make the tables, with a role that may. Afterwards a smaller one is enough.
+
+    It needs SELECT, INSERT, UPDATE and DELETE on all tables whose names begin with sealpipe_ or procrastinate_, and
+    USAGE on the sequences of the latter: without it, a worker ends at once.
+    """
     _prepare_tables(values)
 
 

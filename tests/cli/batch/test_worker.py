@@ -30,7 +30,7 @@ from sealpipe.batch.engine.worker import Worker, prepare_queue
 from sealpipe.batch.file.reading import read_definition
 from sealpipe.errors import StateError
 from sealpipe.secret import Secret
-from support.parts import Postgres, run_postgres
+from support.parts import ROOT, Postgres, run_postgres
 
 PATIENCE = 60
 """Seconds that a busy machine may need for what an idle one does in two."""
@@ -150,6 +150,35 @@ def test_a_database_that_restarts_in_the_middle_loses_nothing(shared_world: Batc
     assert set(states.values()) <= {"waiting", "blocked"}
     assert len(unclear) <= 1, "the message that was on its way may have arrived"
     assert (len(world.all_requests()), len(world.loft.messages)) == (20, 20)
+
+
+@pytest.fixture
+def small_role(postgres: Postgres) -> Iterator[str]:
+    """A role that may log in, and nothing else."""
+    with psycopg.connect(postgres.address, autocommit=True) as connection:
+        connection.execute("CREATE ROLE small LOGIN")
+        yield "small"
+        connection.execute("DROP OWNED BY small")
+        connection.execute("DROP ROLE small")
+
+
+def test_the_documented_rights_are_enough_and_fewer_end_a_worker(
+    shared_world: BatchWorld, postgres: Postgres, small_role: str
+) -> None:
+    world = shared_world
+    path = world.write(FILE.replace('"vendors"', '"small"'), ROWS)
+    sync(world.store, read_definition(path))
+    page = (ROOT / "docs/how-to/run-a-batch.md").read_text(encoding="utf-8")
+    tables, sequences = re.findall(r"^GRANT .*;$", page, re.MULTILINE)
+    world.database = Secret(postgres.address.replace("user=tests", f"user={small_role}"))
+    with psycopg.connect(postgres.address, autocommit=True) as connection:
+        connection.execute(tables.replace("ROLE", small_role))
+        with pytest.raises(StateError, match=r"refused a statement of the queue.*InsufficientPrivilege") as refused:
+            work(world, PATIENCE)
+        assert "on the sequences" in refused.value.remedy
+        connection.execute(sequences.replace("ROLE", small_role))
+    work_until(all_are_out(world, path), world)
+    assert set(world.states(path).values()) == {"waiting"}
 
 
 def test_a_worker_stops_when_its_database_is_older_than_what_it_saw(shared_world: BatchWorld) -> None:

@@ -40,6 +40,10 @@ _SESSION = (
 _CLOCK = "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)"
 _PASSING = frozenset({"08", "28", "40", "55", "57"})
 """Classes of errors that pass: connection, login, transactions that waited for each other, a server that stops."""
+REFUSED_REMEDY: Final = (
+    "check the role's rights, also on the sequences (`sealpipe batch database init --help`), and the free space; "
+    "`sealpipe batch database upgrade` makes missing tables"
+)
 
 
 _Connection = psycopg.Connection[Values]
@@ -153,9 +157,7 @@ class PostgresDatabase(Database):
         try:
             return work()
         except psycopg.Error as error:
-            is_of_connection = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
-            is_passing = is_of_connection if error.sqlstate is None else error.sqlstate[:2] in _PASSING
-            failure = self._make_error(type(error).__name__, error.sqlstate, is_passing=is_passing)
+            failure = self._make_error(type(error).__name__, error.sqlstate, is_passing=is_passing(error))
         raise failure
 
     def _make_error(self, kind: str, state: str | None, *, is_passing: bool) -> StateError:
@@ -166,7 +168,7 @@ class PostgresDatabase(Database):
             )
         return StateError(
             f"the {self.description} refused a statement: {kind} ({state})",
-            remedy="check the role's rights and the free space; `sealpipe batch database upgrade` makes missing tables",
+            remedy=REFUSED_REMEDY,
         )
 
 
@@ -180,6 +182,13 @@ class _PostgresTransaction(Transaction):
 
     def run_many(self, statement: str, rows: Iterable[Parameters]) -> int:
         return self._database.run_many(self._connection, statement, rows)
+
+
+def is_passing(error: psycopg.Error) -> bool:
+    """Return whether the database is only not there now, rather than refusing a statement for good."""
+    if error.sqlstate is None:
+        return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+    return error.sqlstate[:2] in _PASSING
 
 
 @strips_frames

@@ -19,14 +19,16 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
+import psycopg
 from procrastinate import App, PsycopgConnector
 from procrastinate.exceptions import AlreadyEnqueued, ConnectorException
 from procrastinate.jobs import Status
+from psycopg.errors import UndefinedTable
 
 from sealpipe import ci_systems
 from sealpipe.api.responses import escape_text
 from sealpipe.batch.database.interface import DatabaseUnavailableError
-from sealpipe.batch.database.postgres import check_address
+from sealpipe.batch.database.postgres import REFUSED_REMEDY, check_address, is_passing
 from sealpipe.batch.database.records import Batch
 from sealpipe.batch.database.sealing import ID_SIZE
 from sealpipe.batch.database.store import BatchStore
@@ -63,8 +65,11 @@ async def prepare_queue(address: Secret, ca_file: Path | None = None) -> None:
         async with app.open_async():
             if not await app.check_connection_async():
                 await app.schema_manager.apply_schema_async()
-    except ConnectorException:
-        raise _make_queue_error() from None
+    except ConnectorException as error:
+        failure = _make_queue_error(error)
+    else:
+        return
+    raise failure
 
 
 def _make_app(address: Secret, ca_file: Path | None, size: int = 2) -> App:
@@ -72,7 +77,19 @@ def _make_app(address: Secret, ca_file: Path | None, size: int = 2) -> App:
     return App(connector=connector)
 
 
-def _make_queue_error() -> StateError:
+def _is_passing(error: ConnectorException) -> bool:
+    cause = error.__cause__
+    return not isinstance(cause, psycopg.Error) or is_passing(cause)
+
+
+def _make_queue_error(error: ConnectorException) -> StateError:
+    """Tell why the queue cannot be used, without the database's words: they may quote values."""
+    cause = error.__cause__
+    if isinstance(cause, psycopg.Error) and not _is_passing(error) and not isinstance(cause, UndefinedTable):
+        return StateError(
+            f"PostgreSQL refused a statement of the queue of batches: {type(cause).__name__} ({cause.sqlstate})",
+            remedy=REFUSED_REMEDY,
+        )
     return StateError(
         "the queue of batches cannot be used: its tables are missing, or the database does not answer",
         remedy="make them with `sealpipe batch database init`, and check that PostgreSQL runs",
@@ -153,9 +170,12 @@ class Worker:
                 for engine in list(self._engines.values())[:1]:
                     await asyncio.to_thread(learn_limit, engine)
                 await self._work(app, number, seconds)
-        except ConnectorException:
-            raise _make_queue_error() from None
-        await asyncio.to_thread(self._tell, is_last=True)
+        except ConnectorException as error:
+            failure = _make_queue_error(error)
+        else:
+            await asyncio.to_thread(self._tell, is_last=True)
+            return
+        raise failure
 
     async def _work(self, app: App, number: int, seconds: float | None) -> None:
         assert self._stop is not None  # noqa: S101 - its caller made it
@@ -196,8 +216,11 @@ class Worker:
                 has_more = await self._sweep(app)
                 if is_time:
                     await asyncio.to_thread(self._tell)
-            except (DatabaseUnavailableError, ConnectorException):
+            except DatabaseUnavailableError:
                 pass  # the next sweep finds what this one missed
+            except ConnectorException as error:
+                if not _is_passing(error):
+                    raise
             await asyncio.sleep(min(_TOP_UP_SECONDS, SWEEP_SECONDS) if has_more else SWEEP_SECONDS)
 
     async def _sweep(self, app: App) -> bool:
