@@ -62,6 +62,16 @@ def test_what_is_no_address_is_refused_and_not_shown(address: str) -> None:
     assert DETECTOR.find(exposed(refused.value).encode()) == set()
 
 
+@pytest.mark.parametrize("name", ["PGHOSTADDR", "PGSERVICE"])
+def test_the_environment_leads_nowhere_else(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(name, "192.0.2.1")
+    for host in ("localhost", "db.example"):
+        with pytest.raises(SettingError, match=f"{name} is set, and could lead elsewhere") as refused:
+            check_address(Secret(f"postgresql://kim:{PASSWORD}@{host}/batches"), None)
+        assert f"unset {name}" in refused.value.remedy
+        assert DETECTOR.find(exposed(refused.value).encode()) == set()
+
+
 def test_a_server_that_does_not_answer_shows_no_password(tmp_path: Path) -> None:
     database = open_database(tmp_path, Secret(f"postgresql://kim:{PASSWORD}@%2Fnonexistent/batches"))
     with pytest.raises(DatabaseUnavailableError, match="does not answer") as refused:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import ssl
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -37,6 +38,8 @@ _SESSION = (
     # what is recorded as `sending` must be on disk before it is sent, whatever the server's default
     "CASE WHEN current_setting('synchronous_commit') = 'off' THEN set_config('synchronous_commit', 'on', false) END"
 )
+_ELSEWHERE: Final[Mapping[str, str]] = {"hostaddr": "PGHOSTADDR", "service": "PGSERVICE"}
+"""What could lead elsewhere than to the host whose certificate is checked, and the environment variable of each."""
 _CLOCK = "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)"
 _PASSING = frozenset({"08", "28", "40", "55", "57"})
 """Classes of errors that pass: connection, login, transactions that waited for each other, a server that stops."""
@@ -201,11 +204,16 @@ def check_address(address: Secret, ca_file: Path | None) -> dict[str, Any]:
         settings = conninfo.conninfo_to_dict(address.reveal())
     except (psycopg.Error, UnicodeError):  # its text quotes the address
         settings = {}
-    # These two could lead elsewhere than the host whose certificate is checked.
-    if not settings.get("host") or settings.keys() & {"hostaddr", "service"}:
+    if not settings.get("host") or settings.keys() & _ELSEWHERE.keys():
         raise SettingError(
             "the batch database's address is not one of PostgreSQL, names no host, or more than a host",
             remedy="give it as postgresql://USER:PASSWORD@HOST/DATABASE",
+        )
+    found = [name for name in _ELSEWHERE.values() if name in os.environ]
+    if found:
+        raise SettingError(
+            f"{found[0]} is set, and could lead elsewhere than to the host of the batch database's address",
+            remedy=f"unset {found[0]}, and give all in the address: postgresql://USER:PASSWORD@HOST/DATABASE",
         )
     hosts = str(settings["host"]).split(",")
     if not all(host.startswith("/") or is_loopback(host) for host in hosts):
