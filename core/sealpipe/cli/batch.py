@@ -17,6 +17,7 @@ from sealpipe.cli.batch_output import (
     format_plan_counts,
     format_planned,
     print_run,
+    warn_of_others,
 )
 from sealpipe.cli.batch_store import (
     get_ca_file,
@@ -141,6 +142,7 @@ def worker(**values: Any) -> None:
                 stack.enter_context(MetricsServer(host, port, lambda: write_metrics(store, driver.calls)))
             signals.call_on_signal(made.stop)
             render.print_note(f"working on the batches in the {render.escape(store.description)}")
+            warn_of_others(store.count_others())
             made.run(values["for"])
     render.print_note("stopped")
 

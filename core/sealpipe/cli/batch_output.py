@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from sealpipe.batch.engine.run import RunResult
 
 _BAR_WIDTH = 40
+_MAX_KEYS = 5
+"""Ids of API keys that a warning names."""
 
 
 class RunProgress:
@@ -117,6 +119,19 @@ def format_row(report: BatchReport, row: ReportedRow) -> str:
     outcome = "" if row.outcome == str(row.state) else row.outcome
     cells = (render.escape(row.key), str(row.state), f"since {format_moment(row.since)}", step or outcome, problem)
     return "\t".join(cells).rstrip("\t")
+
+
+def warn_of_others(others: Mapping[str, int]) -> None:
+    """Say which batches are passed over, by the id of their API key: somebody may have rotated it."""
+    if not others:
+        return
+    number, names = sum(others.values()), sorted(others)
+    keys = ", ".join(names[:_MAX_KEYS]) + (" and others" if len(names) > _MAX_KEYS else "")
+    batches = "1 batch" if number == 1 else f"{number} batches"
+    render.print_note(
+        f"warning: passed over {batches} of another API key ({keys}); after a rotation, set SEALPIPE_API_KEY_PREVIOUS "
+        "to the old credential, and the new one takes over"
+    )
 
 
 def print_run(result: RunResult, troubled: Sequence[ReportedRow], progress: RunProgress, *, as_json: bool) -> None:

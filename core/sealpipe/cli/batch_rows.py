@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from sealpipe.cli import render
-from sealpipe.cli.batch_output import describe_change, draw_bar, format_change, format_counts, format_row
+from sealpipe.cli.batch_output import (
+    describe_change,
+    draw_bar,
+    format_change,
+    format_counts,
+    format_row,
+    warn_of_others,
+)
 from sealpipe.cli.batch_store import open_named, open_store_of, write_file
 from sealpipe.cli.codes import CodeCommand
 from sealpipe.cli.command import COMMON, Command, options
@@ -31,6 +38,7 @@ def list_(**values: Any) -> None:
 
     with open_store_of(values) as (_, store):
         found = [(each.name, store.count_states(each), store.find_next_due(each)) for each in store.list_batches()]
+        warn_of_others(store.count_others())
     if values["output"] == "json":
         rows = [{"name": name, "counts": counts, "next_due": format_moment(due)} for name, counts, due in found]
         render.print_json({"batches": rows})

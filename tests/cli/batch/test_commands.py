@@ -12,6 +12,7 @@ from unittest import mock
 
 import pytest
 
+from sealpipe.api import Credential
 from sealpipe.batch.database.records import SECOND
 from sealpipe.batch.database.sqlite import SqliteDatabase
 from sealpipe.cli import render
@@ -249,6 +250,24 @@ def test_another_credential_changes_nothing(vendors: Terminal, service: RunningS
         done = batch(vendors, *words, SEALPIPE_API_KEY=other)
         assert (done.code, done.out) == (2, ""), words
     assert batch(vendors, "status", "vendors", "--output", "json").json["counts"] == {"waiting": 2}
+
+
+def test_batches_of_another_key_are_told_and_taken_over(vendors: Terminal, service: RunningService) -> None:
+    old = vendors.environ["SEALPIPE_API_KEY"]
+    batch(vendors, "run", "vendors.toml")
+    key_id = Credential.parse(old).key_id
+    vendors.environ["SEALPIPE_API_KEY"] = service.create_key().reveal()
+    for words in (["list"], ["list", "--output", "json"], ["worker", "--for", "1s"]):
+        done = batch(vendors, *words)
+        assert done.code == 0, done
+        (warning,) = (line for line in done.err.splitlines() if line.startswith("warning"))
+        assert f"passed over 1 batch of another API key ({key_id})" in warning
+        assert "SEALPIPE_API_KEY_PREVIOUS" in warning
+    taken = batch(vendors, "list", SEALPIPE_API_KEY_PREVIOUS=old)
+    assert (taken.err, taken.out.partition("\t")[0]) == ("", "vendors")
+    submit(vendors, service, "acme", "canary-of-acme")
+    assert batch(vendors, "run", "vendors.toml", later=120).code == 0
+    assert (vendors.here / "acme.secret").read_text() == "canary-of-acme"
 
 
 @pytest.mark.parametrize(

@@ -237,7 +237,8 @@ def test_another_credential_changes_nothing_and_is_told_what_to_set(place: Place
         with pytest.raises(StateError, match=f"belongs to the API key {place.credential.key_id}") as refused:
             attempt("vendors")
         assert "SEALPIPE_API_KEY_PREVIOUS" in refused.value.remedy
-    assert stranger.list_batches() == []
+    assert (stranger.list_batches(), dict(stranger.count_others())) == ([], {place.credential.key_id: 1})
+    assert not place.store().count_others()
     assert place.tables() == before
 
 

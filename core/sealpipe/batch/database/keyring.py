@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -95,6 +96,11 @@ class BatchKeyring:
         found = [each for each in self._database.read(sql.LIST_BATCHES) if self._find_owner(each) is not None]
         batches = [self._open(values) for values in found]
         return sorted((each for each in batches if each.service == self.service), key=lambda batch: batch.name)
+
+    def count_others(self) -> Counter[str]:
+        """See `BatchStore.count_others`."""
+        found = self._database.read(sql.LIST_BATCHES)
+        return Counter(escape_text(values[1], 60) for values in found if self._find_owner(values) is None)
 
     def save_batch(self, batch: Batch, content: Members) -> Batch:
         """See `BatchStore.save_batch`."""

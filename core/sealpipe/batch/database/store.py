@@ -7,7 +7,7 @@ anything of a batch is touched, its key check is: another credential changes not
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from functools import cached_property
@@ -102,8 +102,7 @@ class BatchStore:
     def find_batch(self, name: str) -> Batch | None:
         """Open a batch by its name; None if there is none.
 
-        Raises StateError if it belongs to another credential or service. If it belongs to the previous credential,
-        everything of it is sealed anew first, with the keys of requests that only that one derives.
+        Raises StateError if it belongs to another credential or service. What is the previous one's is taken over.
         """
         return self._keyring.find_batch(name)
 
@@ -114,6 +113,10 @@ class BatchStore:
     def list_batches(self) -> list[Batch]:
         """List the batches that belong to this credential and service, by name; takes over as `find_batch`."""
         return self._keyring.list_batches()
+
+    def count_others(self) -> Mapping[str, int]:
+        """Count the batches of other credentials, which are passed over, by the id of their API key."""
+        return self._keyring.count_others()
 
     def save_batch(self, batch: Batch, content: Members) -> Batch:
         """Replace a batch's content. Raises ConflictError if it has changed."""
