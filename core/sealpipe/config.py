@@ -91,6 +91,23 @@ class Config:
             )
         return config
 
+    @property
+    def batch_rows_per_hour(self) -> int | None:
+        """For how many rows of batches the machine lets something be created in an hour; None for any number.
+
+        Raises SettingError.
+        """
+        table = self.machine.get("enforce", {}).get("batch")
+        if table is None:
+            return None
+        most = table.get("most_rows_per_hour") if isinstance(table, dict) and len(table) == 1 else None
+        if isinstance(most, int) and not isinstance(most, bool) and most > 0:
+            return most
+        raise SettingError(
+            "the machine's enforce.batch does not set most_rows_per_hour, and nothing else, to a number from 1",
+            remedy="ask this machine's administrator to correct it",
+        )
+
     def read_api_key(self, file: str | None) -> Secret | None:
         """Return the credential from SEALPIPE_API_KEY or a file, without one final newline; None if neither is set.
 

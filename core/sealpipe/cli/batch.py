@@ -64,7 +64,8 @@ def plan(file: str, **values: Any) -> None:
     from sealpipe.batch.engine.sync import make_plan
 
     with open_store_of(values) as (session, store):
-        planned = make_plan(store, _read_file(file, session, store), session.base_url)
+        definition = _read_file(file, session, store)
+        planned = make_plan(store, definition, session.base_url, session.batch_rows_per_hour)
     if values["out"] is not None:
         write_file(values["out"], dump_plan(planned))
     if values["output"] == "json":

@@ -146,6 +146,7 @@ def _act(name: str, verb: Literal["remind", "reissue", "cancel"], keys: Sequence
 
     with open_store_of(values) as (session, store), open_named(session, store, name) as engine:
         outcomes = act(engine, verb, keys)
+        postponed = engine.hourly.take_warnings()
     if values["output"] == "json":
         render.print_json({"name": name, "rows": [_describe_outcome(each) for each in outcomes]})
     else:
@@ -153,6 +154,8 @@ def _act(name: str, verb: Literal["remind", "reissue", "cancel"], keys: Sequence
             _print_outcome(each)
         if not outcomes:
             render.print_note(f"no row of {render.escape(name)} can be {_PARTICIPLES[verb]}")
+    for warning in postponed:
+        render.print_note(warning)
     failed = sum(bool(each.problem) for each in outcomes)
     if failed:
         raise FailedRowsError(f"{render.count(failed, 'row')} failed", remedy=_name_status(name))

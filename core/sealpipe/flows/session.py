@@ -65,6 +65,8 @@ class Session:
     """The previous credential, during rotation: it opens what was sealed to it, and is never sent."""
     fixed_link: bool = False
     """Whether the machine's config fixes the link address."""
+    batch_rows_per_hour: int | None = None
+    """For how many rows of batches something may be created in an hour, as the machine's config says."""
     origin: tuple[tuple[str, str], ...] = ()
     """What each event of this session is part of, as names and values: a batch and its row."""
     gate: CustodyGate = field(init=False, repr=False, compare=False)
@@ -179,6 +181,7 @@ def open_session(
         hooks,
         previous,
         fixed_link=bool(machine) and "link_base_url" in machine.get("enforce", {}).get("service", {}),
+        batch_rows_per_hour=config.batch_rows_per_hour,
     )
     # Before DNS and a proxy see their hosts.
     session.gate.check("an address", session.base_url.encode(), session.link_base_url.encode())

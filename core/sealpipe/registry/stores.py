@@ -168,8 +168,8 @@ def _has_from(table: object) -> bool:
 
 
 AUDIT_MODULE: Final = "sealpipe_plugins.audit.observer"
-SERVICE_TABLE: Final = "service"
-"""The table of `[enforce]` that fixes addresses: not a policy or an observer."""
+OWN_TABLES: Final = ("service", "batch")
+"""The tables of `[enforce]` that fix addresses and limit batches: not policies or observers."""
 
 BUILT_IN_HOOKS: Final[Mapping[str, str]] = {"audit": AUDIT_MODULE, "policy": "sealpipe_plugins.policy"}
 
@@ -185,7 +185,7 @@ class PolicyHook(NamedTuple):
 def read_policy_hooks(user: Mapping[str, Any], machine: Mapping[str, Any]) -> tuple[PolicyHook, ...]:
     """Read the policies and observers of both config files, the machine's first. SettingError, NotConfiguredError."""
     enforced = read_tables(machine, "enforce")
-    hooks = [PolicyHook(name, table, enforced=True) for name, table in enforced.items() if name != SERVICE_TABLE]
+    hooks = [PolicyHook(name, table, enforced=True) for name, table in enforced.items() if name not in OWN_TABLES]
     hooks += [PolicyHook(name, user[name]) for name in BUILT_IN_HOOKS if name in user]
     hooks += [PolicyHook(name, table) for name, table in read_tables(user, "oversight").items()]
     for hook in hooks:

@@ -139,6 +139,7 @@ class BatchWorld:
             lambda: registry,
             policy_hooks=self.hooks,
             previous=None if previous is None else Credential.parse(previous),
+            batch_rows_per_hour=self.rows_per_hour,
         )
 
     def open_store(self, previous: str | None = None) -> BatchStore:
@@ -159,6 +160,7 @@ class BatchWorld:
     environ: Mapping[str, str] = MappingProxyType({})
     """What the plugins' settings are read from."""
     hooks: tuple[PolicyHook, ...] = ()
+    rows_per_hour: int | None = None
     before: Callable[[Operation[Any]], Failure | Response | None] = staticmethod(lambda _: None)
     after: Callable[[Operation[Any], Response], Failure | Response] = staticmethod(lambda _, response: response)
 
@@ -199,7 +201,7 @@ class BatchWorld:
         return adopt(driver.session, self.store, read_definition(path), driver=driver)
 
     def plan(self, path: Path) -> BatchPlan:
-        return make_plan(self.store, read_definition(path), BASE_URL)
+        return make_plan(self.store, read_definition(path), BASE_URL, self.rows_per_hour)
 
     def actions(self, path: Path) -> dict[str, str]:
         return {row.key: row.action for row in self.plan(path).rows}

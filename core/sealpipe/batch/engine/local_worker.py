@@ -99,7 +99,8 @@ class LocalWorker:
             self._knows_limit = True
         on_change = partial(self._on_change, batch)
         self._runner = Runner(engine, seconds=seconds, threads=self._threads, on_change=on_change, is_round=True)
-        self._runner.run()
+        for warning in self._runner.run().warnings:
+            on_change(Change("[limit]", "postponed", warning))
         self._runner = None
         note_high_water(self._store, batch)
 

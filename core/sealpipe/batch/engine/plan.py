@@ -103,6 +103,17 @@ def plan_rows(
     return (*planned, *(_plan_gone(row) for _, row in sorted(left.items())))
 
 
+def mark_over(rows: Iterable[PlannedRow], left: int, most: int) -> tuple[PlannedRow, ...]:
+    """Say of the new rows that are over the machine's limit of rows an hour that they wait; `left` are not."""
+    marked = []
+    for row in rows:
+        is_new = row.action == "create" and row.state is State.NEW
+        over = is_new and left <= 0 and not row.detail
+        left -= is_new
+        marked.append(row._replace(detail=f"later: this machine allows {most} an hour") if over else row)
+    return tuple(marked)
+
+
 def _plan_row(row: Row, digest: str, schedule: Schedule, now: int) -> PlannedRow:
     state, progress = State(row.state), RowContent.load(row).progress
     due = find_next(state, progress, schedule, 0)

@@ -16,7 +16,8 @@ from sealpipe.batch.database.records import Batch, NewRow, Row
 from sealpipe.batch.database.sealing import Members, hide_digest
 from sealpipe.batch.database.store import BatchStore
 from sealpipe.batch.engine.advance import LEASE
-from sealpipe.batch.engine.plan import BatchPlan, FileEntry, plan_rows
+from sealpipe.batch.engine.hourly import HourlyLimit
+from sealpipe.batch.engine.plan import BatchPlan, FileEntry, mark_over, plan_rows
 from sealpipe.batch.file.definition import BatchDefinition
 from sealpipe.batch.file.reading import load_definition
 from sealpipe.batch.file.render import render_row
@@ -117,10 +118,12 @@ def digest(members: Any) -> str:
     return sha256(jsontext.dumps(members).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def make_plan(store: BatchStore, definition: BatchDefinition, service: str) -> BatchPlan:
+def make_plan(
+    store: BatchStore, definition: BatchDefinition, service: str, rows_per_hour: int | None = None
+) -> BatchPlan:
     """Plan a run of a file at a service, given by its base URL. Nothing is sent, and no row is changed.
 
-    Raises UsageError, StateError.
+    `rows_per_hour` is the machine's limit. Raises UsageError, StateError.
     """
     batch = store.find_batch(definition.name)
     rows = () if batch is None else store.list_rows(batch, contents=True)
@@ -130,4 +133,6 @@ def make_plan(store: BatchStore, definition: BatchDefinition, service: str) -> B
     # Others may read a plan, and a password in a cell could be guessed by a plain digest of it.
     hide = partial(hide_digest, store.credential, definition.name)
     hidden = tuple(row._replace(digest=row.digest and hide(row.digest)) for row in planned)
+    if rows_per_hour is not None:
+        hidden = mark_over(hidden, HourlyLimit(store, rows_per_hour).count_left() or 0, rows_per_hour)
     return BatchPlan(definition.name, service, hide(digest(definition.dump())), hidden)

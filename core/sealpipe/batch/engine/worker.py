@@ -274,6 +274,8 @@ class Worker:
         """Tell the teams what has changed, every now and then and at the end; note how far all is. Blocks."""
         for engine in list(self._engines.values()):
             self._news.tell(engine, is_last=is_last)
+            for warning in engine.hourly.take_warnings():
+                self._on_change(engine.batch, Change("[limit]", "postponed", warning))
             note_high_water(self._store, engine.batch)
 
     async def _advance(self, batch: str, row: str) -> None:
