@@ -136,9 +136,9 @@ class Postgres:
         self.address = f"postgresql:///postgres?host={folder}&user=tests"
         self._run("initdb", "-D", str(folder / "data"), "-A", "trust", "-U", "tests", "-E", "UTF8", "--no-sync")
 
-    def start(self) -> None:
-        """Start it, and wait until it accepts connections."""
-        settings = ("listen_addresses=", f"unix_socket_directories={self.folder}", "fsync=off")
+    def start(self, *more: str, port: int = 5432) -> None:
+        """Start it, with more settings, and wait until it accepts connections."""
+        settings = ("listen_addresses=", f"unix_socket_directories={self.folder}", "fsync=off", f"port={port}", *more)
         self._server = subprocess.Popen(
             [self._programs / "postgres", "-D", self.folder / "data", *(f"-c{each}" for each in settings)],
             cwd=self.folder,
@@ -148,7 +148,7 @@ class Postgres:
             **self._user,
         )
         for _ in range(300):
-            if not self._run("pg_isready", "-q", "-h", str(self.folder), is_required=False):
+            if not self._run("pg_isready", "-q", "-h", str(self.folder), "-p", str(port), is_required=False):
                 return
             assert self._server.poll() is None, "PostgreSQL has ended"
             time.sleep(0.1)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+import trustme
 
 from sealpipe.batch.database.interface import DatabaseUnavailableError
 from sealpipe.batch.database.opening import open_database
@@ -14,6 +17,8 @@ from sealpipe.batch.database.postgres import check_address
 from sealpipe.errors import SettingError, StateError
 from sealpipe.secret import Secret
 from support.leaks import Detector, exposed
+from support.openbao import free_port
+from support.parts import run_postgres
 from unit.batch.stores import Place, PostgresPlace, add_rows
 
 PASSWORD = "canary-7391-kangaroo"
@@ -28,6 +33,34 @@ def test_over_a_network_tls_is_verified(tmp_path: Path) -> None:
         assert Path(check_address(Secret(address), None)["sslrootcert"]).exists()
     own = check_address(Secret("postgresql://db.example/x?sslmode=verify-full&sslrootcert=/own.pem"), bundle)
     assert own["sslrootcert"] == "/own.pem"
+
+
+def test_a_server_with_a_certificate_of_another_ca_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, other = trustme.CA(), trustme.CA()
+    for name, authority in (("ours", ours), ("other", other)):
+        authority.cert_pem.write_to_path(tmp_path / f"{name}.pem")
+    certificate, port = ours.issue_cert("db.example"), free_port()
+
+    def connect(host: str, authority: str) -> list[tuple[object, ...]]:
+        address = Secret(f"postgresql://tests@{host}:{port}/postgres")
+        with closing(open_database(tmp_path, address, tmp_path / f"{authority}.pem")) as database:
+            return list(database.read("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"))
+
+    with run_postgres() as server:
+        server.stop()
+        key, chain = server.folder / "key.pem", server.folder / "chain.pem"
+        certificate.private_key_pem.write_to_path(key)
+        certificate.cert_chain_pems[0].write_to_path(chain)
+        for file in (key, chain):
+            file.chmod(0o600)
+            owner = server.folder.stat()
+            os.chown(file, owner.st_uid, owner.st_gid)
+        server.start("listen_addresses=127.0.0.1", "ssl=on", f"ssl_key_file={key}", f"ssl_cert_file={chain}", port=port)
+        monkeypatch.setenv("PGHOSTADDR", "127.0.0.1")  # where libpq finds db.example
+        assert connect("db.example", "ours") == [(True,)]
+        for host, authority in (("db.example", "other"), ("elsewhere.example", "ours")):
+            with pytest.raises(DatabaseUnavailableError):
+                connect(host, authority)
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]", "%2Fvar%2Frun%2Fpostgresql"])
