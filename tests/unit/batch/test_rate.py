@@ -12,6 +12,7 @@ import pytest
 
 from sealpipe.batch.database.rate import Block, RateState, SharedRate, Slot, reserve, reserve_block, slow_down
 from sealpipe.batch.database.records import SECOND
+from sealpipe.batch.engine.run import MAX_THREADS, choose_threads
 from sealpipe.http.rate_limiter import MAX_RETRY_AFTER
 from unit.batch.stores import MINUTE, Place, make_credential, run_at_once
 
@@ -28,6 +29,16 @@ def most_in_a_minute(times: Sequence[int]) -> int:
             window.popleft()
         most = max(most, len(window))
     return most
+
+
+@pytest.mark.parametrize("limit", [1, 59, 60, 100, 180, 601, 900, 6_000, 1_000_000])
+def test_as_many_threads_as_keep_the_rate_busy(limit: int) -> None:
+    threads, calls_a_minute = choose_threads(limit), 120  # of a thread whose calls take half a second
+    assert 1 <= threads <= MAX_THREADS
+    assert threads * calls_a_minute >= limit or threads == MAX_THREADS
+    assert (threads - 2) * calls_a_minute < limit
+    assert choose_threads(limit / 2) <= threads
+    assert 1 <= choose_threads(None) <= MAX_THREADS
 
 
 @pytest.mark.parametrize("limit", [1, 2, 10, 19, 20, 60, 100, 601, 6000])
