@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import csv
+import http.client
 import json
 import socket
 import subprocess
 import sys
+import time
+from datetime import datetime
 from pathlib import Path
 from unittest import mock
 
@@ -18,6 +21,7 @@ from sealpipe.batch.database.sqlite import SqliteDatabase
 from sealpipe.cli import render
 from sealpipe.state.ledger import open_ledger
 from sealpipe_rehearsal.running_service import RunningService
+from support.openbao import free_port
 from support.terminal import Done, Terminal
 
 VENDORS = """
@@ -153,6 +157,43 @@ def test_a_worker_does_what_becomes_due_until_it_is_stopped(vendors: Terminal, s
     process.terminate()
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (0, "", "stopped\n")
+
+
+def test_a_run_for_a_time_does_what_becomes_due_in_it(vendors: Terminal, service: RunningService) -> None:
+    first = batch(vendors, "run", "vendors.toml", "--output", "json")
+    for name in ("acme", "bolt"):
+        submit(vendors, service, name, "canary")
+    due_at = datetime.fromisoformat(first.json["next_due"]).timestamp()
+    begin: float | None = None
+
+    def read_clock(_: SqliteDatabase) -> int:
+        """A second before it, and going on from there once `begin` is known."""
+        return round((due_at - 1 + (0 if begin is None else time.monotonic() - begin)) * SECOND)
+
+    with mock.patch.object(SqliteDatabase, "read_clock", read_clock):
+        assert vendors.sealpipe("batch", "run", "vendors.toml", "--output", "json").json["changes"] == []
+        begin = time.monotonic()
+        done = vendors.sealpipe("batch", "run", "vendors.toml", "--for", "60s", "--output", "json")
+    assert done.json["counts"] == {"done": 2}
+    assert (vendors.here / "acme.secret").read_text() == "canary"
+
+
+def test_a_worker_serves_its_metrics_until_it_is_stopped(vendors: Terminal) -> None:
+    batch(vendors, "run", "vendors.toml")
+    address = f"127.0.0.1:{free_port()}"
+    process = vendors.start("batch", "worker", "--metrics", address)
+    assert process.stderr is not None
+    assert process.stderr.readline().startswith("working on the batches in ")
+    connection = http.client.HTTPConnection(address, timeout=60)
+    connection.request("GET", "/metrics")
+    text = connection.getresponse().read().decode()
+    process.terminate()
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (0, "stopped\n")
+    assert 'sealpipe_batch_rows{batch="vendors",state="waiting"} 2\n' in text
+    assert "sealpipe_batch_calls_total 0\n" in text
+    with pytest.raises(ConnectionRefusedError):
+        http.client.HTTPConnection(address, timeout=60).request("GET", "/metrics")
 
 
 def test_a_worker_whose_metrics_cannot_be_served_does_nothing(vendors: Terminal, service: RunningService) -> None:
