@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from base64 import b64decode
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -70,6 +71,14 @@ def on_paper(browser: Browser, size: tuple[int, int], *, dark: bool) -> None:
     browser.cdp("Emulation.setEmulatedMedia", media="print", features=scheme)
 
 
+CUT = """return [...document.querySelectorAll('main, section, .scroll, table, tbody, tbody *')].filter(each => {
+    const box = each.getBoundingClientRect(), style = getComputedStyle(each);
+    return !each.checkVisibility({visibilityProperty: true, opacityProperty: true}) || box.height === 0
+      || box.left < 0 || box.right > document.documentElement.clientWidth + 1
+      || style.overflow !== 'visible' && (each.scrollWidth > each.clientWidth || each.scrollHeight > each.clientHeight);
+}).map(each => each.tagName + ' ' + each.textContent.slice(0, 60))"""
+"""What of the rows is hidden, has no size, sticks out of the page, or is cut."""
+
 Look = Callable[[Browser], None]
 LOOK_NAMES: dict[str, Look] = {
     "light": lambda browser: on_screen(browser, WIDE, dark=False),
@@ -103,9 +112,26 @@ def test_a_picture_of_each_look_differs(page: Browser, screenshots: Path) -> Non
 
 
 def test_it_prints_on_pages_with_every_row(page: Browser, screenshots: Path) -> None:
-    printed = b64decode(page.cdp("Page.printToPDF", printBackground=False)["data"])
+    on_paper(page, (739, 979), dark=False)  # what the margins of a sheet leave, in pixels
+    try:
+        page.run("document.querySelectorAll('details').forEach(each => each.open = true)")
+        names = page.run("return [...document.querySelectorAll('th[scope=row]')].map(each => each.textContent)")
+        cut = page.run(CUT)
+        pages = page.run("return document.documentElement.scrollHeight / window.innerHeight")
+        printed = b64decode(page.cdp("Page.printToPDF", printBackground=False)["data"])
+        on_one = b64decode(page.cdp("Page.printToPDF", printBackground=False, paperHeight=190)["data"])
+    finally:
+        page.cdp("Emulation.setEmulatedMedia", media="", features=[])
     (screenshots / "batch-report.pdf").write_bytes(printed)
-    assert printed.startswith(b"%PDF-")
+    assert (len(names), names[0][:8], names[-1]) == (12, "<script>", "vendor-7")
+    assert cut == page.overflows() == []
+    assert 1 < pages <= count_pages(printed) <= pages + 2
+    assert count_pages(on_one) == 1
+
+
+def count_pages(pdf: bytes) -> int:
+    assert pdf.startswith(b"%PDF-")
+    return len(re.findall(rb"/Type\s*/Page\b", pdf))
 
 
 def test_a_reader_hears_numbers_chart_and_rows(page: Browser) -> None:
