@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
+from sealpipe.batch.database.postgres import PostgresDatabase
+from sealpipe.batch.database.records import SECOND
 from sealpipe_rehearsal.running_service import RunningService
 from support.parts import Postgres, run_postgres
 from support.terminal import Terminal
@@ -64,3 +70,33 @@ def test_two_machines_share_a_database(machines: tuple[Terminal, Terminal], serv
     worker = second.sealpipe("batch", "worker", "--for", "2s")
     assert (worker.code, worker.err.splitlines()[-1]) == (0, "stopped"), worker
     assert not (first.home / ".local/state/sealpipe/batch").exists()
+
+
+@contextmanager
+def clocks(*, of_machine: float, of_database: float = 0) -> Iterator[None]:
+    """Set the clocks of a machine and of the database wrong by so many seconds."""
+    now, now_ns, read_clock = time.time, time.time_ns, PostgresDatabase.read_clock
+    with (
+        mock.patch("time.time", side_effect=lambda: now() + of_machine),
+        mock.patch("time.time_ns", side_effect=lambda: now_ns() + round(of_machine * 1e9)),
+        mock.patch.object(PostgresDatabase, "read_clock", lambda self: read_clock(self) + round(of_database * SECOND)),
+    ):
+        yield
+
+
+def test_the_clock_of_a_machine_does_not_matter(machines: tuple[Terminal, Terminal]) -> None:
+    ahead, behind = machines
+    assert ahead.sealpipe("batch", "database", "init").code == 0
+    for each in machines:
+        each.file("clocks.toml", VENDORS.replace("vendors", "clocks"))
+    words = ("batch", "run", "clocks.toml", "--output", "json")
+    with clocks(of_machine=7200):
+        assert ahead.sealpipe(*words).json["counts"] == {"waiting": 2}
+        early = ahead.sealpipe(*words).json
+    rows = behind.sealpipe("batch", "status", "clocks", "--output", "json").json["rows"]
+    assert [abs(datetime.fromisoformat(row["since"]).timestamp() - time.time()) < 600 for row in rows] == [True, True]
+    with clocks(of_machine=-7200):
+        too_early = behind.sealpipe(*words).json
+    assert [(done["changes"], done["calls"]) for done in (early, too_early)] == [([], 0)] * 2
+    with clocks(of_machine=-7200, of_database=120):
+        assert behind.sealpipe(*words).json["calls"] >= len(rows)
