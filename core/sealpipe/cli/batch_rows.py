@@ -60,7 +60,7 @@ def status(name: str, **values: Any) -> None:
         report = _read_report(engine, with_history=as_json)
         seconds = _estimate_round(engine, report)
     if as_json:
-        render.print_json({**to_members(report), "seconds_between_looks": round(seconds)})
+        render.print_json({**to_members(report), "seconds_between_polls": round(seconds)})
         return
     render.print_lines([f"{report.name}\t{format_counts(report.counts)}", draw_bar(report.counts)])
     render.print_lines(format_row(report, row) for row in report.rows)

@@ -77,7 +77,7 @@ def test_each_run_does_what_is_due_and_shows_each_row(
     assert (step.code, step.outputs["outcome"], step.outputs["changes"]) == (0, "pending", "4"), runner.text
     assert counts(step) == {"waiting": 2}
     assert "acme: delivered" in runner.text
-    assert rows_of(runner)[0].startswith("| acme | waiting | look, 20")
+    assert rows_of(runner)[0].startswith("| acme | waiting | poll, 20")
     links = [submit(runner, service, name, f"canary-of-{name}") for name in ("acme", "bolt")]
     step = batch(detailed_exit_code="true", executable=str(later_sealpipe(tmp_path / "later", 120)))
     assert (step.code, step.outputs["outcome"], counts(step)) == (0, "done", {"done": 2}), runner.text

@@ -74,7 +74,7 @@ def test_each_row_says_what_comes_next_and_when() -> None:
     steps = {row.key: (row.next_step, row.next_at) for row in report().rows}
     assert steps == {
         "acme": ("", None),
-        "beta": ("look", BEGIN + 12 * DAY),
+        "beta": ("poll", BEGIN + 12 * DAY),
         "delta": ("remind", BEGIN + 11 * DAY),
         "carol": ("create", BEGIN),
         "gone": ("", None),

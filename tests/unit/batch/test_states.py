@@ -105,10 +105,10 @@ def test_a_message_that_may_not_have_arrived_blocks_until_the_link_is_used() -> 
     [
         (State.NEW, Progress(), Step.CREATE),
         (State.SENDING, Progress(short_code="c"), Step.DELIVER),
-        (State.WAITING, OUT, Step.LOOK),
+        (State.WAITING, OUT, Step.POLL),
         (State.ENDING, replace(OUT, wish="cancel"), Step.END),
         (State.FAILED, Progress(), Step.CREATE),
-        (State.BLOCKED, OUT, Step.LOOK),
+        (State.BLOCKED, OUT, Step.POLL),
         (State.DONE, OUT, Step.REST),
         (State.CANCELLED, OUT, Step.REST),
         (State.EXPIRED, OUT, Step.REST),
@@ -121,14 +121,14 @@ def test_the_next_step(state: State, progress: Progress, step: Step) -> None:
 @pytest.mark.parametrize(
     ("looked_at", "reminders", "due"),
     [
-        (0, 0, Due(Step.LOOK, HOUR)),
+        (0, 0, Due(Step.POLL, HOUR)),
         (3 * DAY - HOUR, 0, Due(Step.REMIND, 3 * DAY)),
-        (3 * DAY - HOUR, 1, Due(Step.LOOK, 3 * DAY)),
+        (3 * DAY - HOUR, 1, Due(Step.POLL, 3 * DAY)),
         (20 * DAY, 0, Due(Step.REMIND, 3 * DAY)),
         (28 * DAY + 23 * HOUR, 2, Due(Step.REMIND, 29 * DAY)),
-        (29 * DAY, 3, Due(Step.LOOK, 29 * DAY + HOUR)),
-        (30 * DAY - MINUTE, 3, Due(Step.LOOK, 30 * DAY)),
-        (30 * DAY, 3, Due(Step.LOOK, 30 * DAY + MINUTE)),
+        (29 * DAY, 3, Due(Step.POLL, 29 * DAY + HOUR)),
+        (30 * DAY - MINUTE, 3, Due(Step.POLL, 30 * DAY)),
+        (30 * DAY, 3, Due(Step.POLL, 30 * DAY + MINUTE)),
     ],
 )
 def test_looks_and_reminders_of_a_waiting_row(looked_at: int, reminders: int, due: Due) -> None:

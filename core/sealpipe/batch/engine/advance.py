@@ -62,7 +62,7 @@ _BLOCKING: Final = (
     WrongKeyError,
 )
 """Errors that a repetition does not mend: a person decides."""
-_LOOKS: Final = (Step.LOOK, Step.REMIND)
+_LOOKS: Final = (Step.POLL, Step.REMIND)
 _STEPS: Final[Mapping[str, Steps]] = {"request": REQUEST_STEPS, "share": SHARE_STEPS}
 
 

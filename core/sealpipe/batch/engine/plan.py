@@ -31,9 +31,9 @@ ACTIONS: Final[tuple[Action, ...]] = get_args(Action)
 
 ALLOWED_STEPS: Final[Mapping[str, tuple[Step, ...]]] = {
     "create": (Step.CREATE, Step.DELIVER),
-    "remind": (Step.LOOK, Step.REMIND),
-    "collect": (Step.LOOK,),
-    "reissue": (Step.LOOK, Step.REISSUE, Step.END, Step.CREATE, Step.DELIVER),
+    "remind": (Step.POLL, Step.REMIND),
+    "collect": (Step.POLL,),
+    "reissue": (Step.POLL, Step.REISSUE, Step.END, Step.CREATE, Step.DELIVER),
 }
 """The steps that each action stands for. All other actions do nothing."""
 _MAX_SIZE: Final = 64 * 1024 * 1024

@@ -14,8 +14,8 @@ from sealpipe.batch.steps.states import Step
 from sealpipe.values import format_time
 
 _STEP_NAMES: Final[Mapping[str, Mapping[str, str]]] = {
-    "request": {Step.LOOK: "look for a submission", Step.REMIND: "remind"},
-    "share": {Step.LOOK: "check whether it was opened", Step.REMIND: "remind"},
+    "request": {Step.POLL: "look for a submission", Step.REMIND: "remind"},
+    "share": {Step.POLL: "check whether it was opened", Step.REMIND: "remind"},
 }
 _COLUMNS: Final = (
     "key",

@@ -219,7 +219,7 @@ def make_receipt(work: RowWork) -> Any:
 REQUEST_STEPS: Final[Steps] = {
     Step.CREATE: create_request,
     Step.DELIVER: deliver_request,
-    Step.LOOK: look,
+    Step.POLL: look,
     Step.REMIND: remind_submitter,
     Step.END: end_request,
 }

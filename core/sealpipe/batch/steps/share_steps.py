@@ -210,7 +210,7 @@ def make_options(work: RowWork, *, is_new: bool = False) -> ShareOptions:
 SHARE_STEPS: Final[Steps] = {
     Step.CREATE: create_share,
     Step.DELIVER: deliver_share,
-    Step.LOOK: look,
+    Step.POLL: look,
     Step.REMIND: remind_recipient,
     Step.REISSUE: reissue_share,
     Step.END: end_share_row,

@@ -222,7 +222,7 @@ class Step(StrEnum):
     CREATE = "create"
     DELIVER = "deliver"
     """Send the messages that are left."""
-    LOOK = "look"
+    POLL = "poll"
     """Ask the service whether the link was used, and store what came."""
     REMIND = "remind"
     """The same, and then remind if it was not."""
@@ -258,7 +258,7 @@ def find_next(state: State, progress: Progress, schedule: Schedule, interval: in
         look_at = min(look_at, max(progress.expires_at, (progress.looked_at or 0) + MINUTE))
     if moments and moments[0] <= look_at:
         return Due(Step.REMIND, moments[0])
-    return Due(Step.LOOK, look_at)
+    return Due(Step.POLL, look_at)
 
 
 def skip_reminders(progress: Progress, schedule: Schedule, now: int) -> Progress:
