@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from inspect import isgenerator
 from typing import Any
-from urllib.parse import quote
 
 import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cli.account.custody_forms import BEFORE, CUSTODY, FORMS, GATE, KEY, OLD, b64, told
 from cli.fake_mcp import FakeMcp
 from sealpipe import AsyncClient, Client, Field, SealpipeError, Secret, UsageError
 from sealpipe.api import Credential
@@ -27,54 +27,15 @@ from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.http.sockets import connect
 from sealpipe.secret_scan import LARGE, CustodyGate
 from sealpipe.wire import envelope, keys, tokens
-from sealpipe_rehearsal.control_client import mint
 from sealpipe_rehearsal.running_service import RunningService
 from support.fake_web import Receiver
 from support.faulty import Faulty
 from support.terminal import Terminal
 
-KEY, BEFORE = mint().credential.reveal(), mint().credential.reveal()
-CUSTODY, OLD = KEY.rsplit(".", 1)[1], BEFORE.rsplit(".", 1)[1]
-RAW = base64.urlsafe_b64decode(CUSTODY + "=")
-GATE = CustodyGate(Credential.parse(KEY), Credential.parse(BEFORE))
 LATER = datetime.now(UTC) + timedelta(hours=1)
 DATA = envelope.seal(bytes(32), b"x")
 TOKEN = tokens.access_token(bytes(32))
 POINT = keys.from_seed(bytes(range(32))).public_key
-
-
-def b64(text: bytes, before: int) -> str:
-    return base64.b64encode(b"+" * before + text + b"more").decode()
-
-
-FORMS: dict[str, str] = {
-    "plain": CUSTODY,
-    "the whole credential": KEY,
-    "the previous one's": OLD,
-    "without its end": KEY[:-15],
-    "without its beginning": CUSTODY[10:],
-    "in two pieces": f'{CUSTODY[:30]}","description":"{CUSTODY[30:]}',
-    "in the standard alphabet": CUSTODY.translate(str.maketrans("-_", "+/")) + "=",
-    **{f"base64 at {before}": b64(CUSTODY.encode(), before) for before in range(6)},
-    **{f"base64 of its bytes at {before}": b64(RAW, before) for before in range(3)},
-    "base64url of the credential": base64.urlsafe_b64encode(KEY.encode()).decode().rstrip("="),
-    "hex": CUSTODY.encode().hex(),
-    "HEX": CUSTODY.encode().hex().upper(),
-    "hex of its bytes": RAW.hex(),
-    "HEX of its bytes": RAW.hex().upper(),
-    "percent": "".join(f"%{ord(sign):02x}" for sign in CUSTODY),
-    "percent twice": "".join(f"%25{ord(sign):02X}" for sign in CUSTODY),
-    "percent here and there": "".join(sign if at % 7 else f"%{ord(sign):02X}" for at, sign in enumerate(CUSTODY)),
-    "percent over base64": quote(b64(CUSTODY.encode(), 1), safe=""),
-    "JSON": "".join(f"\\u{ord(sign):04x}" for sign in CUSTODY),
-    "JSON in JSON": json.dumps(json.dumps("".join(f"\\u{ord(sign):04X}" for sign in CUSTODY))),
-    "HTML": "".join(f"&#{ord(sign)};" for sign in CUSTODY),
-    "HTML in hex": "".join(f"&#x{ord(sign):02X};" for sign in CUSTODY),
-    "base64 in lines": base64.encodebytes(b"some words before it: " + CUSTODY.encode() * 2).decode(),
-    "folded": f"{CUSTODY[:20]}\r\n {CUSTODY[20:]}",
-    "quoted-printable": "".join(f"={ord(sign):02X}" for sign in CUSTODY[:30]) + f"=\r\n{CUSTODY[30:]}",
-    "UTF-16": CUSTODY.encode("utf-16-be").decode("latin-1"),
-}
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -163,10 +124,6 @@ CALLS: dict[str, Call] = {
     "iter_share_log": lambda c, s: list(c.iter_share_log(s)),
 }  # fmt: skip
 WRITTEN = {"plain": CUSTODY, "base64": b64(CUSTODY.encode(), 1).rstrip("="), "hex": FORMS["hex"], "previous": OLD}
-
-
-def told(error: BaseException) -> str:
-    return repr((error, vars(error), error.__cause__, error.__context__))
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from cli.account.test_custody_gate import CUSTODY, FORMS, GATE, KEY, OLD, told
+from cli.account.custody_forms import CUSTODY, FORMS, GATE, KEY, OLD, told
 from sealpipe.errors import AccessDeniedError
 from sealpipe.http.plugin_network import PluginNetwork
 from support.faulty import Faulty

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from sealpipe import Client
@@ -172,3 +173,9 @@ def hours(job: Job, base_url: str | None = None) -> Hours:
     address = base_url or job.service.base_url
     client = Client(api_key=job.api_key, base_url=address, link_base_url=job.service.link_base_url)
     return Hours(client.session)
+
+
+def kept(folder: Path) -> list[dict[str, Any]]:
+    """The submissions that are kept."""
+    lines = [json.loads(line) for path in folder.glob("*.jsonl") for line in path.read_text().splitlines()]
+    return [line["submission"] for line in lines if "submission" in line]

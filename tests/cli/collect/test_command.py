@@ -15,8 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.collect.submitter import ask, hands_out
-from cli.collect.test_unreadable import kept
+from cli.collect.submitter import ask, hands_out, kept
 from sealpipe.errors import (
     DeliveryError,
     NoSubmissionError,

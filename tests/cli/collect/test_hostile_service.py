@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.collect.submitter import Asked, ask, hands_out, hours, on, values
-from cli.collect.test_unreadable import kept
+from cli.collect.submitter import Asked, ask, hands_out, hours, kept, on, values
 from sealpipe.errors import DeliveryError, NotFoundError, ProtocolError, SealpipeError
 from sealpipe.flows.collect.options import CollectEachOptions
 from support import faults

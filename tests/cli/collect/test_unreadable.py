@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cli.collect.submitter import Asked, ask, hands_out, hours, values
+from cli.collect.submitter import Asked, ask, hands_out, hours, kept, values
 from sealpipe.errors import UnreadableSubmissionError
 from sealpipe.flows.collect.options import CollectEachOptions
 from sealpipe.wire import fields, sealed_box
@@ -58,12 +57,6 @@ BAD: dict[str, Callable[[Asked], str]] = {
     "no fields": answers(),
 }
 TARGET = "#staging_password"
-
-
-def kept(folder: Path) -> list[dict[str, Any]]:
-    """The submissions that are kept."""
-    lines = [json.loads(line) for path in folder.glob("*.jsonl") for line in path.read_text().splitlines()]
-    return [line["submission"] for line in lines if "submission" in line]
 
 
 @pytest.mark.parametrize("name", BAD)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from cli.leaks.test_a_share_leaks_nothing import Canaries, canary
+from cli.leaks.canaries import Canaries, canary
 from sealpipe import AsyncClient, Client, Outbox, SealpipeError, Secret
 from sealpipe.api import Credential
 from sealpipe.flows.request import RequestOptions

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from cli.leaks.test_a_share_leaks_nothing import LINK_FILE, Canaries, leaks
+from cli.leaks.canaries import LINK_FILE, Canaries, leaks
 from sealpipe_rehearsal.running_service import RunningService
 from support.faults import reset_after, says
 from support.faulty import Fault, Faulty, passes

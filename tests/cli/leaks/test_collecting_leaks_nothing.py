@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
-from cli.leaks.test_a_share_leaks_nothing import Canaries, canary, leaks
+from cli.leaks.canaries import Canaries, canary, leaks
 from sealpipe import Client, SealpipeError, Secret
 from sealpipe.state.receipt import Receipt
 from sealpipe.wire import fields, keys, sealed_box

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from cli.fake_mcp import FakeMcp, FakeTool, text
-from cli.leaks.test_a_share_leaks_nothing import PLANT, Canaries, leaks, planted
+from cli.leaks.canaries import PLANT, Canaries, leaks, planted
 from sealpipe import Client
 from sealpipe.wire import keys
 from sealpipe_rehearsal.running_service import RunningService

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import pytest
 
-from cli.leaks.test_a_share_leaks_nothing import SHARE, Canaries, canary
+from cli.leaks.canaries import SHARE, Canaries, canary
 from sealpipe_rehearsal.running_service import RunningService
 from support.fake_web import Asked, Receiver
 from support.leaks import Detector, Found

@@ -44,3 +44,11 @@ def as_json(fields: list[Any]) -> bytes:
 def field(value: str, kind: str = "text", key: str = "Label", **more: Any) -> dict[str, Any]:
     """One field's members."""
     return {"key": key, "value": value, "type": kind, **more}
+
+
+def spent(service: RunningService, link: str) -> tuple[int, int]:
+    """Views and tries that the service has counted off, of a share with one view."""
+    code = link.rpartition("/")[2].partition("#")[0]
+    row = service.service.store.row("SELECT * FROM shares WHERE short_code = :code", {"code": code})
+    assert row is not None
+    return 1 - row["access_counts_left"], 5 - row["passcode_attempts_left"]

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from e2e.browser.chrome import Browser
-from e2e.browser.sending import field, send
+from e2e.browser.sending import field, send, spent
 from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.service import pages
 from support.parts import program
@@ -22,14 +22,6 @@ ROBOTS = (
     "facebookexternalhit/1.1",
     "Mozilla/5.0 (Windows NT 10.0; Win64; x64) SkypeUriPreview Preview/0.5 skype-url-preview@microsoft.com",
 )
-
-
-def spent(service: RunningService, link: str) -> tuple[int, int]:
-    """Views and tries that the service has counted off, of a share with one view."""
-    code = link.rpartition("/")[2].partition("#")[0]
-    row = service.service.store.row("SELECT * FROM shares WHERE short_code = :code", {"code": code})
-    assert row is not None
-    return 1 - row["access_counts_left"], 5 - row["passcode_attempts_left"]
 
 
 @pytest.mark.parametrize("passcode", [None, "4711"])

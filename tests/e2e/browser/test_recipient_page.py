@@ -10,8 +10,7 @@ import pytest
 from selenium.webdriver.common.keys import Keys
 
 from e2e.browser.chrome import PHONE, Browser, Recorder
-from e2e.browser.sending import as_json, field, post, send
-from e2e.browser.test_preview_robots import spent
+from e2e.browser.sending import as_json, field, post, send, spent
 from sealpipe import Client, Field
 from sealpipe.wire import envelope, link, tokens
 from sealpipe_rehearsal.running_service import RunningService

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from plugins.keyring.test_keyring import CANARY, session
+from plugins.keyring.desktop import CANARY, session
 from sealpipe.errors import (
     AccessDeniedError,
     NotConfiguredError,

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from plugins.pass_store.test_pass import environ as password_store
+from plugins.pass_store.gpg_store import environ as password_store
 from sealpipe.testing import SourceContract
 from sealpipe.testing.source import Content
 

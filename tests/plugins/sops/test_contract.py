@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from plugins.sops.test_sops import Encrypt, Keys, encrypt, keys, others
+from plugins.sops.age import Encrypt, Keys, encrypt, keys, others
 from sealpipe.testing import SourceContract
 from sealpipe.testing.source import Content
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from plugins.sops.test_sops import Encrypt, Keys, encrypt, keys
+from plugins.sops.age import Encrypt, Keys, encrypt, keys
 from sealpipe_rehearsal.running_service import RunningService
 from support.commands import SEALPIPE
 from support.leaks import Detector

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from plugins.sops.age import Encrypt, Keys, encrypt, keys, others
 from sealpipe.errors import (
     AccessDeniedError,
     NotConfiguredError,
@@ -25,58 +25,17 @@ from sealpipe.registry import Registry
 from sealpipe.wire.fields import Field
 from support.fake_web import FakeWeb, Reply, drop
 from support.flows import as_nobody, drive, opened
-from support.parts import missing, program
+from support.parts import program
+
+__all__ = ["encrypt", "keys", "others"]
 
 CANARY = "Canary-40ce"
-
-Encrypt = Callable[..., Path]
-
-
-class Keys:
-    """An age key pair: its file, and the recipient."""
-
-    def __init__(self, folder: Path, name: str) -> None:
-        try:
-            from pyrage import x25519
-        except ImportError:
-            missing("pyrage is not installed")
-        identity = x25519.Identity.generate()
-        self.private = str(identity)
-        self.file = folder / f"{name}.key"
-        self.file.write_text(f"# a comment\n{identity}\n")
-        self.recipient = str(identity.to_public())
-
-
-@pytest.fixture(scope="module")
-def keys(tmp_path_factory: pytest.TempPathFactory) -> Keys:
-    return Keys(tmp_path_factory.mktemp("age"), "ours")
-
-
-@pytest.fixture(scope="module")
-def others(tmp_path_factory: pytest.TempPathFactory) -> Keys:
-    return Keys(tmp_path_factory.mktemp("age"), "theirs")
 
 
 @pytest.fixture
 def environ(keys: Keys, tmp_path: Path) -> dict[str, str]:
     """What a job has that may decrypt."""
     return {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "SOPS_AGE_KEY_FILE": str(keys.file)}
-
-
-@pytest.fixture
-def encrypt(tmp_path: Path, keys: Keys) -> Encrypt:
-    """Encrypt a text under a name."""
-    sops = program("sops")
-
-    def make(name: str, content: str | bytes, *options: str, recipient: str = keys.recipient) -> Path:
-        path = tmp_path / name
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-        subprocess.run(
-            [sops, "encrypt", "--in-place", "--age", recipient, *options, f"./{name}"], cwd=tmp_path, check=True
-        )
-        return path
-
-    return make
 
 
 def fetched(*texts: str, environ: Mapping[str, str], config: Mapping[str, object] | None = None) -> list[Field]:

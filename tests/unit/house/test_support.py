@@ -59,6 +59,17 @@ def test_a_folder_imports_only_its_own_helpers_and_support() -> None:
     assert far == [], "\n".join([*far, remedy])
 
 
+def test_a_test_file_imports_no_other_test_file() -> None:
+    """What two of them need stands in a module of their folder, or in tests/support."""
+    found = [
+        f"tests/{file.relative_to(TESTS)} imports {name}"
+        for file in TESTS.rglob("*/*.py")
+        for name in imported(file)
+        if any(part.startswith("test_") for part in name.split("."))
+    ]
+    assert found == []
+
+
 def is_near(module: Path, file: Path) -> bool:
     """Whether a module stands in support, in a file's own folder of two names, or in a folder above the file.
 
