@@ -15,6 +15,7 @@ from unittest import mock
 
 import pytest
 
+from cli.batch.vendors import ROWS, VENDORS, count_creates
 from sealpipe.api import Credential
 from sealpipe.batch.database.records import SECOND
 from sealpipe.batch.database.sqlite import SqliteDatabase
@@ -24,22 +25,8 @@ from sealpipe_rehearsal.running_service import RunningService
 from support.openbao import free_port
 from support.terminal import Done, Terminal
 
-VENDORS = """
-name = "vendors"
-kind = "request"
-rows = "vendors.csv"
-key = "name"
-
-[request]
-ask = ["Password"]
-send = ["file:{name}.link"]
-
-[collect]
-to = ["file:{to}"]
-"""
 THIRTY = Path(__file__).parents[2] / "unit" / "batch" / "thirty"
 THIRTY_LISTS = ("expected", "plugins")
-ROWS = "name,to\nacme,acme.secret\nbolt,bolt.secret\n"
 
 
 @pytest.fixture
@@ -62,10 +49,6 @@ def submit(user: Terminal, service: RunningService, name: str, value: str) -> No
     text = (user.here / f"{name}.link").read_text()
     collect_link = next(word for word in text.split() if word.startswith("http"))
     service.submitter().submit(collect_link, {"Password": value})
-
-
-def count_creates(service: RunningService) -> int:
-    return sum((seen.method, seen.target) == ("POST", "/v1/requests") for seen in service.seen())
 
 
 def test_a_submission_is_stored_by_the_next_run(vendors: Terminal, service: RunningService) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from cli.batch.test_requests import FILE as REQUESTS
-from cli.batch.test_running import MANY
-from cli.batch.test_shares import FILE as SHARES
+from cli.batch.request_batch import FILE as REQUESTS
+from cli.batch.request_batch import MANY
+from cli.batch.share_batch import FILE as SHARES
 from cli.batch.world import BatchWorld
 from sealpipe.batch.database.interface import Transaction
 from sealpipe.batch.engine.run import MAX_CLAIMED, Runner

@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from cli.batch.test_local_worker import make_worker
-from cli.batch.test_requests import FILE, ROWS
-from cli.batch.test_running import NOTIFY
-from cli.batch.test_shares import FILE as SHARES
-from cli.batch.test_shares import REMIND
+from cli.batch.request_batch import FILE, NOTIFY, ROWS
+from cli.batch.rounds import make_worker
+from cli.batch.share_batch import FILE as SHARES
+from cli.batch.share_batch import REMIND
 from cli.batch.world import BASE_URL, DAY, BatchWorld
 from sealpipe.api import Failure, Operation, Response
 from sealpipe.api.requests import Submission

@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 
 from cli.batch.pigeons import DOWN
-from cli.batch.test_commands import ROWS as VENDOR_ROWS
-from cli.batch.test_commands import VENDORS, count_creates
-from cli.batch.test_local_worker import do_round, make_worker
-from cli.batch.test_requests import FILE
-from cli.batch.test_running import MANY, fail_with
-from cli.batch.world import BatchWorld
+from cli.batch.request_batch import FILE, MANY
+from cli.batch.rounds import do_round, make_worker
+from cli.batch.vendors import ROWS as VENDOR_ROWS
+from cli.batch.vendors import VENDORS, count_creates
+from cli.batch.world import BatchWorld, fail_with
 from sealpipe.api import Failure
 from sealpipe_rehearsal.running_service import RunningService
 from support.distributions import Machine

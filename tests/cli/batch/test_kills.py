@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from cli.batch.killing import KillSwitch
-from cli.batch.test_requests import FILE as REQUESTS
-from cli.batch.test_running import NOTIFY
-from cli.batch.test_shares import FILE as SHARES
-from cli.batch.test_shares import REMIND
+from cli.batch.request_batch import FILE as REQUESTS
+from cli.batch.request_batch import NOTIFY
+from cli.batch.share_batch import FILE as SHARES
+from cli.batch.share_batch import REMIND
 from cli.batch.world import DAY, BatchWorld
 
 ROWS = [{"name": "acme", "system": "CRM", "to": "acme.example"}]

@@ -8,31 +8,14 @@ from contextlib import contextmanager
 
 import pytest
 
-from cli.batch.test_requests import FILE, ROWS
-from cli.batch.test_running import NOTIFY
+from cli.batch.request_batch import FILE, NOTIFY, ROWS
+from cli.batch.rounds import do_round, make_worker
 from cli.batch.world import BatchWorld
 from sealpipe.batch.engine import local_worker
-from sealpipe.batch.engine.local_worker import LocalWorker
 from sealpipe.batch.engine.sync import sync
 from sealpipe.batch.file.reading import read_definition
 from sealpipe.errors import StateError
 from sealpipe.plugin import UnavailableError
-
-
-def make_worker(world: BatchWorld, changes: list[str] | None = None) -> LocalWorker:
-    noted = [] if changes is None else changes
-    return LocalWorker(
-        world.session(),
-        world.store,
-        threads=1,
-        on_change=lambda batch, change: noted.append(f"{batch.name}: {change.key}: {change.what}"),
-        driver=world.driver(),
-    )
-
-
-def do_round(worker: LocalWorker) -> None:
-    """One round of it, however long that takes."""
-    worker._run_round(None, must_lock=True)
 
 
 def test_a_local_worker_takes_every_batch(world: BatchWorld) -> None:

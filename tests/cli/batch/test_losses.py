@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from cli.batch.pigeons import LOST
-from cli.batch.test_requests import FILE, ROWS
-from cli.batch.test_shares import FILE as SHARES
-from cli.batch.test_shares import REMIND
+from cli.batch.request_batch import FILE, ROWS
+from cli.batch.share_batch import FILE as SHARES
+from cli.batch.share_batch import REMIND
 from cli.batch.world import DAY, BatchWorld, set_account
 from sealpipe.api import Operation, Response
 from sealpipe.batch.engine.run import RunResult

@@ -9,7 +9,7 @@ from math import e
 
 import pytest
 
-from cli.batch.test_requests import FILE, ROWS
+from cli.batch.request_batch import FILE, ROWS
 from cli.batch.world import BatchWorld
 from sealpipe import UsageError
 from sealpipe.batch.engine.metrics import CONTENT_TYPE, MetricsServer, write_metrics

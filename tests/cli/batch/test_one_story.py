@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cli.batch.pigeons import DOWN
-from cli.batch.test_requests import FILE, ROWS
+from cli.batch.request_batch import FILE, ROWS
 from cli.batch.world import BASE_URL, BatchWorld
 from sealpipe.api import Failure, Operation, Response
 from sealpipe.batch.report.figures import make_report

@@ -3,32 +3,10 @@
 from __future__ import annotations
 
 from cli.batch.pigeons import DOWN, LOST
+from cli.batch.request_batch import FILE, ROWS
 from cli.batch.world import DAY, BatchWorld
 from sealpipe.api import Failure
 from sealpipe.flows.request.expire import expire_request
-
-FILE = """
-name = "vendors"
-kind = "request"
-rows = "rows.csv"
-key = "name"
-
-[request]
-ask = ["Staging password", "user=User name:text"]
-title = "Access to {system}"
-expires-in = "30d"
-max-submissions = 1
-send = ["pigeon:{to}"]
-
-[remind]
-after = ["3d", "7d"]
-before-expiry = "1d"
-
-[collect]
-to = ["nest:vendors/{name}#password=Staging password,user"]
-after = "expire"
-"""
-ROWS = [{"name": name, "system": "CRM", "to": f"{name}.example"} for name in ("acme", "bolt", "core")]
 
 
 def test_a_request_for_each_row_is_made_delivered_collected_and_expired(world: BatchWorld) -> None:

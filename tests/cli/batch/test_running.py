@@ -7,15 +7,13 @@ from typing import Any
 import pytest
 
 from cli.batch.pigeons import DOWN, LOST
-from cli.batch.test_requests import FILE, ROWS
-from cli.batch.test_shares import FILE as SHARES
-from cli.batch.world import DAY, BatchWorld, set_account
+from cli.batch.request_batch import FILE, MANY, NOTIFY, ROWS
+from cli.batch.share_batch import FILE as SHARES
+from cli.batch.world import DAY, BatchWorld, fail_with, set_account
 from sealpipe.api import Failure, Operation, Response
 from sealpipe.batch.engine.plan import dump_plan, read_plan
 from sealpipe.errors import PolicyError, StateError, UsageError
 from sealpipe.registry.stores import PolicyHook
-
-MANY = [{"name": f"v{each:02}", "system": "CRM", "to": f"v{each:02}.example"} for each in range(20)]
 
 
 def test_a_plan_tells_each_row_and_sends_nothing(world: BatchWorld) -> None:
@@ -110,13 +108,6 @@ def test_two_files_of_one_name_leave_each_others_rows_alone(world: BatchWorld) -
 
 
 # -- a service that refuses -----------------------------------------------------------------------
-
-
-def fail_with(result: Response | Failure, method: str = "") -> Any:
-    def before(operation: Operation[Any]) -> Response | Failure | None:
-        return result if method in ("", operation.method) else None
-
-    return before
 
 
 def lose_creates(operation: Operation[Any], response: Response) -> Response | Failure:
@@ -277,8 +268,6 @@ def test_what_was_on_its_way_under_the_old_key_is_never_resent(world: BatchWorld
 
 
 # -- the team, and policies -----------------------------------------------------------------------
-
-NOTIFY = '\n[notify]\nsend = ["pigeon:team"]\n'
 
 
 def test_the_team_hears_what_changed_in_numbers(world: BatchWorld) -> None:

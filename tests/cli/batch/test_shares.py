@@ -6,22 +6,10 @@ import json
 
 import pytest
 
+from cli.batch.share_batch import FILE, REMIND
 from cli.batch.world import DAY, BatchWorld, ask_control
 from sealpipe.wire import link, tokens
 
-FILE = """
-name = "keys"
-kind = "share"
-rows = "rows.csv"
-key = "name"
-
-[share]
-fields = ["Password=seeds:{name}"]
-title = "For {name}"
-expires-in = "7d"
-send = ["pigeon:{to}"]
-"""
-REMIND = '\n[remind]\nunopened-after = ["2d"]\n'
 REISSUE = '\n[reissue]\nwhen = "expired-unopened"\ntimes = 1\n'
 ROWS = [{"name": name, "to": f"{name}.example"} for name in ("ann", "bob", "cid")]
 

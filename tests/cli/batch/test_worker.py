@@ -16,8 +16,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from cli.batch.test_requests import FILE, ROWS
-from cli.batch.test_running import MANY, NOTIFY
+from cli.batch.request_batch import FILE, MANY, NOTIFY, ROWS
 from cli.batch.world import BatchWorld
 from sealpipe.api import Operation, Response
 from sealpipe.batch.database.opening import open_database, prepare_schema

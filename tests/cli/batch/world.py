@@ -272,3 +272,10 @@ def set_account(service: Service, **changes: Any) -> None:
     """Change the account's limits."""
     done = ask_control(service, "POST", ("rehearsal", "accounts", "default"), changes)
     assert done.status in (200, 204), (done.status, done.body)
+
+
+def fail_with(result: Response | Failure, method: str = "") -> Any:
+    def before(operation: Operation[Any]) -> Response | Failure | None:
+        return result if method in ("", operation.method) else None
+
+    return before
