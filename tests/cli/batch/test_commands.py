@@ -338,3 +338,13 @@ def test_a_share_loads_nothing_of_batches(user: Terminal, service: RunningServic
     loaded = done.stderr.rpartition("loaded ")[2].split()
     assert "sealpipe.flows.share" in loaded
     assert [name for name in loaded if "batch" in name or "sqlite" in name] == []
+
+
+def test_a_channel_takes_a_value_from_a_source_of_each_row(vendors: Terminal, service: RunningService) -> None:
+    for name in ("acme", "bolt"):
+        vendors.file(f"{name}.who", f"{name}-team")
+    params = 'send = ["file:{who}.link"]\nparam = ["who=file:{name}.who"]'
+    vendors.file("vendors.toml", VENDORS.replace('send = ["file:{name}.link"]', params))
+    assert batch(vendors, "run", "vendors.toml").out == "vendors\t2 rows: 2 waiting\n"
+    assert {each.name for each in vendors.here.glob("*.link")} == {"acme-team.link", "bolt-team.link"}
+    assert count_creates(service) == 2

@@ -96,3 +96,10 @@ def test_a_lacking_setting_is_told_once_beside_what_rows_lack(tmp_path: Path) ->
     places = [line.partition(": ")[0] for line in found]
     assert places.count("batch.toml:7:9") == 1
     assert len(places) == len(set(places))
+
+
+def test_a_param_can_name_a_file_of_each_row(tmp_path: Path) -> None:
+    tables = REQUEST.replace("{email}", "{who}") + f"param = ['who=file:{tmp_path}/{{name}}']\n"
+    assert checked(tmp_path, tables) == []
+    (line,) = checked(tmp_path, tables.replace("file:", "flie:"))
+    assert line.startswith("batch.toml:8:10: param: ")

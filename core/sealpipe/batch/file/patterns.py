@@ -28,12 +28,14 @@ _PLAIN: Final = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._~-]+", re.ASCII)
 class Pattern(NamedTuple):
     """A parsed value: the columns that it contains, and a function from a row's cells to the value for that row.
 
-    The function raises UsageError if a cell cannot stand there. `kept` are the placeholders that it leaves.
+    The function raises UsageError if a cell cannot stand there. `kept` are the placeholders that it leaves, `name` is
+    that of a --param.
     """
 
     columns: tuple[str, ...]
     fill: Callable[[Values], Any]
     kept: tuple[str, ...] = ()
+    name: str = ""
 
 
 class Dialect(NamedTuple):
@@ -67,7 +69,7 @@ def make_pattern(value: Any, dialect: Dialect) -> Pattern:
             return Pattern(tuple(dict.fromkeys(names)), lambda _: value)
         case (str(name), Reference() as ref):  # --param
             pattern = _make_reference_pattern(ref, dialect)
-            return Pattern(pattern.columns, lambda cells: (name, pattern.fill(cells)))
+            return Pattern(pattern.columns, lambda cells: (name, pattern.fill(cells)), name=name)
     return Pattern((), lambda _: value)
 
 

@@ -147,7 +147,7 @@ def _check_columns(tables: Mapping[str, Options | None], columns: Sequence[str],
 
 def _list_params(options: Options) -> tuple[str, ...]:
     option = options.get("param")
-    return () if option is None else tuple(pattern.fill({})[0] for pattern in option.patterns if not pattern.columns)
+    return () if option is None else tuple(pattern.name for pattern in option.patterns)
 
 
 def _check_pattern(

@@ -73,7 +73,7 @@ def _passes(checks: Sequence[Check], row: Row) -> bool:
 def _list_channels(definition: BatchDefinition, registry: Registry) -> Iterator[tuple[ChannelTarget, Check]]:
     """Yield each channel with its check; not one that names a --param, whose value is not known yet."""
     options = definition.options
-    params = {pattern.fill({})[0] for pattern in options["param"].patterns} if "param" in options else set()
+    params = {pattern.name for pattern in options["param"].patterns} if "param" in options else set()
     for name, content in _CONTENTS.items():
         for fill, check in _list_values(options, name):
             if params.isdisjoint(check.columns):

@@ -100,7 +100,7 @@ def make_arguments(options: Options, filled: Mapping[str, Any], cells: Values) -
 def list_channel_cells(options: Options, cells: Values) -> dict[str, str]:
     """Return the cells that channels name, by column: not the values of --param."""
     params = options.get("param")
-    given = {pattern.fill(cells)[0] for pattern in params.patterns} if params else set()
+    given = {pattern.name for pattern in params.patterns} if params else set()
     columns = dict.fromkeys(name for each in CHANNELS if each in options for name in options[each].columns)
     return {name: cells.get(name, "") for name in columns if name not in given}
 
