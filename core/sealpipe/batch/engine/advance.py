@@ -171,8 +171,9 @@ class Engine:
             self.schedule,
             self._listing,
             row,
-            content.values,
+            {**(content.newer or {}), **content.values},  # [collect] may name a column that is new
             content.progress,
+            content.options,
         )
 
     def find_due(self, state: State, progress: Progress) -> Due:
@@ -260,13 +261,14 @@ class Engine:
     def _save(
         self, work: RowWork, state: State, due_at: int | None, result: StepResult | None = None, *, keep: bool = False
     ) -> None:
-        content = RowContent.load(work.row)._replace(progress=work.progress)
+        content = RowContent.load(work.row)
         if work.takes_newer:
             content, work.takes_newer = content.renew(), False
         generation = None if result is None else result.generation
         if result is not None and result.event is Event.RENEWED:
             content = content.renew()
-            work.values, work.created = content.values, None
+            work.values, work.options, work.created = content.values, None, None
+        content = content._replace(progress=work.progress, options=work.options)
         work.row = self.store.save(
             work.row,
             state=state,

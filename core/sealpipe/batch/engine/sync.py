@@ -102,7 +102,7 @@ def _save_row(store: BatchStore, batch: Batch, row: Row, content: RowContent, ho
         held,
         state=held.state,
         due_at=due_at,
-        content=content._replace(progress=before.progress).to_members(),
+        content=content._replace(progress=before.progress, options=before.options).to_members(),
         events=events,
     )
     return True

@@ -68,3 +68,9 @@ class BatchDefinition:
         """Return the definition without its rows as JSON members, from which `load_definition` makes it again."""
         members = {name: value for name, value in self.document.members.items() if name not in ("rows", "row")}
         return {"file": self.document.file, "members": members, "texts": self.document.texts}
+
+    def dump_options(self) -> dict[str, Any]:
+        """Return [request] or [share] alone as JSON members, from which `load_options` makes it again."""
+        members = self.document.members[self.kind]
+        texts = {name: text for name, text in self.document.texts.items() if name == members.get("message-template")}
+        return {"members": members, "texts": texts}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final, cast
@@ -39,6 +40,18 @@ def load_definition(dumped: Mapping[str, Any]) -> BatchDefinition:
     mistakes.raise_all()
     assert definition is not None  # noqa: S101 - without one there is a mistake
     return definition
+
+
+def load_options(dumped: Mapping[str, Any], definition: BatchDefinition) -> BatchDefinition:
+    """Return a definition with the options that `dump_options` returned. BatchFileError if they are refused now."""
+    if dumped == definition.dump_options():
+        return definition
+    file, kind = definition.document.file, definition.kind
+    document = Document(file, Path(), {kind: dumped["members"]}, lambda _: (0, 0), dict(dumped["texts"]))
+    mistakes = MistakeCollector(file)
+    options = read_table(document, kind, kind, mistakes)
+    mistakes.raise_all()
+    return replace(definition, options=options or {})
 
 
 def read_definition(path: str | Path) -> BatchDefinition:

@@ -16,13 +16,18 @@ MAX_PROBLEM: Final = 1000
 
 
 class RowContent(NamedTuple):
-    """What a row's blob holds: its cells as they are out, those of the file if they differ, and its progress."""
+    """What a row's blob holds: its cells as they are out, those of the file if they differ, and its progress.
+
+    `options` are those that its generation was made with (`BatchDefinition.dump_options`): None before that, or if an
+    earlier version made it.
+    """
 
     values: Mapping[str, str]
     progress: Progress
     newer: Mapping[str, str] | None = None
     is_gone: bool = False
     """Whether the file no longer has the row: then nothing is done with it."""
+    options: Members | None = None
 
     def to_members(self) -> Members:
         """Return it as JSON members."""
@@ -31,18 +36,19 @@ class RowContent(NamedTuple):
             "progress": self.progress.to_members(),
             "newer": None if self.newer is None else dict(self.newer),
             "gone": self.is_gone,
+            "options": self.options,
         }
 
     @staticmethod
     def load(row: Row) -> RowContent:
         """Read it from a row that was read with its content."""
         members = row.content or {}
-        newer = members.get("newer")
-        return RowContent(members["values"], Progress.load(members["progress"]), newer, bool(members.get("gone")))
+        progress, is_gone = Progress.load(members["progress"]), bool(members.get("gone"))
+        return RowContent(members["values"], progress, members.get("newer"), is_gone, members.get("options"))
 
     def renew(self) -> RowContent:
         """Return the content of the next generation, which is made of what the file says now."""
-        return self._replace(values=self.values if self.newer is None else self.newer, newer=None)
+        return self._replace(values=self.values if self.newer is None else self.newer, newer=None, options=None)
 
 
 def describe_error(error: Exception) -> tuple[str, str, int]:

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
+from sealpipe.batch.database.records import Effect
 from sealpipe.batch.database.sealing import derive_idempotency_key
 from sealpipe.batch.steps.outbox import RowOutbox
 from sealpipe.batch.steps.states import Event
@@ -36,21 +37,25 @@ class Begun(NamedTuple):
 
 
 def find_begun(work: RowWork) -> Flow[Begun]:
-    """Return what an earlier process began for this generation."""
-    if (yield Do(partial(_was_sent_under_another_key, work))):
+    """Return what an earlier process began for this generation, and let `work` have the options that it began with."""
+    create: Effect | None = yield Do(partial(work.store.effects.find, work.row, work.name_effect("create")))
+    if create is None or create.state == "failed":
+        work.options = work.definition.dump_options()
+    else:
+        work.options = create.content.get("options")
+    if _was_sent_under_another_key(work, create):
         return Begun(None, _ROTATED)
     entry: Entry | None = yield Do(RowOutbox(work.store, work.batch, work.row).open)
     is_late = entry is not None and entry.response is None and entry.is_too_old(to_datetime(work.now()))
     return Begun(entry, _TOO_LATE if is_late else "")
 
 
-def _was_sent_under_another_key(work: RowWork) -> bool:
-    """Return whether a create was on its way when the API key was rotated: its bytes are never sent again. Blocks."""
-    effect = work.store.effects.find(work.row, work.name_effect("create"))
+def _was_sent_under_another_key(work: RowWork, create: Effect | None) -> bool:
+    """Return whether a create was on its way when the API key was rotated: its bytes are never sent again."""
     return (
-        effect is not None
-        and effect.state == "sending"
-        and effect.content.get("key_id") != work.session.credential.key_id
+        create is not None
+        and create.state == "sending"
+        and create.content.get("key_id") != work.session.credential.key_id
     )
 
 
@@ -66,7 +71,8 @@ def create_once(work: RowWork, make: Callable[..., Flow[Any]], options: Any) -> 
 
     Raises IdempotencyConflictError if the service has one already, and BlockedError.
     """
-    row, kind, outbox = work.row, work.definition.kind, RowOutbox(work.store, work.batch, work.row)
+    row, kind = work.row, work.definition.kind
+    outbox = RowOutbox(work.store, work.batch, row, work.options)
     key = derive_idempotency_key(work.session.credential, kind, work.batch.name, work.key, row.generation)
     # A sink's marker belongs to the values of one attempt: the next one may fetch others.
     with _block_on_custody(work):

@@ -71,10 +71,12 @@ class _RowEffects:
 class RowOutbox:
     """The outbox of one generation of a row that this worker holds: for one share or request (`EntryStore`)."""
 
-    def __init__(self, store: BatchStore, batch: Batch, row: Row) -> None:
+    def __init__(self, store: BatchStore, batch: Batch, row: Row, options: Members | None = None) -> None:
+        """`options` are recorded with what is added: the file's may be others when a killed create is finished."""
         self._store = store
         self._batch = batch
         self._row = row
+        self._options = options
 
     def prepare(self) -> None:
         """Do nothing: the database is open."""
@@ -90,6 +92,7 @@ class RowOutbox:
             "created_at": now,
             "meta": dict(meta),
             "body": body.decode(),
+            "options": self._options,
         }
         effects = _RowEffects(self._store, self._row)
         effects.note("create", "sending", content)
@@ -173,6 +176,7 @@ class RowEntry(Entry):
         """End the entry: only what is no secret stays. One that created nothing can be begun anew."""
         meta = {name: value for name, value in self.meta.items() if name not in SECRET_MEMBERS}
         self.content.pop("body", None)
+        self.content.pop("options", None)  # the row has them
         self.content |= {"meta": meta, "ended": True}
         if self.response is None:
             self.effects.note("create", "failed", self.content)

@@ -49,6 +49,8 @@ def adopt_request(
 ) -> StepResult:
     """Take over a request that the service lists. Whether its link was delivered is not known."""
     now, is_later = work.now(), generation != work.row.generation
+    if is_later or work.options is None:
+        work.options = work.definition.dump_options()
     progress = replace(
         work.progress.next_generation() if is_later else work.progress,
         digest=work.render().digest,

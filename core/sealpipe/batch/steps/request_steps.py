@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from sealpipe.api import requests as api
 from sealpipe.batch.database.sealing import derive_request_key
@@ -34,13 +34,18 @@ from sealpipe.batch.steps.work import (
     to_microseconds,
 )
 from sealpipe.calls.shares import finish_entry
-from sealpipe.errors import IdempotencyConflictError, NotFoundError, UnreadableSubmissionError
+from sealpipe.errors import IdempotencyConflictError, NotFoundError, UnreadableSubmissionError, UsageError
 from sealpipe.flows import Do, Flow, call, outgoing
 from sealpipe.flows.collect import CollectResult
 from sealpipe.flows.request import RequestOptions, create
 from sealpipe.secret import Secret
 from sealpipe.values import format_time
 from sealpipe.wire import link
+
+if TYPE_CHECKING:
+    from sealpipe.batch.file.render import RenderedRow
+    from sealpipe.flows.collect.options import CollectOneOptions
+    from sealpipe.wire.keys import KeyPair
 
 
 def create_request(work: RowWork) -> Flow[StepResult]:
@@ -127,7 +132,7 @@ def collect(work: RowWork, progress: Progress, items: Sequence[api.Submission]) 
         return StepResult(Event.USED, replace(progress, outcome="submitted"), [{"what": "submitted"}])
     pair = yield Do(partial(find_key_pair, work))
     opener = make_ledger_opener(work.store, work.row)
-    options = use_ledger(rendered.make_collect(make_receipt(work), key=pair), opener)
+    options = use_ledger(_make_collect(work, rendered, pair), opener)
     results: list[CollectResult] = yield from poll.collect(work.session, options)
     result = results[0]
     error = result.problem()
@@ -140,6 +145,16 @@ def collect(work: RowWork, progress: Progress, items: Sequence[api.Submission]) 
     return StepResult(Event.USED, progress, history)
 
 
+def _make_collect(work: RowWork, rendered: RenderedRow, pair: KeyPair) -> CollectOneOptions:
+    """Return how to collect the request, by what the file says now. Raises UsageError."""
+    receipt = make_receipt(work)
+    try:
+        return rendered.make_collect(receipt, key=pair)
+    except UsageError as error:  # what is out asks for something else than what [request] says now
+        remedy = f"write ask and [collect] in the file as this request needs them, and run it again: {error.remedy}"
+        raise UsageError(error.message, remedy=remedy) from None
+
+
 def remind_submitter(work: RowWork) -> Flow[StepResult]:
     """Look once more; if nobody has submitted and the link still works, send it again."""
     looked = yield from look(work)
@@ -149,6 +164,8 @@ def remind_submitter(work: RowWork) -> Flow[StepResult]:
         progress = replace(looked.progress, outcome="no submission")
         return StepResult(Event.EXPIRED, progress, [{"what": "expired"}])
     progress = skip_reminders(looked.progress, work.schedule, work.now())
+    if make_options(work).delivery is None:  # [remind] and its recipient are new in the file
+        return StepResult(Event.RECOVERED, progress, [{"what": "not reminded", "because": "no recipient"}])
     unclear = yield from send_reminder(work, str(progress.reminders))
     now = work.now()
     progress = replace(progress, touched_at=now, reminded=progress.reminded + 1)

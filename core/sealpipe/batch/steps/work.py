@@ -18,7 +18,7 @@ from sealpipe.batch.database.sealing import Members
 from sealpipe.batch.database.store import BatchStore
 from sealpipe.batch.file.definition import BatchDefinition
 from sealpipe.batch.file.mistakes import Place
-from sealpipe.batch.file.reading import get_lifetime
+from sealpipe.batch.file.reading import get_lifetime, load_options
 from sealpipe.batch.file.render import RenderedRow, render_row
 from sealpipe.batch.file.rows import Row as FileRow
 from sealpipe.batch.steps.content import MAX_PROBLEM
@@ -49,6 +49,8 @@ class RowWork:
     values: Mapping[str, str] = field(repr=False)
     """The row's cells, as they are out."""
     progress: Progress
+    options: Members | None = field(default=None, repr=False)
+    """What `dump_options` returned when what is out was made; None: what the file says now."""
     takes_newer: bool = False
     """Whether `values` are newer than those of the row's content."""
     created: Any = field(default=None, repr=False)
@@ -65,16 +67,20 @@ class RowWork:
         """The row's key in the file."""
         return self.row.key or ""
 
+    def restore_definition(self) -> BatchDefinition:
+        """Return the file's definition with the options of what is out. Raises UsageError."""
+        return self.definition if self.options is None else load_options(self.options, self.definition)
+
     def render(self) -> RenderedRow:
-        """Fill in what the file says about the row. Raises UsageError."""
-        return render_row(self.definition, FileRow(self.key, self.values, Place("")))
+        """Fill in what is out, and what the file says now about reminding and collecting it. Raises UsageError."""
+        return render_row(self.restore_definition(), FileRow(self.key, self.values, Place("")))
 
     def list_arguments(self, *, is_new: bool) -> dict[str, Any]:
         """Return the arguments of the row's options. A new link's lifetime is counted by the database's clock."""
         arguments = dict(self.render().arguments)
         if not is_new:  # what the file says may be over by now
             return {**arguments, "expires_in": None, "expires_at": None}
-        lifetime = get_lifetime(self.definition.options, self.definition.kind)
+        lifetime = get_lifetime(self.restore_definition().options, self.definition.kind)
         return arguments if lifetime is None else {**arguments, "expires_at": to_datetime(self.now()) + lifetime}
 
     def name_effect(self, *parts: object) -> str:
