@@ -145,6 +145,27 @@ def test_a_row_that_was_corrected_before_it_is_out_stays_as_corrected(world: Bat
     assert (len(world.messages("acme.example")), world.messages("other-acme.example")) == (2, [])
 
 
+def test_a_run_tells_of_rows_that_the_file_no_longer_has(world: BatchWorld) -> None:
+    path = world.write(REQUESTS, [{"name": name, "to": f"{name}.example"} for name in ("acme", "bolt", "core")])
+    assert world.run(path).warnings == ()
+    world.submit(world.code_of("core.example"))
+    world.wait(DAY)
+    world.run(path)
+    world.write(REQUESTS, [{**ROWS[0], "name": "dune"}])
+    (warning,) = world.run(path).warnings
+    assert warning.startswith("2 rows (acme, bolt) are not in the file any more: left alone")
+    assert world.run(path).warnings == (), "it is the same file"
+
+
+def test_a_run_tells_of_rows_that_another_file_says_else_of(world: BatchWorld) -> None:
+    path = begin(world)
+    world.write(EDITED)
+    (warning,) = world.run(path).warnings
+    assert warning == "row acme is not as the file says now: what is out stays as it is until `batch reissue`"
+    world.write(REQUESTS, [{**ROWS[0], "phone": "1"}])
+    assert world.run(path).warnings == (), "a column that nothing names changes nothing"
+
+
 @pytest.mark.parametrize(("before", "after", "outcome"), [(1, 3, "opened"), (3, 1, "unknown")])
 def test_views_mean_what_they_meant_when_the_share_was_made(
     world: BatchWorld, before: int, after: int, outcome: str

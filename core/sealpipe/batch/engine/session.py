@@ -56,11 +56,12 @@ def run_batch(
             check_high_water(store, store.find_batch(definition.name))
             if approved is not None:
                 check_approved(approved, make_plan(store, definition, session.base_url))
-            batch = sync(store, definition).batch
+            synced = sync(store, definition)
+            batch = synced.batch
             engine = Engine(own_driver, store, batch, restore_definition(batch))
             tasks = _make_tasks(engine, only, approved)
             result = Runner(engine, seconds=seconds, tasks=tasks, threads=threads, on_change=on_change).run()
-            result.warnings += notify(engine)
+            result.warnings += (*synced.list_warnings(), *notify(engine))
             note_high_water(store, batch)
             return result
         finally:

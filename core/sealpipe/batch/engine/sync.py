@@ -7,11 +7,12 @@ a row, or a row that is gone from the file, is noted beside it.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
+from sealpipe.api.responses import escape_text
 from sealpipe.batch.database.records import Batch, NewRow, Row
 from sealpipe.batch.database.sealing import Members, hide_digest
 from sealpipe.batch.database.store import BatchStore
@@ -29,15 +30,25 @@ from sealpipe.wire import jsontext
 
 _DEFINITION: Final = "definition"
 _ROWS: Final = "rows"
+_NAMED: Final = 5  # rows that a warning names
+_GONE: Final = "not in the file any more: left alone, until `batch cancel`; another file may have the same name"
+_CHANGED: Final = "not as the file says now: what is out stays as it is until `batch reissue`"
 
 
 class SyncResult(NamedTuple):
-    """The batch, and how many of its rows were added, have another content in the file, or are gone from it."""
+    """The batch, and which of its rows that are not over the file says something else about, or no longer has.
+
+    These are empty if the file is that of the last run.
+    """
 
     batch: Batch
-    added: int = 0
-    changed: int = 0
-    gone: int = 0
+    changed: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
+
+    def list_warnings(self) -> tuple[str, ...]:
+        """Return what a run says of them: the file may be another one of the same name, or half of one."""
+        found = ((self.gone, _GONE), (self.changed, _CHANGED))
+        return tuple(f"{_name_rows(keys)} {what}" for keys, what in found if keys)
 
 
 def restore_definition(batch: Batch) -> BatchDefinition:
@@ -55,24 +66,37 @@ def sync(store: BatchStore, definition: BatchDefinition) -> SyncResult:
             f"there is a batch {definition.name} of another kind: its rows are {stored.kind}s",
             remedy="give one of them another name, or remove the old one with `sealpipe batch purge NAME`",
         )
-    if batch.content[_ROWS] == rows_digest:
+    if batch.content[_ROWS] == rows_digest and stored.dump_options() == definition.dump_options():
         return SyncResult(_save(store, batch, dumped, rows_digest))
     now = store.now()
     new = (NewRow(row.key, State.NEW, now, RowContent(row.values, Progress()).to_members()) for row in definition.rows)
-    added = store.add_rows(batch, new)
-    changed, gone, held = 0, 0, 0
-    by_key = {row.key: row.values for row in definition.rows}
+    store.add_rows(batch, new)
+    changed: list[str] = []
+    gone: list[str] = []
+    held = 0
+    by_key = {row.key: row for row in definition.rows}
     holder = f"{os.urandom(6).hex()}/sync"
     for row in store.list_rows(batch, contents=True):
         content = RowContent.load(row)
-        values = by_key.get(row.key or "")
-        gone += values is None
-        changed += values is not None and dict(values) != dict(content.values)
-        after = _compare(content, values)
+        key = row.key or ""
+        found = by_key.get(key)
+        if not is_over(State(row.state)):
+            if found is None:
+                gone.append(key)
+            elif content.progress.digest and content.progress.digest != render_row(definition, found).digest:
+                changed.append(key)
+        after = _compare(content, None if found is None else found.values)
         if after != content:
             held += not _save_row(store, batch, row, after, holder)
     # Without the digest, the next run compares again what another worker holds now.
-    return SyncResult(_save(store, batch, dumped, "" if held else rows_digest), added, changed, gone)
+    batch = _save(store, batch, dumped, "" if held else rows_digest)
+    return SyncResult(batch, tuple(sorted(changed)), tuple(sorted(gone)))
+
+
+def _name_rows(keys: Sequence[str]) -> str:
+    names = ", ".join(escape_text(key, 60) for key in keys[:_NAMED])
+    more = f" and {len(keys) - _NAMED} more" if len(keys) > _NAMED else ""
+    return f"row {names} is" if len(keys) == 1 else f"{len(keys)} rows ({names}{more}) are"
 
 
 def _compare(content: RowContent, values: Mapping[str, str] | None) -> RowContent:
