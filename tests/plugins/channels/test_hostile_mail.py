@@ -18,8 +18,9 @@ from hypothesis import HealthCheck, example, given, settings
 from plugins.channels.using import LINK, Using
 from sealpipe.errors import PluginError, UnsupportedError
 from sealpipe.flows.deliver.messages import MessageContext, build_link_message, build_passcode_message
-from sealpipe.plugin import Message, Secret
+from sealpipe.plugin import Message, ReferenceValueError, Secret
 from sealpipe_plugins.email import message as mails
+from sealpipe_plugins.email.address import parse_address
 from sealpipe_plugins.email.message import Header, NamedAddress, write_mail
 from support.mailbox import Mailbox, Received
 from support.outside_text import COMMANDS, MAIL, MARKUP, outside
@@ -214,3 +215,24 @@ class TestReadOnceMore:
         monkeypatch.setattr(mails, "message_from_string", broken)
         with pytest.raises(UnsupportedError, match="cannot be read \\(IndexError\\)"):
             write_mail([Header("Subject", "x")], "x\n", "x\n")
+
+
+@pytest.mark.parametrize(
+    ("address", "problem"),
+    [
+        ("a b@example.com", "white space or an invisible character"),
+        ("a\x07b@example.com", "white space or an invisible character"),
+        ("a\u20acb@example.com", "an invalid part before the @"),
+        (f"{'a' * 60}@{'d' * 60}.{'d' * 60}.{'d' * 60}.com.example", "too many characters"),
+    ],
+)
+def test_an_address_says_what_is_wrong_with_it(address: str, problem: str) -> None:
+    with pytest.raises(ReferenceValueError, match=f"it has {problem}$"):
+        parse_address(address)
+
+
+def test_the_longest_address_and_letters_of_any_script_are_taken() -> None:
+    longest = f"{'a' * 60}@{'d' * 60}.{'d' * 60}.{'d' * 60}.{'e' * 10}"
+    assert len(longest) == 254
+    assert parse_address(longest) == longest
+    assert parse_address("ren\u00e9@example.com") == "ren\u00e9@example.com"
