@@ -201,6 +201,11 @@ def race_for_effect(store: BatchStore, batch: Batch, holder: str) -> list[str]:
     return [str(row.key) for row in rows if store.effects.begin(row, "1/create", {}) is not None]
 
 
+def name_state(version: int) -> str:
+    """A state of its own for each version of a row: a word, as every state is."""
+    return "s" + str(version).translate(str.maketrans("0123456789", "abcdefghij"))
+
+
 def write_on(store: BatchStore, batch: Batch, holder: str) -> list[str]:
     """Write to one row after the other, for ever; a line is printed for each change that is on disk."""
     while True:
@@ -210,7 +215,7 @@ def write_on(store: BatchStore, batch: Batch, holder: str) -> list[str]:
                 effect = store.effects.begin(row, name, content) or store.effects.find(row, name)
                 if effect is not None and effect.state == "sending":
                     store.effects.finish(effect, "done", content)
-                state, events = f"s{row.version}", [{"v": row.version}]
+                state, events = name_state(row.version), [{"v": row.version}]
                 store.save(row, state=state, due_at=row.due_at, content=content, events=events)
                 os.write(1, f"{row.id} {row.version + 1}\n".encode())
         except SealpipeError as error:

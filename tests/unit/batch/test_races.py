@@ -14,7 +14,16 @@ import pytest
 from sealpipe.batch.database.interface import DatabaseUnavailableError
 from sealpipe.batch.database.records import Batch
 from sealpipe.batch.database.store import BatchStore
-from unit.batch.stores import Place, PostgresPlace, add_rows, race_for_effect, run_at_once, start_worker, take_all
+from unit.batch.stores import (
+    Place,
+    PostgresPlace,
+    add_rows,
+    name_state,
+    race_for_effect,
+    run_at_once,
+    start_worker,
+    take_all,
+)
 
 ROWS = 40
 KEYS = {f"row {number}" for number in range(ROWS)}
@@ -80,7 +89,7 @@ def check_whole(store: BatchStore, batch: Batch, told: list[str]) -> int:
         effects = store.effects.list(row)
         assert len(effects) in (row.version - 1, row.version)
         assert sum(effect.state != "done" for effect in effects) <= 1
-        assert row.state == ("new" if row.version == 1 else f"s{row.version - 1}")
+        assert row.state == ("new" if row.version == 1 else name_state(row.version - 1))
         versions[row.id] = row.version
     for line in told:
         row_id, version = line.split()
