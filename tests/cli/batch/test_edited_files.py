@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.batch.test_shares import FILE as SHARE_FILE
-from cli.batch.test_shares import REMIND, opened
+from cli.batch.share_batch import FILE as SHARE_FILE
+from cli.batch.share_batch import REMIND, opened
 from cli.batch.world import DAY, BatchWorld
 from sealpipe.api import Failure
 

@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from cli.batch.share_batch import FILE, REMIND
-from cli.batch.world import DAY, BatchWorld, ask_control
-from sealpipe.wire import link, tokens
+from cli.batch.share_batch import FILE, REMIND, opened
+from cli.batch.world import DAY, BatchWorld
 
 REISSUE = '\n[reissue]\nwhen = "expired-unopened"\ntimes = 1\n'
 ROWS = [{"name": name, "to": f"{name}.example"} for name in ("ann", "bob", "cid")]
-
-
-def opened(world: BatchWorld, to: str) -> int:
-    """The status that the recipient gets who opens the latest link."""
-    message = world.messages(to)[-1]
-    content_key = link.decode_fragment(message.secret.reveal().partition("#")[2])
-    body = {"access_token": tokens.access_token(content_key)}
-    done = ask_control(world.service, "POST", ("rehearsal", "shares", message.short_code, "open"), body)
-    assert done.status != 200 or json.loads(done.body)["data"]
-    return int(done.status)
 
 
 def test_a_row_is_done_when_its_share_is_delivered(world: BatchWorld) -> None:
