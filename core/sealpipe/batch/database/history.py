@@ -8,8 +8,10 @@ from typing import Final, NamedTuple
 from sealpipe.batch.database import statements as sql
 from sealpipe.batch.database.interface import Database, check_types
 from sealpipe.batch.database.keyring import BatchKeyring
-from sealpipe.batch.database.records import Batch, Event
+from sealpipe.batch.database.records import SECOND, Batch, Event
 
+LATENESS: Final = 60 * SECOND
+"""For how long after its time an event may come to light, in microseconds: it has the time before its transaction."""
 _PAGE: Final = 500
 
 

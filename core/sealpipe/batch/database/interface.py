@@ -149,9 +149,9 @@ def check_types(values: Values, kinds: str) -> Values:
     state that is counted is a word: no blob vouches for it, and it is told to people.
     """
     for value, kind in zip(values, kinds, strict=True):
-        is_text = kind == "w" and _WORD.fullmatch(str(value)) is None
+        is_no_word = kind == "w" and _WORD.fullmatch(str(value)) is None
         is_no_time = isinstance(value, int) and not _FIRST_TIME <= value <= _LAST_TIME
-        if is_text or is_no_time or not isinstance(value, _KINDS[kind]) or isinstance(value, bool):
+        if is_no_word or is_no_time or not isinstance(value, _KINDS[kind]) or isinstance(value, bool):
             raise make_damage_error()
     return values
 

@@ -245,12 +245,12 @@ class BatchStore:
         written with its next write if they are merged.
         """
         opened, now = self._keyring.get(row.batch), self.now()
-        state, next_state = row.state, str(state)
+        state = str(state)
         saved = replace(
             row,
-            state=next_state,
+            state=state,
             due_at=due_at,
-            since=row.since if next_state == state else now,
+            since=row.since if state == row.state else now,
             holder=row.holder if keep else "",
             held_until=row.held_until if keep else 0,
             version=row.version + 1,

@@ -8,16 +8,13 @@ of each other's rows yet.
 from __future__ import annotations
 
 import threading
-from typing import Final
 
+from sealpipe.batch.database.history import LATENESS
 from sealpipe.batch.database.records import Row
 from sealpipe.batch.database.store import BatchStore
-from sealpipe.batch.steps.states import HOUR, MINUTE, Event
+from sealpipe.batch.steps.states import HOUR, Event
 from sealpipe.batch.steps.work import to_datetime
 from sealpipe.values import format_time
-
-_OVERLAP: Final = MINUTE
-"""For how long after its time a creation may come to light: it has the time before its transaction."""
 
 
 class HourlyLimit:
@@ -83,7 +80,7 @@ class HourlyLimit:
         self._begun &= self._created.keys()
 
     def _read(self, now: int) -> None:
-        since = max(now - HOUR, self._read_until - _OVERLAP)
+        since = max(now - HOUR, self._read_until - LATENESS)
         for batch in self._store.list_batches():
             for row, _, event in self._store.history.read_since(batch, since):
                 if event.content.get("what") == Event.CREATED:

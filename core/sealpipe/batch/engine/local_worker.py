@@ -46,7 +46,7 @@ class LocalWorker:
         self._stop = threading.Event()
         self._runner: Runner | None = None
         self._knows_limit = False
-        self._news = PeriodicNews(on_change)
+        self._news = PeriodicNews(store, self._make_engine, on_change)
 
     def run(self, seconds: float | None = None) -> None:
         """Work until `stop`, or for so many seconds. Raises StateError if another process runs batches now."""
@@ -110,4 +110,4 @@ class LocalWorker:
     def _tell(self, batches: Iterable[Batch], *, is_last: bool = False) -> None:
         """Tell the teams what has changed, every now and then and at the end."""
         for batch in batches:
-            self._news.tell(self._make_engine(batch), is_last=is_last)
+            self._news.tell(batch, is_last=is_last)

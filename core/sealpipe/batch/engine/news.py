@@ -11,15 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from sealpipe.batch.database.history import LATENESS
 from sealpipe.batch.database.records import Batch, ConflictError, Effect, make_batch_row
 from sealpipe.batch.database.store import BatchStore
 from sealpipe.batch.engine.advance import LEASE
-from sealpipe.batch.steps.states import MINUTE
 
 MAX_NAMES: Final = 50
 """Names of rows in one message."""
-_OVERLAP: Final = MINUTE
-"""For how long after its time a change may come to light: it has the time before its transaction."""
 _MOST_RECENT: Final = 5000
 """How many changes are held in memory, at first, before the older ones are left out."""
 _UNTOLD: Final = frozenset({"asked"})
@@ -66,7 +64,7 @@ class NewsLog:
 
     def _read(self, news: News, effect: Effect | None, changes: int) -> None:
         before = {} if effect is None else effect.content
-        since = before.get("until", 0) - _OVERLAP
+        since = before.get("until", 0) - LATENESS
         seen, recent, until = set(before.get("seen", ())), [], before.get("until", 0)
         most = _MOST_RECENT
         for row, number, event in self._store.history.read_since(self._batch, since):
@@ -74,7 +72,7 @@ class NewsLog:
             until = max(until, event.at)
             recent.append((event.at, identity))
             if len(recent) > most:
-                recent = [each for each in recent if each[0] > until - _OVERLAP]
+                recent = [each for each in recent if each[0] > until - LATENESS]
                 most = _MOST_RECENT + 2 * len(recent)
             what = str(event.content["what"])
             if identity in seen or what in _UNTOLD:
@@ -82,7 +80,7 @@ class NewsLog:
             news.counts[what] += 1
             if len(news.names) < MAX_NAMES:
                 news.names.append((what, row))
-        seen_now = [identity for at, identity in recent if at > until - _OVERLAP]
+        seen_now = [identity for at, identity in recent if at > until - LATENESS]
         news.content = {"until": until, "seen": seen_now, "changes": changes}
 
     def name_rows(self, news: News) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import Final
 
 from sealpipe.batch.database.interface import DatabaseUnavailableError
 from sealpipe.batch.database.records import Batch, ConflictError, Effect
+from sealpipe.batch.database.store import BatchStore
 from sealpipe.batch.engine.advance import Change, Engine
 from sealpipe.batch.engine.news import News, NewsLog
 from sealpipe.batch.engine.run import RunResult
@@ -141,21 +142,23 @@ def _count(number: int) -> str:
 class PeriodicNews:
     """Tells what a worker has changed: some time after it began, then as often, and at its end."""
 
-    def __init__(self, on_change: Callable[[Batch, Change], object]) -> None:
+    def __init__(
+        self, store: BatchStore, open_engine: Callable[[Batch], Engine], on_change: Callable[[Batch, Change], object]
+    ) -> None:
+        self._store = store
+        self._open_engine = open_engine
         self._on_change = on_change
         self._told_at: dict[str, int] = {}
 
-    def tell(self, engine: Engine, *, is_last: bool = False) -> None:
+    def tell(self, batch: Batch, *, is_last: bool = False) -> None:
         """Tell what has changed in a batch, if it is time. What goes wrong is told as a change."""
-        if engine.definition.notify is None:
-            return
         with suppress(DatabaseUnavailableError):  # the next round finds what this one missed
-            now = engine.store.now()
-            is_due = now - self._told_at.setdefault(engine.batch.id, now) >= NEWS_INTERVAL
+            now = self._store.now()
+            is_due = now - self._told_at.setdefault(batch.id, now) >= NEWS_INTERVAL
             if is_due or is_last:
-                self._told_at[engine.batch.id] = now
-                for warning in notify(engine, 0 if is_last else NEWS_INTERVAL):
-                    self._on_change(engine.batch, Change("[notify]", "failed", warning))
+                self._told_at[batch.id] = now
+                for warning in notify(self._open_engine(batch), 0 if is_last else NEWS_INTERVAL):
+                    self._on_change(batch, Change("[notify]", "failed", warning))
 
 
 def check_allowed(session: Session, name: str) -> Flow[None]:

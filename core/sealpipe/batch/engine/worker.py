@@ -142,7 +142,7 @@ class Worker:
         self._holder = os.urandom(6).hex()
         self._stop: asyncio.Event | None = None
         self._breakers_made_at = 0
-        self._news = PeriodicNews(on_change)
+        self._news = PeriodicNews(store, lambda batch: self._engines[batch.id], on_change)
         key_id = session.credential.key_id
         self._queue = f"sealpipe-{key_id}"  # a worker takes no job of a batch that it cannot open
 
@@ -273,7 +273,7 @@ class Worker:
     def _tell(self, *, is_last: bool = False) -> None:
         """Tell the teams what has changed, every now and then and at the end; note how far all is. Blocks."""
         for engine in list(self._engines.values()):
-            self._news.tell(engine, is_last=is_last)
+            self._news.tell(engine.batch, is_last=is_last)
             for warning in engine.hourly.take_warnings():
                 self._on_change(engine.batch, Change("[limit]", "postponed", warning))
             note_high_water(self._store, engine.batch)

@@ -18,6 +18,7 @@ from sealpipe.batch.database.sealing import derive_idempotency_key
 from sealpipe.batch.steps.outbox import RowOutbox
 from sealpipe.batch.steps.states import Event
 from sealpipe.batch.steps.work import BlockedError, RowWork, StepResult, to_datetime, to_microseconds
+from sealpipe.calls.shares import finish_entry
 from sealpipe.errors import CustodyError
 from sealpipe.flows import Do, Flow
 from sealpipe.state.entry import Entry
@@ -96,6 +97,14 @@ def make_second_error(work: RowWork, problem: str) -> BlockedError:
         f"{problem}; the database is older, or another one has this batch, too",
         remedy=f"if nobody got its link, or nobody needs it, `{work.name_command('reissue')}` makes another",
     )
+
+
+def find_created(work: RowWork) -> Flow[Any]:
+    """Return the share or request that this process has created, or an earlier one; None if its entry is gone."""
+    if work.created is not None:
+        return work.created
+    entry = yield Do(RowOutbox(work.store, work.batch, work.row).open)
+    return None if entry is None else (yield from finish_entry(work.session, entry))
 
 
 def note_created(work: RowWork, created: Any, **known: Any) -> StepResult:

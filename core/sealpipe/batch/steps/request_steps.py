@@ -16,11 +16,12 @@ from sealpipe.batch.database.sealing import derive_request_key
 from sealpipe.batch.steps.creating import (
     create_once,
     find_begun,
+    find_created,
     give_up_create,
     make_second_error,
     note_created,
 )
-from sealpipe.batch.steps.outbox import RowOutbox, make_ledger_opener
+from sealpipe.batch.steps.outbox import make_ledger_opener
 from sealpipe.batch.steps.reminding import remind
 from sealpipe.batch.steps.request_keys import find_key_pair, find_request
 from sealpipe.batch.steps.states import MINUTE, Event, Progress, Step, skip_reminders
@@ -28,6 +29,7 @@ from sealpipe.batch.steps.work import (
     RowWork,
     StepResult,
     Steps,
+    expire_undelivered,
     finish_delivery,
     mark_unclear,
     to_datetime,
@@ -91,13 +93,10 @@ def _make_response(progress: Progress) -> dict[str, Any]:
 
 def deliver_request(work: RowWork) -> Flow[StepResult]:
     """Deliver the collect link: the messages that are left."""
-    progress = work.progress
-    if progress.expires_at is not None and work.now() >= progress.expires_at:
-        return StepResult(Event.EXPIRED, replace(progress, outcome="not delivered"), [{"what": "expired"}])
-    created = work.created
-    if created is None:
-        entry = yield Do(RowOutbox(work.store, work.batch, work.row).open)
-        created = None if entry is None else (yield from finish_entry(work.session, entry))
+    expired = expire_undelivered(work)
+    if expired is not None:
+        return expired
+    created = yield from find_created(work)
     return (yield from finish_delivery(work, created, Event.DELIVERED))
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from sealpipe.api import shares as api
 from sealpipe.batch.database.interface import DatabaseUnavailableError
-from sealpipe.batch.steps.creating import create_once, find_begun, make_second_error, note_created
+from sealpipe.batch.steps.creating import create_once, find_begun, find_created, make_second_error, note_created
 from sealpipe.batch.steps.outbox import RowOutbox
 from sealpipe.batch.steps.reminding import remind
 from sealpipe.batch.steps.request_steps import finish_ending
@@ -22,6 +22,7 @@ from sealpipe.batch.steps.work import (
     RowWork,
     StepResult,
     Steps,
+    expire_undelivered,
     finish_delivery,
     mark_unclear,
 )
@@ -52,13 +53,10 @@ def create_share(work: RowWork) -> Flow[StepResult]:
 
 def deliver_share(work: RowWork) -> Flow[StepResult]:
     """Deliver link and passcode: the messages that are left."""
-    progress = work.progress
-    if progress.expires_at is not None and work.now() >= progress.expires_at:
-        return StepResult(Event.EXPIRED, replace(progress, outcome="not delivered"), [{"what": "expired"}])
-    created = work.created
-    if created is None:
-        entry = yield Do(RowOutbox(work.store, work.batch, work.row).open)
-        created = None if entry is None else (yield from finish_entry(work.session, entry))
+    expired = expire_undelivered(work)
+    if expired is not None:
+        return expired
+    created = yield from find_created(work)
     if work.schedule.watches:
         return (yield from finish_delivery(work, created, Event.DELIVERED, keeps_link=True))
     result = yield from finish_delivery(work, created, Event.SETTLED)

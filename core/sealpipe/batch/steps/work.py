@@ -224,5 +224,13 @@ def finish_delivery(work: RowWork, created: Any, event: Event, *, keeps_link: bo
     return StepResult(event, mark_unclear(work, progress, unclear), history)
 
 
+def expire_undelivered(work: RowWork) -> StepResult | None:
+    """Return the end of a row whose link would no longer work; None if it can be delivered."""
+    progress = work.progress
+    if progress.expires_at is None or work.now() < progress.expires_at:
+        return None
+    return StepResult(Event.EXPIRED, replace(progress, outcome="not delivered"), [{"what": "expired"}])
+
+
 Steps = Mapping[Any, Callable[[RowWork], Flow[StepResult]]]
 """A kind's flow for each step."""
