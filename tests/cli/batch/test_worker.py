@@ -308,7 +308,7 @@ def test_there_are_few_jobs_however_many_rows_are_due(
             jobs.extend(row[0] for row in found)
 
     world.loft.after = count
-    work(world, 6, threads=2)
+    work_until(all_are_out(world, path), world, threads=2)
     assert set(world.states(path).values()) == {"waiting"}
     assert max(jobs) <= 4 + 2, "those that wait, and those that are done now"
 
@@ -334,7 +334,7 @@ def test_more_jobs_than_a_worker_would_make_do_it_no_harm(
     assert set(world.states(path).values()) == {"new"}
     with psycopg.connect(postgres.address) as connection:
         connection.execute("DELETE FROM procrastinate_jobs WHERE queue_name = %s", [queue])
-    work(world, 3)
+    work_until(all_are_out(world, path), world)
     assert set(world.states(path).values()) == {"waiting"}
 
 
