@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -126,6 +127,26 @@ def test_an_absurd_retry_after_postpones_a_row_by_an_hour_at_most(world: BatchWo
 
 def refuse_for_ever(operation: Operation[Any]) -> Response | Failure | None:
     return Response(429, {"retry-after": "9" * 12}, b"") if operation.method == "POST" else None
+
+
+def test_a_run_waits_where_the_rate_limit_says_so(world: BatchWorld) -> None:
+    """Two creates are refused once, before it reaches the service: each row is waited for, none is lost."""
+    path = world.write(FILE, ROWS)
+    refused: set[str] = set()
+
+    def refuse_once(operation: Operation[Any]) -> Response | Failure | None:
+        key = operation.headers.get("idempotency-key", "")
+        if operation.method != "POST" or len(refused) > 1 or key in refused:
+            return None
+        refused.add(key)
+        return Response(429, {"retry-after": "1"}, b"")
+
+    world.before = refuse_once  # type: ignore[method-assign]
+    began = time.monotonic()
+    assert world.run(path).counts == {"waiting": 3}
+    assert len(refused) == 2
+    assert time.monotonic() - began >= 2, "two refusals of one second each"
+    assert len(world.active_requests()) == 3
 
 
 @pytest.mark.parametrize("year", ["0001", "9999"])
