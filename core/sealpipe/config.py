@@ -15,7 +15,7 @@ from typing import Any, Final
 from sealpipe import permissions
 from sealpipe.errors import CredentialError, SettingError
 from sealpipe.secret import Secret
-from sealpipe.settings import COMMANDS, GLOBAL
+from sealpipe.settings import COMMANDS, FIRST, GLOBAL, Setting
 
 MACHINE_CONFIG = Path("/etc/sealpipe/config.toml")
 """Settings that the machine's administrator enforces for all users; only its `[enforce]` table is read."""
@@ -129,13 +129,13 @@ class Config:
     def find_unknown_variables(self) -> list[tuple[str, str | None]]:
         """Return the SEALPIPE_* variables that nothing reads, each with the nearest known name."""
         candidates = [name for name in self.environ if name.startswith("SEALPIPE_") and not name.startswith(PREFIXES)]
-        known = list_known_variables() if candidates else set()
-        unknown = sorted(set(candidates) - known)
+        unknown = set(candidates) - list_known_variables(FIRST) if candidates else ()
         if not unknown:
             return []
         from difflib import get_close_matches
 
-        return [(name, next(iter(get_close_matches(name, known, 1)), None)) for name in unknown]
+        known = list_known_variables()
+        return [(name, next(iter(get_close_matches(name, known, 1)), None)) for name in sorted(unknown - known)]
 
     @cached_property
     def _user_file(self) -> tuple[dict[str, Any], list[SettingError]]:
@@ -155,12 +155,12 @@ class Config:
         return config_file.remove_flaws(config, flaws), [each.error for each in flaws]
 
 
-def list_known_variables() -> set[str]:
-    """Return every SEALPIPE_* name that is read."""
+def list_known_variables(commands: Mapping[str, tuple[Setting, ...]] = COMMANDS) -> set[str]:
+    """Return every SEALPIPE_* name that is read, by these commands or any."""
     names = (
         {setting.get_variable() for setting in GLOBAL} | {"SEALPIPE_CONFIG", "SEALPIPE_SEALED_LINK"} | TEST_VARIABLES
     )
-    for command, settings in COMMANDS.items():
+    for command, settings in commands.items():
         names |= {setting.get_variable(command) for setting in settings}
     return names
 

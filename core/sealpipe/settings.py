@@ -8,7 +8,7 @@ is read unless a setting names it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from sealpipe import values
@@ -54,24 +54,19 @@ def parse_key_choice(text: str) -> str | Reference:
     return text if text == "credential" else parse(text, "the key")
 
 
-def _repeatable(name: str, summary: str, metavar: str, parser: Callable[[str], Any] = str, short: str = "") -> Setting:
+def repeatable(name: str, summary: str, metavar: str, parser: Callable[[str], Any] = str, short: str = "") -> Setting:
+    """Return a setting that may be given several times."""
     return Setting(name, f"{summary}; may be repeated.", parser, metavar=metavar, multiple=True, short=short)
 
 
-def _print_setting(what: str) -> Setting:
+def make_print_setting(what: str) -> Setting:
+    """Return the setting that lets a command print a secret in CI."""
     return Setting("print", f"In CI: confirm that you capture stdout, and print the {what}.", flag=True)
 
 
 _DESCRIPTION = Setting("description", "Description. The service can read it.", metavar="TEXT")
-_SEND_SETTING = _repeatable("send", "Channel that delivers the link, instead of stdout", "CHANNEL", parse_target)
-_PARAM = _repeatable("param", "Value for {NAME} in a channel", "NAME=REF", parse_param)
-_PAGES = (
-    Setting("page", "Page number, from 1.", values.parse_count, metavar="N"),
-    Setting("limit", "Rows per page, at most 100.", values.parse_count, metavar="N"),
-    Setting("all", "List all pages.", flag=True),
-)
-_FAULTS = Setting("faults", "Plan of faults to inject (TOML).", metavar="FILE")
-_EXTENDED = Setting("extended", "Also offer endpoints that the specification does not describe.", flag=True)
+_SEND_SETTING = repeatable("send", "Channel that delivers the link, instead of stdout", "CHANNEL", parse_target)
+_PARAM = repeatable("param", "Value for {NAME} in a channel", "NAME=REF", parse_param)
 
 GLOBAL: tuple[Setting, ...] = (
     Setting("api_key", "The API credential.", secret=True),
@@ -91,9 +86,9 @@ GLOBAL: tuple[Setting, ...] = (
     Setting("output", "Format of the result on stdout.", default="text", choices=("text", "json")),
 )
 
-COMMANDS: Mapping[str, tuple[Setting, ...]] = {
+FIRST: Mapping[str, tuple[Setting, ...]] = {
     "share": (
-        _repeatable("field", "A field to share, by reference", "[LABEL=]REF", parse_field, short="-f"),
+        repeatable("field", "A field to share, by reference", "[LABEL=]REF", parse_field, short="-f"),
         Setting("title", "Title. The service can read it.", metavar="TEXT"),
         _DESCRIPTION,
         Setting("expires_in", "How long the link works.", values.parse_duration, "72h", "DURATION"),
@@ -117,20 +112,20 @@ COMMANDS: Mapping[str, tuple[Setting, ...]] = {
             metavar="LIST",
         ),
         Setting("passcode_generate", "Generate a passcode and deliver it to --passcode-to.", flag=True),
-        _repeatable("passcode_to", "Channel that delivers the passcode", "CHANNEL", parse_target),
+        repeatable("passcode_to", "Channel that delivers the passcode", "CHANNEL", parse_target),
         _SEND_SETTING,
         _PARAM,
-        _repeatable("also_to", "Sink that also stores the fields", "SINK", parse),
+        repeatable("also_to", "Sink that also stores the fields", "SINK", parse),
         Setting("message_template", "File with the message's text; must contain {link}.", metavar="FILE"),
         Setting("link_file", "New file (mode 0600) for the link, instead of stdout.", metavar="FILE"),
         Setting("seal_link", "Print the link sealed: another job opens it with `sealpipe unseal`.", flag=True),
         Setting("bind", "Text (not secret) that `unseal --bind` must repeat.", values.parse_bind_text, metavar="TEXT"),
-        _print_setting("link"),
+        make_print_setting("link"),
         Setting("receipt", "New JSON file that describes the share, without its link.", metavar="FILE"),
         Setting("dry_run", "Read the sources and encrypt, but send nothing.", flag=True),
     ),
     "request": (
-        _repeatable("ask", "A prompt for the submitter", "[ID=]PROMPT[:TYPE]", values.parse_ask, short="-a"),
+        repeatable("ask", "A prompt for the submitter", "[ID=]PROMPT[:TYPE]", values.parse_ask, short="-a"),
         Setting("title", "Title. The service can read it. Default: the prompts.", metavar="TEXT"),
         _DESCRIPTION,
         Setting("expires_in", "How long the collect link works.", values.parse_duration, "30d", "DURATION"),
@@ -141,8 +136,8 @@ COMMANDS: Mapping[str, tuple[Setting, ...]] = {
             parse,
             metavar="REF",
         ),
-        _repeatable("restrict_domain", "Accept only submitters who sign in with this email domain", "DOMAIN"),
-        _repeatable("restrict_address", "Accept only submitters from this IP address or range", "ADDRESS"),
+        repeatable("restrict_domain", "Accept only submitters who sign in with this email domain", "DOMAIN"),
+        repeatable("restrict_address", "Accept only submitters from this IP address or range", "ADDRESS"),
         Setting(
             "key",
             "Seal submissions to the credential's key, or to a new one.",
@@ -166,7 +161,7 @@ COMMANDS: Mapping[str, tuple[Setting, ...]] = {
         Setting(
             "pick", "Which submission to pick: only, newest, oldest, each, or a code.", default="only", metavar="WHICH"
         ),
-        _repeatable("to", "Sink that stores the submission", "SINK", parse),
+        repeatable("to", "Sink that stores the submission", "SINK", parse),
         Setting(
             "mode",
             "What to do if the target exists: fail (create), overwrite (replace) or add keys (merge).",
@@ -180,111 +175,32 @@ COMMANDS: Mapping[str, tuple[Setting, ...]] = {
             default="keep",
             choices=("keep", "expire"),
         ),
-        _print_setting("values"),
+        make_print_setting("values"),
         Setting("dry_run", "Open submissions and show what would be stored where; store nothing.", flag=True),
     ),
-    "audit": (
-        Setting("head", "A head that a command printed earlier: the log must still contain it.", metavar="SEQ:MARK"),
-        Setting("key", "Reference to the log's key: file:/PATH or env:NAME.", metavar="REF"),
-    ),
-    "batch": (
-        Setting(
-            "database",
-            "Reference to the address of a PostgreSQL database. Default: SQLite in the state directory.",
-            parse,
-            metavar="REF",
-        ),
-        Setting("for", "Go on for this long, and do what becomes due.", values.parse_seconds, metavar="DURATION"),
-        _repeatable("only", "Only the row with this key", "KEY"),
-        Setting("plan", "Do exactly what this plan (from `batch plan --out`) says, or nothing.", metavar="FILE"),
-        Setting("out", "JSON file (mode 0600) for the plan.", metavar="FILE"),
-        Setting("detailed_exit_code", "Exit with 15 if rows still wait.", flag=True),
-        Setting("html", "File (mode 0600) for the report as a page.", metavar="FILE"),
-        Setting("csv", "File (mode 0600) for the report's rows as CSV.", metavar="FILE"),
-        Setting("json", "File (mode 0600) for the report as JSON.", metavar="FILE"),
-        Setting("metrics", "Serve OpenMetrics here.", values.parse_loopback_address, metavar="127.0.0.1:PORT"),
-        Setting(
-            "older_than", "Purge only what has not changed for this long.", values.parse_duration, metavar="DURATION"
-        ),
-    ),
-    "unseal": (
-        Setting("bind", "The text given to `share --bind`.", values.parse_bind_text, metavar="TEXT"),
-        Setting("expect", "Accept only the link of this share.", values.parse_code, metavar="CODE"),
-        Setting("link_file", "New file (mode 0600) for the link, instead of stdout.", metavar="FILE"),
-        _print_setting("link"),
-    ),
-    "shares": (*_PAGES,),
-    "tools": (
-        _repeatable("param", "An argument of the tool, by reference", "NAME=REF", parse_param),
-        _print_setting("secret that the tool returns"),
-    ),
-    "requests": (
-        *_PAGES,
-        Setting("status", "List active or expired requests.", default="active", choices=("active", "expired")),
-        Setting(
-            "sealed_to",
-            "List only requests sealed to this key; `previous` exits with 15 if any remain.",
-            choices=("credential", "previous"),
-        ),
-    ),
-    "purge": (Setting("confirm", "Repeat the short code to confirm: purging cannot be undone.", metavar="CODE"),),
-    "resume": (
-        Setting("list", "List the outbox; change nothing.", flag=True),
-        Setting("resend", "Repeat deliveries that may already have arrived.", flag=True),
-        Setting("discard", "Discard the entry; its link is lost for good.", flag=True),
-        Setting("all", "Include the entries of other CI runs.", flag=True),
-        _print_setting("link"),
-    ),
-    "doctor": (
-        Setting("roundtrip", "Also create a test share, and expire it at once.", flag=True),
-        Setting("conformance", "Only check the wire format against its test vectors; no network.", flag=True),
-    ),
-    "plugins": (Setting("all", "Show the requirements and parameters of each.", flag=True),),
-    "rehearse": (Setting("keep", "Keep the service running afterwards.", flag=True), _FAULTS, _EXTENDED),
-    "key": (
-        Setting("name", "The key's name.", default="rehearsal"),
-        Setting("scope", "A scope, or `all`; may be repeated. Default: shares:write.", multiple=True),
-        Setting("custody", "Which shares the key can read.", default="self", choices=("none", "self", "account")),
-        Setting("no_register", "Do not register the custody public key: the effective level stays none.", flag=True),
-        Setting("account", "The account that owns the key.", default="default", metavar="NAME"),
-        Setting("org", "The organisation that the key acts for.", metavar="NAME"),
-    ),
-    "account": (
-        Setting("account", "The account.", default="default", metavar="NAME"),
-        Setting("org", "The organisation, instead of an account.", metavar="NAME"),
-        Setting("plan", "The plan.", choices=("business", "enterprise", "none")),
-        Setting(
-            "rate", "Requests per minute: a number, `plan`, or `unset` (no access).", values.parse_limit, metavar="N"
-        ),
-        Setting("keys", "API keys: a number, or `plan`.", values.parse_limit, metavar="N"),
-        Setting("shares", "Active shares at a time: a number, or `plan` (no limit).", values.parse_limit, metavar="N"),
-        Setting("view_protection", "Whether shares can have a passcode.", choices=("on", "off")),
-        Setting("zero_knowledge_enrolled", "Whether the account has a zero-knowledge key.", choices=("on", "off")),
-        Setting("zero_knowledge_feature", "Whether the plan includes custody wraps.", choices=("on", "off")),
-    ),
-    "webhook": (Setting("account", "The account whose events to send.", default="default", metavar="NAME"),),
-    "open": (
-        Setting("link", "Reference to the link.", default="stdin:", metavar="REF"),
-        Setting("passcode_from", "Reference to the passcode, if the share has one.", metavar="REF"),
-    ),
-    "answer": (
-        _repeatable("field", "A value for a prompt, by reference", "PROMPT=REF", short="-f"),
-        Setting("passcode_from", "Reference to the form's passcode, if it has one.", metavar="REF"),
-    ),
-    "rehearsal": (
-        Setting("port", "Port on 127.0.0.1.", values.parse_port, "8765", "N"),
-        Setting("state", "SQLite file that survives a restart. Default: in memory.", metavar="FILE"),
-        _FAULTS,
-        _EXTENDED,
-        Setting(
-            "signature_header",
-            "Header with the signature of webhooks.",
-            values.parse_header_name,
-            default="X-Service-Signature",
-            metavar="NAME",
-        ),
-    ),
 }
+"""The tables of the commands that every pipeline runs."""
+
+
+class _Tables(Mapping[str, tuple[Setting, ...]]):
+    """The tables of all commands. Those that are not in `FIRST` are loaded when the first of them is asked for."""
+
+    def __getitem__(self, command: str) -> tuple[Setting, ...]:
+        return FIRST[command] if command in FIRST else self._load()[command]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((*FIRST, *self._load()))
+
+    def __len__(self) -> int:
+        return len(FIRST) + len(self._load())
+
+    def _load(self) -> Mapping[str, tuple[Setting, ...]]:
+        from sealpipe.settings_others import OTHERS  # a share does not need them
+
+        return OTHERS
+
+
+COMMANDS: Mapping[str, tuple[Setting, ...]] = _Tables()
 
 ARGUMENTS: Mapping[str, str] = {
     "ask": "prompts",

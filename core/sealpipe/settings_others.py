@@ -1,0 +1,122 @@
+"""The tables of settings of all commands but `share`, `request` and `collect`, apart from `settings.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from sealpipe import values
+from sealpipe.reference import parse
+from sealpipe.settings import Setting, make_print_setting, parse_param, repeatable
+
+_PAGES = (
+    Setting("page", "Page number, from 1.", values.parse_count, metavar="N"),
+    Setting("limit", "Rows per page, at most 100.", values.parse_count, metavar="N"),
+    Setting("all", "List all pages.", flag=True),
+)
+_FAULTS = Setting("faults", "Plan of faults to inject (TOML).", metavar="FILE")
+_EXTENDED = Setting("extended", "Also offer endpoints that the specification does not describe.", flag=True)
+
+OTHERS: Final[Mapping[str, tuple[Setting, ...]]] = {
+    "audit": (
+        Setting("head", "A head that a command printed earlier: the log must still contain it.", metavar="SEQ:MARK"),
+        Setting("key", "Reference to the log's key: file:/PATH or env:NAME.", metavar="REF"),
+    ),
+    "batch": (
+        Setting(
+            "database",
+            "Reference to the address of a PostgreSQL database. Default: SQLite in the state directory.",
+            parse,
+            metavar="REF",
+        ),
+        Setting("for", "Go on for this long, and do what becomes due.", values.parse_seconds, metavar="DURATION"),
+        repeatable("only", "Only the row with this key", "KEY"),
+        Setting("plan", "Do exactly what this plan (from `batch plan --out`) says, or nothing.", metavar="FILE"),
+        Setting("out", "JSON file (mode 0600) for the plan.", metavar="FILE"),
+        Setting("detailed_exit_code", "Exit with 15 if rows still wait.", flag=True),
+        Setting("html", "File (mode 0600) for the report as a page.", metavar="FILE"),
+        Setting("csv", "File (mode 0600) for the report's rows as CSV.", metavar="FILE"),
+        Setting("json", "File (mode 0600) for the report as JSON.", metavar="FILE"),
+        Setting("metrics", "Serve OpenMetrics here.", values.parse_loopback_address, metavar="127.0.0.1:PORT"),
+        Setting(
+            "older_than", "Purge only what has not changed for this long.", values.parse_duration, metavar="DURATION"
+        ),
+    ),
+    "unseal": (
+        Setting("bind", "The text given to `share --bind`.", values.parse_bind_text, metavar="TEXT"),
+        Setting("expect", "Accept only the link of this share.", values.parse_code, metavar="CODE"),
+        Setting("link_file", "New file (mode 0600) for the link, instead of stdout.", metavar="FILE"),
+        make_print_setting("link"),
+    ),
+    "shares": (*_PAGES,),
+    "tools": (
+        repeatable("param", "An argument of the tool, by reference", "NAME=REF", parse_param),
+        make_print_setting("secret that the tool returns"),
+    ),
+    "requests": (
+        *_PAGES,
+        Setting("status", "List active or expired requests.", default="active", choices=("active", "expired")),
+        Setting(
+            "sealed_to",
+            "List only requests sealed to this key; `previous` exits with 15 if any remain.",
+            choices=("credential", "previous"),
+        ),
+    ),
+    "purge": (Setting("confirm", "Repeat the short code to confirm: purging cannot be undone.", metavar="CODE"),),
+    "resume": (
+        Setting("list", "List the outbox; change nothing.", flag=True),
+        Setting("resend", "Repeat deliveries that may already have arrived.", flag=True),
+        Setting("discard", "Discard the entry; its link is lost for good.", flag=True),
+        Setting("all", "Include the entries of other CI runs.", flag=True),
+        make_print_setting("link"),
+    ),
+    "doctor": (
+        Setting("roundtrip", "Also create a test share, and expire it at once.", flag=True),
+        Setting("conformance", "Only check the wire format against its test vectors; no network.", flag=True),
+    ),
+    "plugins": (Setting("all", "Show the requirements and parameters of each.", flag=True),),
+    "rehearse": (Setting("keep", "Keep the service running afterwards.", flag=True), _FAULTS, _EXTENDED),
+    "key": (
+        Setting("name", "The key's name.", default="rehearsal"),
+        Setting("scope", "A scope, or `all`; may be repeated. Default: shares:write.", multiple=True),
+        Setting("custody", "Which shares the key can read.", default="self", choices=("none", "self", "account")),
+        Setting("no_register", "Do not register the custody public key: the effective level stays none.", flag=True),
+        Setting("account", "The account that owns the key.", default="default", metavar="NAME"),
+        Setting("org", "The organisation that the key acts for.", metavar="NAME"),
+    ),
+    "account": (
+        Setting("account", "The account.", default="default", metavar="NAME"),
+        Setting("org", "The organisation, instead of an account.", metavar="NAME"),
+        Setting("plan", "The plan.", choices=("business", "enterprise", "none")),
+        Setting(
+            "rate", "Requests per minute: a number, `plan`, or `unset` (no access).", values.parse_limit, metavar="N"
+        ),
+        Setting("keys", "API keys: a number, or `plan`.", values.parse_limit, metavar="N"),
+        Setting("shares", "Active shares at a time: a number, or `plan` (no limit).", values.parse_limit, metavar="N"),
+        Setting("view_protection", "Whether shares can have a passcode.", choices=("on", "off")),
+        Setting("zero_knowledge_enrolled", "Whether the account has a zero-knowledge key.", choices=("on", "off")),
+        Setting("zero_knowledge_feature", "Whether the plan includes custody wraps.", choices=("on", "off")),
+    ),
+    "webhook": (Setting("account", "The account whose events to send.", default="default", metavar="NAME"),),
+    "open": (
+        Setting("link", "Reference to the link.", default="stdin:", metavar="REF"),
+        Setting("passcode_from", "Reference to the passcode, if the share has one.", metavar="REF"),
+    ),
+    "answer": (
+        repeatable("field", "A value for a prompt, by reference", "PROMPT=REF", short="-f"),
+        Setting("passcode_from", "Reference to the form's passcode, if it has one.", metavar="REF"),
+    ),
+    "rehearsal": (
+        Setting("port", "Port on 127.0.0.1.", values.parse_port, "8765", "N"),
+        Setting("state", "SQLite file that survives a restart. Default: in memory.", metavar="FILE"),
+        _FAULTS,
+        _EXTENDED,
+        Setting(
+            "signature_header",
+            "Header with the signature of webhooks.",
+            values.parse_header_name,
+            default="X-Service-Signature",
+            metavar="NAME",
+        ),
+    ),
+}
