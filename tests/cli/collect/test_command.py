@@ -81,6 +81,19 @@ def test_a_folder_has_a_folder_for_each_answer_with_names_of_ours(job: Job) -> N
     assert folder.stat().st_mode & 0o777 == 0o700
 
 
+def test_a_folder_takes_as_many_files_as_it_says_and_no_more(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sealpipe.flows.collect.open.MAX_FILES", 3)
+    asked = ask(job)
+    asked.send_fields(*((f"field {number}", "x") for number in range(3)))
+    assert job.run("collect", asked.file(), "--dir", "out").code == 0
+    (folder,) = (job.terminal.here / "out").iterdir()
+    asked.send_fields(*((f"field {number}", "x") for number in range(4)))
+    done = job.run("collect", asked.file(), "--pick", "newest", "--dir", "out")
+    assert "it has 4 fields, but a directory accepts at most 3" in done.err
+    assert done.code == 14
+    assert list((job.terminal.here / "out").iterdir()) == [folder]
+
+
 def test_a_dry_run_tells_what_would_go_where_and_sends_and_stores_nothing(job: Job, proxied: Proxied) -> None:
     asked, server = ask(job), proxied()
     asked.answer()
