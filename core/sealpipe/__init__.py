@@ -47,6 +47,7 @@ _ERRORS = (
     "BackendAuthError",
     "ReferenceValueError",
     "BoxError",
+    "CheckError",
     "CollectError",
     "WriteConflictError",
     "CredentialError",

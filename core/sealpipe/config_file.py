@@ -14,8 +14,8 @@ from sealpipe import values
 from sealpipe.errors import PolicyError, SettingError, UsageError
 from sealpipe.settings import COMMANDS, GLOBAL, Setting
 
-OWN_TABLES = ("stores", "plugins", "audit", "policy", "oversight", "allow_plugins")
-"""Tables of the config file that plugins and policies check themselves."""
+OWN_TABLES = ("stores", "plugins", "audit", "policy", "oversight", "allow_plugins", "checks")
+"""Tables of the config file that those who use them check: plugins, policies, `collect --check`."""
 
 _MAX_SHOWN = 50
 _POSITION = re.compile(r"\(at line (\d+), column (\d+)\)$")

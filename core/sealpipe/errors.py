@@ -31,6 +31,7 @@
     │       └── PublicKeyMismatchError         12  a request is under another public key than the one sent
     ├── CollectError                           -   a request has no usable result (`.short_code`)
     │   ├── UnreadableSubmissionError          13  a submission cannot be opened, or does not fit the prompts
+    │   ├── CheckError                         14  a submission did not pass the user's check: nothing of it was stored
     │   ├── PendingError                       15  no submission yet
     │   ├── NoSubmissionError                  16  expired without a submission
     │   ├── TooManySubmissionsError            17  more submissions than `pick` allows: nothing was stored
@@ -414,6 +415,19 @@ class UnreadableSubmissionError(CollectError):
 
     exit_code = 13
     default_remedy = "ask the submitter to send it again; the ciphertext is stored"
+
+
+class CheckError(CollectError):
+    """A submission did not pass the check. Nothing of it was stored, and it can be collected again.
+
+    `submission` is its marker.
+    """
+
+    exit_code = 14
+    default_remedy = (
+        "nothing is lost: correct what the check tests, or ask the submitter to send it again, and collect again"
+    )
+    submission: str = ""
 
 
 class PendingError(CollectError):

@@ -169,6 +169,7 @@ FIRST: Mapping[str, tuple[Setting, ...]] = {
             choices=("create", "replace", "merge"),
         ),
         Setting("dir", "Directory that receives each submission as a directory of files.", metavar="DIR"),
+        Setting("check", "Check of the config file that a submission must pass before it is stored.", metavar="NAME"),
         Setting(
             "after",
             "After everything is stored: keep the request, or expire it.",

@@ -2,8 +2,8 @@
 
 A program is started without a shell, and none of sealpipe's own variables are in its environment.
 
-It has no standard input and no terminal (a session of its own), so it cannot prompt. Its stderr may contain paths and
-data: callers search it for known messages and never show it.
+It has no terminal (a session of its own) and, unless it is given one, no standard input: it cannot prompt. Its stderr
+may contain paths and data: callers search it for known messages and never show it.
 """
 
 from __future__ import annotations
@@ -69,31 +69,27 @@ def effective_timeout(timeout: float, deadline: float, *, is_configured: bool) -
     return timeout if is_configured else min(timeout, deadline)
 
 
-def run_program(argv: Sequence[str], name: str, *, environ: Mapping[str, str], timeout: float) -> ProgramResult:
+def run_program(
+    argv: Sequence[str], name: str, *, environ: Mapping[str, str], timeout: float, stdin: bytes | None = None
+) -> ProgramResult:
     """Run a program and return its stdout, up to 16 MiB. `name` is its name in errors.
+
+    It need not read what it gets as `stdin`.
 
     Raises ProgramTimeoutError after `timeout` seconds, PayloadTooLargeError, and NotConfiguredError if it cannot be
     started.
     """
-    reason = ""
     try:
-        process = subprocess.Popen(  # noqa: S603 - no shell; argv is a list of words, never a shell line
-            list(argv),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=dict(environ),
-            start_new_session=True,
-        )
+        process = _start(argv, environ, subprocess.DEVNULL if stdin is None else subprocess.PIPE)
+        reason = ""
     except OSError as error:
         reason = error.strerror or type(error).__name__
     if reason:
         raise NotConfiguredError(
             f"{name} cannot be started: {reason}", remedy="check that it is an executable program for this machine"
         )
-    _running.add(process)
     try:
-        return _read_output(process, name, time.monotonic() + timeout)
+        return _exchange(process, name, time.monotonic() + timeout, stdin or b"")
     finally:
         _kill(process)
 
@@ -119,18 +115,68 @@ def run_with_timeout(seconds: float, work: Callable[[], T]) -> T:
     return results[0]
 
 
-def _read_output(process: subprocess.Popen[bytes], name: str, end: float) -> ProgramResult:
-    out, errors, length = bytearray(), bytearray(), 0
+def _start(argv: Sequence[str], environ: Mapping[str, str], stdin: int) -> subprocess.Popen[bytes]:
+    """Start the program. Raises OSError.
+
+    In a thread: where signals raise exceptions, one could be raised after the program has started and before Popen
+    returns, and nobody would know the program.
+    """
+    started: list[subprocess.Popen[bytes]] = []
+    errors: list[Exception] = []
+    ended = threading.Event()
+
+    def start() -> None:
+        try:
+            process = subprocess.Popen(  # noqa: S603 - no shell; argv is a list of words, never a shell line
+                list(argv),
+                stdin=stdin,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=dict(environ),
+                start_new_session=True,
+            )
+            _running.add(process)
+            started.append(process)
+        except Exception as error:  # noqa: BLE001 - raised below, in the thread that waits
+            errors.append(error)
+        finally:
+            ended.set()
+
+    try:
+        threading.Thread(target=start, name="sealpipe-start", daemon=True).start()
+        ended.wait()
+    except BaseException:
+        ended.wait(_KILL_TIMEOUT)
+        for process in started:
+            _kill(process)
+        raise
+    if errors:
+        raise errors[0]
+    return started[0]
+
+
+def _exchange(process: subprocess.Popen[bytes], name: str, end: float, stdin: bytes) -> ProgramResult:
+    """Write the program's standard input, and read its output."""
+    out, errors, length, unwritten = bytearray(), bytearray(), 0, memoryview(stdin)
     with selectors.DefaultSelector() as selector:
         for stream in (process.stdout, process.stderr):
             selector.register(_require_pipe(stream), selectors.EVENT_READ)
-        # Waits only for the end of stdout: a background helper (an agent) may keep stderr open.
-        while process.stdout in [key.fileobj for key in selector.get_map().values()]:
+        if process.stdin is not None:
+            os.set_blocking(process.stdin.fileno(), False)
+            selector.register(process.stdin, selectors.EVENT_WRITE)
+        # Does not wait for the end of stderr: a background helper (an agent) may keep it open.
+        while {process.stdin, process.stdout} & {key.fileobj for key in selector.get_map().values()}:
             remaining = end - time.monotonic()  # checked each time, so that endless output cannot avoid the timeout
             ready = selector.select(remaining) if remaining > 0 else ()
             if not ready:
                 raise ProgramTimeoutError
             for key, _ in ready:
+                if key.fileobj is process.stdin:
+                    unwritten = _write_some(key.fd, unwritten)
+                    if not unwritten:
+                        selector.unregister(key.fileobj)
+                        process.stdin.close()
+                    continue
                 chunk = os.read(key.fd, _CHUNK)
                 if not chunk:
                     selector.unregister(key.fileobj)
@@ -153,6 +199,14 @@ def _read_output(process: subprocess.Popen[bytes], name: str, end: float) -> Pro
     return ProgramResult(status, bytes(out), bytes(errors), length)
 
 
+def _write_some(descriptor: int, content: memoryview) -> memoryview:
+    """Write as much as the pipe takes, and return the rest; nothing is left if the program reads no more."""
+    try:
+        return content[os.write(descriptor, content[:_CHUNK]) :]
+    except BrokenPipeError:
+        return content[:0]
+
+
 def _require_pipe(stream: IO[bytes] | None) -> IO[bytes]:
     assert stream is not None  # noqa: S101 - for the type checker: both are pipes
     return stream
@@ -165,8 +219,9 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
             os.killpg(process.pid, signal.SIGKILL)  # the process group of its own session
         with suppress(subprocess.TimeoutExpired):
             process.wait(_KILL_TIMEOUT)  # a program that changed its user (sudo) cannot be killed
-    for stream in (process.stdout, process.stderr):
-        _require_pipe(stream).close()
+    for stream in (process.stdin, process.stdout, process.stderr):
+        if stream is not None:
+            stream.close()
     if process.returncode is not None:
         _running.discard(process)
 

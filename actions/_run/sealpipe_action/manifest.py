@@ -127,6 +127,7 @@ INPUTS: Mapping[str, tuple[Input, ...]] = {
         Input("to", "Sinks that store the submission, one per line: `vault:secret/acme#password=PROMPT`.", "lines"),
         Input("mode", "What to do if the target exists: fail (`create`), overwrite (`replace`) or add keys (`merge`)."),
         Input("dir", "Directory that receives each submission as a directory of files."),
+        Input("check", "Check of the config file that a submission must pass before it is stored."),
         Input("key", "Key that opens submissions: `credential`, or a reference to a seed or an access link."),
         Input("wait", "How long to wait for a submission: `15m`."),
         Input("pick", "Which submission to pick: `only`, `newest`, `oldest`, `each`, or a code."),

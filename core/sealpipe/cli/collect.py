@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ import click
 from sealpipe.cli import render
 from sealpipe.cli.codes import CodeCommand, names_receipt, resolve_request_code
 from sealpipe.cli.command import COMMON, call_arguments, find_state_folder, open_client, options
-from sealpipe.errors import DeliveryError, SealpipeError, UsageError
+from sealpipe.errors import DeliveryError, SealpipeError, SettingError, UsageError
 
 if TYPE_CHECKING:
     from sealpipe.client import Client
@@ -22,14 +23,14 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=CodeCommand)
-@click.argument("requests", nargs=-1, required=True, metavar="CODE|RECEIPT...")
+@click.argument("requests", nargs=-1, required=True, metavar="CODE|LINK|RECEIPT...")
 @options("collect", common=COMMON)
 def collect(requests: Sequence[str], **values: Any) -> None:
     """Decrypt submissions and store them. Safe to run again, on any machine.
 
-    An argument that ends in .json or contains a slash is a receipt file, any other a short code (write code:WORD if
-    that is ambiguous). Without --to or --dir, prints the values on stdout; in CI, that needs --print. Senders are not
-    authenticated: anyone with the link can submit.
+    An argument that ends in .json or contains a slash is a receipt file; any other is a short code (write code:WORD if
+    that is ambiguous) or a collect link. Without --to or --dir, prints the values on stdout; in CI, that needs --print.
+    Senders are not authenticated: anyone with the link can submit.
 
     sealpipe collect acme.json --wait 15m --to 'vault:secret/vendor/acme#password=Staging password'
     """
@@ -86,10 +87,15 @@ def collect(requests: Sequence[str], **values: Any) -> None:
 def _resolve_codes(
     client: Client, options: CollectEachOptions, words: Sequence[str], values: dict[str, Any]
 ) -> CollectEachOptions:
-    """Decode percent-encoded codes in the options. UsageError if a code is ambiguous or repeated."""
+    """Decode percent-encoded codes in the options.
+
+    UsageError if a code is ambiguous or repeated, or a collect link is of another service.
+    """
     found = list(options.requests)
     for number, (each, word) in enumerate(zip(options.requests, words, strict=True)):
-        if each == word:  # no receipt, and no `code:` prefix
+        if _is_link(word):
+            _check_link(word, client.session.link_base_url)
+        elif each == word:  # no receipt, and no `code:` prefix
             found[number] = resolve_request_code(client, word, find_state_folder(values, "requests"))
     if len({each if isinstance(each, str) else each.short_code for each in found}) < len(found):
         raise UsageError("the same request is given twice, as is and percent-encoded", remedy="give each request once")
@@ -101,7 +107,7 @@ def _expire_requests(client: Client, results: Sequence[CollectResult], values: d
 
     errors: list[SealpipeError] = []
     for result in results:
-        if result.status == "collected":
+        if result.status == "collected" and not result.failures:
             try:
                 ended = client.expire_request(result.short_code, keep=find_state_folder(values, "requests"))
                 render.print_note(f"{render.escape(result.short_code)}: {ended.outcome}")
@@ -112,10 +118,30 @@ def _expire_requests(client: Client, results: Sequence[CollectResult], values: d
     return errors
 
 
-def _parse_request(word: str) -> str | Receipt:
-    from sealpipe.wire.link import refuse_link
+def _is_link(word: str) -> bool:
+    return "://" in word and not word.startswith("code:")
 
-    refuse_link(word)  # a link contains slashes, and errors show paths
+
+def _check_link(word: str, link_base_url: str) -> None:
+    """Raise UsageError if a collect link does not begin with the address of this service's links."""
+    from sealpipe.values import parse_link_base_url
+    from sealpipe.wire.link import split_collect_link
+
+    with suppress(SettingError):
+        if parse_link_base_url(split_collect_link(word)[0]) == link_base_url:
+            return
+    raise UsageError(
+        f"the collect link does not begin with {link_base_url}, as links of this service do: nothing was sent",
+        remedy="check SEALPIPE_LINK_BASE_URL; if it is right, the link belongs to another service",
+    )
+
+
+def _parse_request(word: str) -> str | Receipt:
+    from sealpipe.wire.link import refuse_link, split_collect_link
+
+    if _is_link(word):
+        return split_collect_link(word)[1]
+    refuse_link(word)  # errors show paths
     if word.startswith("code:"):
         return word.removeprefix("code:")
     if not names_receipt(word):

@@ -67,6 +67,7 @@ def describe_collect(session: Session, options: CollectOptions) -> OutgoingActio
         sinks=sinks or (CALLER,),
         short_codes=tuple(job.short_code for job in options.jobs),
         service=session.base_url,
+        check=options.check or "",
     )
 
 

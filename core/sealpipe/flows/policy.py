@@ -255,6 +255,7 @@ def _describe_plan(plan: OutgoingAction) -> dict[str, Any]:
         "service": plan.service,
         "link_address": plan.link_address,
         "resumed": plan.resumed,
+        "check": plan.check,
     }
     required = _ALWAYS_REPORTED if plan.kind in _CREATIONS else ()
     return {"event": plan.kind, **{name: value for name, value in members.items() if value or name in required}}

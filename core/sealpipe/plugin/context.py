@@ -249,6 +249,8 @@ class OutgoingAction(NamedTuple):
     """Whether an earlier process began the action."""
     complete: bool = True
     """False before the sources are read: then labels, recipients and the expiry are unknown."""
+    check: str = ""
+    """The check of the user's config file that submissions must pass before they are stored."""
 
 
 class VetoError(Exception):

@@ -10,7 +10,7 @@ from typing import Final
 from urllib.parse import quote
 
 from sealpipe.errors import EncodingError, FragmentError, SeedError, UsageError
-from sealpipe.wire.encoding import decode_base64url, encode_base64url, exactly
+from sealpipe.wire.encoding import decode_base64url, decoded, encode_base64url, encoded, exactly
 from sealpipe.wire.tokens import KEY_SIZE, CustodySeed
 
 FRAGMENT_VERSION = "1"
@@ -70,6 +70,24 @@ def access_link(base: str, short_code: str, seed: bytes) -> str:
     """
     exactly(KEY_SIZE, seed, SeedError, "bad-seed", "a seed")
     return f"{_join(base, 'r', short_code)}#{encode_fragment(seed)}"
+
+
+def split_collect_link(text: str) -> tuple[str, str]:
+    """The base address and the short code of a collect link. UsageError shows nothing of what is none."""
+    if "#" in text:
+        raise UsageError(
+            "this is a link with its key, not a collect link: nothing was sent",
+            remedy="other users of this machine can see the arguments of a command, so treat that key as exposed; for "
+            "an access link, give the collect link (the part before the #), and name the access link with --key REF",
+        )
+    base, _, last = text.rpartition("/r/")
+    code = decoded(last) if "%" in last else last
+    if not base or not code or encoded(code) != last:
+        raise UsageError(
+            "this is not a collect link: nothing was sent",
+            remedy="give the link that `sealpipe request` printed, which ends in /r/CODE, or the short code alone",
+        )
+    return base, code
 
 
 def _join(base: str, *segments: str) -> str:

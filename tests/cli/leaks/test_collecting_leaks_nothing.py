@@ -219,6 +219,30 @@ def test_what_is_kept_is_ciphertext(bare: Terminal, service: RunningService, fau
     assert Detector(asked.canaries.secrets(watched)).find(record) == set()
 
 
+CHECKS = """
+[checks.passes]
+argv = ["/bin/sh", "-c", "read -r content; exit 0"]
+[checks.refuses]
+argv = ["/bin/sh", "-c", "read -r content; exit 1"]
+"""
+
+
+@pytest.mark.parametrize(("check", "code"), [("passes", 0), ("refuses", 14)])
+def test_a_check_gets_values_by_its_standard_input_and_no_other_way(
+    bare: Terminal, service: RunningService, faulty: Faulty, check: str, code: int
+) -> None:
+    asked = Asked(bare, service, faulty.base_url)
+    del bare.environ["CANARY_ENV"]  # the command's environment is the user's own, but for our variables
+    bare.environ["SEALPIPE_CONFIG"] = str(bare.file("checks.toml", CHECKS))
+    watched = asked.watch("--check", check, "--dry-run", "--to", "file:out/pw#staging_password")
+    assert watched.done.code == code, watched.done
+    (pipe,) = [place for place in watched.streams if "pipe:" in place]
+    cut(watched, pipe, asked.typed, as_json)
+    assert leaks(asked.canaries, watched, len(faulty.received()), None, None) == []
+    ((program, *_, path),) = watched.executed
+    assert not any(word.startswith(b"SEALPIPE_") for word in watched.executed[0]), (program, path)
+
+
 # -- in a program -------------------------------------------------------------------------------
 
 

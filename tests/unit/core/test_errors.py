@@ -36,6 +36,7 @@ CONTRACT = {
     "ReferenceValueError": 2,
     "UnreadableSubmissionError": 13,
     "AuditError": 13,
+    "CheckError": 14,
     "PendingError": 15,
     "NoSubmissionError": 16,
     "TooManySubmissionsError": 17,

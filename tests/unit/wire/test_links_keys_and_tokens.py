@@ -68,6 +68,31 @@ def test_a_link_is_no_short_code_to_call_for(given: str) -> None:
         link.called(given)
 
 
+@pytest.mark.parametrize("short_code", ["AbC", "a/b", "r/x", "é\n", "a b", "%2F", "a#b", "~-_."])
+@pytest.mark.parametrize("base", ["https://s.example", "http://127.0.0.1:1/s", "https://s.example/r/x"])
+def test_a_collect_link_is_taken_apart_as_it_was_made(base: str, short_code: str) -> None:
+    assert link.split_collect_link(link.collect_link(base, short_code)) == (base, short_code)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "https://s.example/AbC", "https://s.example/r/", "https://s.example/r/AbC/", "https://s.example/r/AbC?x=1",
+        "https://s.example/r/A%2", "https://s.example/r/%41", "/r/AbC", "https://s.example/r/\u00e9",
+    ],
+)  # fmt: skip
+def test_what_is_no_collect_link_is_not_taken_for_one(given: str) -> None:
+    with pytest.raises(UsageError, match="not a collect link"):
+        link.split_collect_link(given)
+
+
+@pytest.mark.parametrize("given", [link.access_link("https://s.example", "AbC", KEY), "https://s.example/r/AbC#", "#"])
+def test_an_access_link_is_refused_and_not_shown(given: str) -> None:
+    with pytest.raises(UsageError, match="a link with its key") as caught:
+        link.split_collect_link(given)
+    assert FRAGMENT not in f"{caught.value.message} {caught.value.remedy}"
+
+
 @pytest.mark.parametrize("opaque", ["a/b", "a:b", "//", "a#b", "r/AbC?x=1"])
 def test_whatever_else_is_opaque_and_one_segment(opaque: str) -> None:
     assert "/" not in link.called(opaque)

@@ -4,6 +4,7 @@ poll     GET: is the key ours, and can the request still get submissions? then t
 open     each once; one that cannot be decrypted, or does not fit the targets, does not stop the others
 keep     the ciphertext of what cannot be used, before all else
 pick     the submissions that are taken: if there are more, nothing is stored
+check    each by the user's command, if there is one: what does not pass is kept as ciphertext
 store    every target, confirmed by its sink; what is stored already is not written again
 expire   only when every target is confirmed; late submissions are kept
 """
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING
 from sealpipe.api import requests as api
 from sealpipe.api.requests import RequestInfo, Submission, Submissions
 from sealpipe.errors import (
+    CheckError,
     PluginError,
     PublicKeyMismatchError,
     SealpipeError,
@@ -32,6 +34,7 @@ from sealpipe.flows import Budget, Do, Flow, call, outgoing, policy
 from sealpipe.flows.collect import (
     CollectResult,
     Event,
+    OpenedSubmission,
     PlannedWrite,
     Progress,
     ProgressReporter,
@@ -39,7 +42,14 @@ from sealpipe.flows.collect import (
     StoredValues,
 )
 from sealpipe.flows.collect.open import OpeningKey, SubmissionSet, check_key, plan_writes
-from sealpipe.flows.collect.options import CollectJob, CollectOptions, has_match, make_no_match_error, pick
+from sealpipe.flows.collect.options import (
+    CollectJob,
+    CollectOptions,
+    SubmissionCheck,
+    has_match,
+    make_no_match_error,
+    pick,
+)
 from sealpipe.flows.session import Session
 from sealpipe.flows.store.write import SinkWrite, describe_writes, write_to_sink
 
@@ -59,10 +69,11 @@ class RequestCollector:
         report: ProgressReporter,
         clock: Callable[[], float],
         *,
+        check: SubmissionCheck | None,
         dry_run: bool,
     ) -> None:
         self._session, self._job, self._options, self._keys, self._report = session, job, options, keys, report
-        self._clock, self._dry_run = clock, dry_run
+        self._clock, self._check, self._dry_run = clock, check, dry_run
         self._submissions = SubmissionSet(job, options.folder_path, keys, session.credential.tag)
         self._is_over = False
         self._next_state_check = -inf  # when its state must be checked at the latest
@@ -132,8 +143,9 @@ class RequestCollector:
             self._kept_in = (yield from self._finish_without_submission("failed")).kept_in
             raise
         result = self._make_result("collected")
-        result.submissions = tuple(chosen)
-        writes = [write for each in chosen for write in plan_writes(self._job, each, self._options.folder_path)]
+        passed, refused = yield from self._run_check(chosen, result)
+        result.submissions = tuple(passed)
+        writes = [write for each in passed for write in plan_writes(self._job, each, self._options.folder_path)]
         words = yield from describe_writes(self._session, writes)
         if self._dry_run:
             result.planned = tuple(
@@ -141,17 +153,32 @@ class RequestCollector:
                 for write, description in zip(writes, words, strict=True)
             )
             return result
-        if not writes and not result.unreadable and self._options.after == "keep":
+        if not writes and not result.unreadable and not refused and self._options.after == "keep":
             return result  # no ledger is needed
         record = yield from self._open_record()
         try:
             yield from self._keep_ciphertext(record, result, self._submissions.select_unusable())
+            yield from self._keep_ciphertext(record, result, refused)
             yield from self._store(record, writes, result)
             if self._options.after == "expire" and not result.failures:
                 yield from self._expire_request(record, result)
         finally:
             record.close()
         return result
+
+    def _run_check(
+        self, chosen: Sequence[OpenedSubmission], result: CollectResult
+    ) -> Flow[tuple[list[OpenedSubmission], list[Submission]]]:
+        """Return the submissions that pass the check, and the ciphertext of the others, which are failures."""
+        errors: list[CheckError] = []
+        if self._check is not None:
+            for each in chosen:
+                error = yield Do(partial(self._check, self._job, each))
+                errors += [error] if error is not None else []
+        result.failures = (*result.failures, *errors)
+        markers = {error.submission for error in errors}
+        refused = self._submissions.select_unusable(markers) if markers else []
+        return [each for each in chosen if each.marker not in markers], refused
 
     def _keep_ciphertext(self, record: Ledger, result: CollectResult, items: Sequence[Submission]) -> Flow[None]:
         """Store the ciphertext of submissions that cannot be used or could not be stored."""
@@ -196,7 +223,7 @@ class RequestCollector:
         result.late, result.kept_in = len(late), record.path if late else result.kept_in
         if late and self._options.pick == "each":
             yield Do(partial(self._submissions.add, late.values()))
-            new = self._submissions.select(late)
+            new, _ = yield from self._run_check(self._submissions.select(late), result)  # all of them are kept
             writes = [write for each in new for write in plan_writes(self._job, each, self._options.folder_path)]
             yield from self._store(record, writes, result)
             result.submissions = (*result.submissions, *new)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from sealpipe.api.responses import escape_text
-from sealpipe.errors import SubmissionNotFoundError, TooManySubmissionsError, UsageError
+from sealpipe.errors import CheckError, SubmissionNotFoundError, TooManySubmissionsError, UsageError
 from sealpipe.flows.collect import OnProgress, OpenedSubmission, describe_no_match
 from sealpipe.flows.share import set_checked
 from sealpipe.flows.store import KeyMapping, SinkTarget, make_plain_name, map_keys, parse_targets
@@ -128,6 +128,10 @@ class CollectJob:
         return None if self.receipt is None else self.receipt.prompts
 
 
+SubmissionCheck = Callable[[CollectJob, OpenedSubmission], CheckError | None]
+"""Returns an error for a submission that must not be stored."""
+
+
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class CollectOptions:
     """How to collect: the arguments of `Client.collect` and `collect_each`, and the options of `sealpipe collect`.
@@ -147,6 +151,8 @@ class CollectOptions:
     """What to do if a target exists: fail (create), overwrite (replace) or add keys (merge)."""
     folder: str | Path | None = None
     """The folder that receives each submission as a folder of files."""
+    check: str | None = None
+    """The name of a check in the user's config file: what does not pass it is not stored."""
     after: AfterCollect = "keep"
     """What to do with the request after everything is stored: keep it, or expire it."""
     state: str | Path | None = None
@@ -173,6 +179,8 @@ class CollectOptions:
             remedy = "it is one of " + ", ".join(PICK_RULES) + ", or a submission's short code"
             raise UsageError("pick is empty", remedy=remedy)
         check_pick(self.pick)
+        if self.check == "":
+            raise UsageError("check is empty", remedy="name a check of the config file, or leave it out")
         seconds = 0.0 if self.wait is None else as_seconds(self.wait)
         if seconds < 0:
             raise UsageError("wait is negative", remedy="leave it out to poll once")

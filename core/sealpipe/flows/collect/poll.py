@@ -19,7 +19,7 @@ from sealpipe.flows import Do, Flow, Wait, outgoing, policy
 from sealpipe.flows.collect import CallbackError, CollectResult, Progress, ProgressReporter
 from sealpipe.flows.collect.collection import RequestCollector
 from sealpipe.flows.collect.open import OpeningKey, load_keys
-from sealpipe.flows.collect.options import CollectOptions, plan_sample_writes
+from sealpipe.flows.collect.options import CollectOptions, SubmissionCheck, plan_sample_writes
 from sealpipe.flows.session import Session
 from sealpipe.flows.store.write import describe_writes
 from sealpipe.plugin import OutgoingAction
@@ -49,7 +49,12 @@ def collect(
     session.check_clear(
         options.pick, *(job.short_code for job in options.jobs)
     )  # before results and files use the codes
-    work = _collect(session, options, tick, clock, dry_run=dry_run)
+    check = None
+    if options.check is not None:
+        from sealpipe.flows.collect.check import load_check  # most submissions are not checked
+
+        check = yield Do(partial(load_check, session.registry, options.check))
+    work = _collect(session, options, check, tick, clock, dry_run=dry_run)
     if not session.policy_hooks:
         return (yield from work)
     action: OutgoingAction = yield Do(partial(outgoing.describe_collect, session, options))
@@ -66,6 +71,7 @@ def collect(
 def _collect(
     session: Session,
     options: CollectOptions,
+    check: SubmissionCheck | None,
     tick: float | None,
     clock: Callable[[], float],
     *,
@@ -73,7 +79,7 @@ def _collect(
 ) -> Flow[list[CollectResult]]:
     report = ProgressReporter(options.on_progress)
     try:
-        collectors = yield from _start_collectors(session, options, report, clock, dry_run=dry_run)
+        collectors = yield from _start_collectors(session, options, report, clock, check=check, dry_run=dry_run)
         yield from _poll(session, options, collectors, report, tick, clock)
     except CallbackError as raised:
         error = raised.error
@@ -86,7 +92,13 @@ def _collect(
 
 
 def _start_collectors(
-    session: Session, options: CollectOptions, report: ProgressReporter, clock: Callable[[], float], *, dry_run: bool
+    session: Session,
+    options: CollectOptions,
+    report: ProgressReporter,
+    clock: Callable[[], float],
+    *,
+    check: SubmissionCheck | None,
+    dry_run: bool,
 ) -> Flow[list[RequestCollector]]:
     """Make a collector for each request, with its keys. Keys shared by all are loaded once."""
     for job in options.jobs:
@@ -104,7 +116,7 @@ def _start_collectors(
                 keys_by_seed[seed] = error
         keys = keys_by_seed[seed]
         known = () if isinstance(keys, SealpipeError) else keys
-        collectors.append(RequestCollector(session, job, options, known, report, clock, dry_run=dry_run))
+        collectors.append(RequestCollector(session, job, options, known, report, clock, check=check, dry_run=dry_run))
         if isinstance(keys, SealpipeError):
             collectors[-1].fail(keys)
     return collectors
