@@ -75,7 +75,12 @@ OTHERS: Final[Mapping[str, tuple[Setting, ...]]] = {
         Setting("conformance", "Only check the wire format against its test vectors; no network.", flag=True),
     ),
     "plugins": (Setting("all", "Show the requirements and parameters of each.", flag=True),),
-    "rehearse": (Setting("keep", "Keep the service running afterwards.", flag=True), _FAULTS, _EXTENDED),
+    "rehearse": (
+        Setting("keep", "Keep the service running afterwards.", flag=True),
+        _FAULTS,
+        _EXTENDED,
+        Setting("job", "COMMAND is a sealpipe command of a CI job: make up what it needs, send nothing.", flag=True),
+    ),
     "key": (
         Setting("name", "The key's name.", default="rehearsal"),
         Setting("scope", "A scope, or `all`; may be repeated. Default: shares:write.", multiple=True),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Self, Unpack
+from typing import TYPE_CHECKING, Literal, Self, Unpack
 
 from sealpipe.secret import Secret
 
@@ -143,6 +143,15 @@ class RunningService:
         """Remove the fault plan and accept connections again."""
         self.service.faults.set([])
         self._server.set_connection_refusal(enabled=False)
+
+    def rename(self, what: Literal["shares", "requests"], code: str, other: str) -> None:
+        """Give a share or a request another short code. Links and sealed links that name the old one no longer work."""
+        statements = {
+            "shares": "UPDATE shares SET short_code = :other WHERE short_code = :code",
+            "requests": "UPDATE requests SET short_code = :other WHERE short_code = :code",
+        }
+        with self.service.store.transaction():
+            self.service.store.change(statements[what], {"code": code, "other": other})
 
     def reset(self) -> None:
         """Delete accounts, keys, shares, records and the log."""

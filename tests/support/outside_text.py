@@ -79,12 +79,7 @@ ODD = ("#x", "$(id)", "-x", "é", "a%2Fb", "a/b", "%41", "${{ github.token }}")
 
 def renamed(service: RunningService, what: Literal["shares", "requests"], code: str, other: str) -> str:
     """The service calls a share or a request otherwise from now on; `other`."""
-    statement = {
-        "shares": "UPDATE shares SET short_code = :other WHERE short_code = :code",
-        "requests": "UPDATE requests SET short_code = :other WHERE short_code = :code",
-    }
-    with service.service.store.transaction():
-        service.service.store.change(statement[what], {"code": code, "other": other})
+    service.rename(what, code, other)
     return other
 
 

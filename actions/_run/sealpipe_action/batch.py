@@ -1,4 +1,7 @@
-"""`batch`: plan a batch, run it, or decide about rows. Outputs are numbers; the summary has the rows."""
+"""`batch`: plan a batch, run it, or decide about rows. Outputs are numbers; the summary has the rows.
+
+A rehearsal only plans, from an empty database: everything else sends or stores.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ def batch(step: Step) -> int:
     _check_inputs(step, command)
     if not step.is_on("addresses"):
         step.processes.clean = runner_output.hide_addresses
-    return _plan(step) if command == "plan" else _change(step, command)
+    return _plan(step) if command == "plan" or step.rehearsing else _change(step, command)
 
 
 def _check_inputs(step: Step, command: str) -> None:
@@ -100,7 +103,8 @@ def _change(step: Step, command: str) -> int:
 def _options(step: Step, names: Sequence[str]) -> list[str]:
     """Return the options for a command that has these of the inputs in COMMANDS."""
     others = {name for own in COMMANDS.values() for name in own} - {*names}
-    return [*inputs.build_options("batch", {**step.values, **dict.fromkeys(others, "")}), "--output=json"]
+    values = {**step.values, **dict.fromkeys(others, "")}
+    return [*inputs.build_options("batch", values, rehearsing=step.rehearsing), "--output=json"]
 
 
 def _describe(change: Mapping[str, Any], command: str) -> str:

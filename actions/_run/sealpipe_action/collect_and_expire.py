@@ -26,12 +26,14 @@ def collect(step: Step) -> int:
     arguments = ["collect", *step.options()]
     # We read stdout and mask the values before they become an output.
     arguments += ["--print"] if entries else []
-    if step.is_on("dry-run"):
+    if step.is_on("dry-run") or (step.rehearsing and not entries):
         result = step.sealpipe(*arguments, "--", *requests)
         log_dry_run(result)
         return step.end(result.code, "dry-run")
     # With an output, the request may expire only after the output is set, not when the values are on stdout.
     arguments += ["--output=json", f"--after={'keep' if entries else after}", "--", *requests]
+    if step.rehearsing:  # the prompts of the request that it makes up
+        step.processes.environ["SEALPIPE_REQUEST_ASK"] = "\n".join(each.prompt for each in entries)
     result = step.sealpipe(*arguments, expected=() if on_pending == "fail" else (PENDING,))
     rows, code = result.rows(), result.code
     step.outputs["count"] = str(sum(row.get("count", 0) for row in rows))
@@ -43,7 +45,7 @@ def collect(step: Step) -> int:
         return 0
     if code == 0 and entries:
         _set_values(step, select_values(entries, rows, read_prompts(requests)), entries)
-        if after == "expire":
+        if after == "expire" and not step.rehearsing:
             options = [*_service_options(step), "--output=json", "--", _short_code(rows[0])]
             code = step.sealpipe("requests", "expire", *options).code
     return step.end(code, "collected")

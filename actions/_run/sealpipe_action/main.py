@@ -13,12 +13,14 @@ from sealpipe_action.collect_and_expire import collect, expire
 from sealpipe_action.inputs import InputError, check_choice
 from sealpipe_action.share_and_request import request, share
 from sealpipe_action.step import Step
+from sealpipe_action.unseal import unseal
 
 ACTIONS: Mapping[str, Callable[[Step], int]] = {
     "share": share,
     "request": request,
     "collect": collect,
     "expire": expire,
+    "unseal": unseal,
     "batch": batch,
 }
 
@@ -57,6 +59,8 @@ def _run(step: Step) -> int:
         return step.end(0, "skipped")
     if reason:
         raise InputError(reason, "on-missing-key: skip skips the step instead")
+    if step.rehearsing:
+        step.annotate_ignored_inputs()
     return ACTIONS[step.action](step)
 
 

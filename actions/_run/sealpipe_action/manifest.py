@@ -52,10 +52,12 @@ COMMON = (
     Input("state-dir", "State directory. Default: in the runner's temporary directory.", real=True),
     Input("ca-file", "Certificates to trust in addition to the system's (PEM).", real=True),
     Input("deadline", "Overall timeout, retries included, such as `60s`."),
+    Input("rehearse", "Run against a local service, without an account; nothing is sent.", "own", "", "false"),
     Input("on-missing-key", "Without a credential (forks, Dependabot): `fail`, or `skip` the step.", "own", "", "fail"),
     Input("summary", "Write what was done to the run's summary: never a link, never a value.", "own", "", "true"),
 )
-_REHEARSE = Input("rehearse", "Run against a local service, without an account; nothing is sent.", "own", "", "false")
+_OFFLINE: Mapping[str, tuple[str, ...]] = {"unseal": ("base-url", "link-base-url", "state-dir", "deadline")}
+"""Common inputs that an action lacks because its command makes no connection."""
 _SEND = Input("send", "Channels that deliver the link, one per line: `slack:#ops`.", "lines", real=True)
 _PARAM = Input("param", "Values for {NAME} in a channel, one `NAME=REF` per line.", "lines", real=True)
 _RECIPIENT = Input("recipient", "Value for {recipient} in a channel: plain data, not a reference.", "own", real=True)
@@ -102,7 +104,6 @@ INPUTS: Mapping[str, tuple[Input, ...]] = {
         ),
         Input("receipt", "New JSON file that describes the share, without its link."),
         Input("dry-run", "Read the sources and encrypt, but send nothing.", "flag"),
-        _REHEARSE,
     ),
     "request": (
         Input("ask", "Prompts for the submitter, one `[ID=]PROMPT[:TYPE]` per line.", "lines"),
@@ -119,7 +120,6 @@ INPUTS: Mapping[str, tuple[Input, ...]] = {
         _RECIPIENT,
         _PARAM,
         Input("receipt", "New JSON file for `sealpipe collect`; holds no secret and no link."),
-        _REHEARSE,
     ),
     "collect": (
         Input("requests", "Short codes or receipt files, one per line.", "own"),
@@ -127,10 +127,12 @@ INPUTS: Mapping[str, tuple[Input, ...]] = {
         Input("to", "Sinks that store the submission, one per line: `vault:secret/acme#password=PROMPT`.", "lines"),
         Input("mode", "What to do if the target exists: fail (`create`), overwrite (`replace`) or add keys (`merge`)."),
         Input("dir", "Directory that receives each submission as a directory of files."),
-        Input("check", "Check of the config file that a submission must pass before it is stored."),
-        Input("key", "Key that opens submissions: `credential`, or a reference to a seed or an access link."),
-        Input("wait", "How long to wait for a submission: `15m`."),
-        Input("pick", "Which submission to pick: `only`, `newest`, `oldest`, `each`, or a code."),
+        Input("check", "Check of the config file that a submission must pass before it is stored.", real=True),
+        Input(
+            "key", "Key that opens submissions: `credential`, or a reference to a seed or an access link.", real=True
+        ),
+        Input("wait", "How long to wait for a submission: `15m`.", real=True),
+        Input("pick", "Which submission to pick: `only`, `newest`, `oldest`, `each`, or a code.", real=True),
         Input("on-pending", "If there is no submission yet: `fail`, `warn` or `skip`.", "own", "", "fail"),
         Input(
             "after",
@@ -146,6 +148,19 @@ INPUTS: Mapping[str, tuple[Input, ...]] = {
         Input("requests", "Short codes of requests, one per line. Submissions are kept; nothing is purged.", "own"),
         Input("missing-ok", "Do not fail if the service does not know a code (any more).", "own", "", "false"),
     ),
+    "unseal": (
+        Input("sealed-link", "The output `sealed-link` of the step that shared. It is ciphertext.", "own"),
+        Input(
+            "bind",
+            "Text that the link is bound to. Default: `github:OWNER/REPO:RUN_ID` of this run; `none` if it is bound to "
+            "nothing.",
+            "own",
+            "bind",
+        ),
+        Input("expect", "Accept only the link of the share with this short code.", real=True),
+        Input("link-file", "New file (mode 0600) for the link.", "own", "link-file"),
+        Input("variable", "Environment variable for later steps of this job; its name ends in `LINK`.", "own"),
+    ),
     "batch": (
         Input("file", "The batch file.", "own"),
         Input(
@@ -153,12 +168,13 @@ INPUTS: Mapping[str, tuple[Input, ...]] = {
         ),
         Input("only", "Only the rows with these keys, one per line.", "lines"),
         Input("for", "How long `run` goes on, and does what becomes due: `10m`."),
-        Input("plan", "Plan of which `run` does exactly the actions, or nothing."),
+        Input("plan", "Plan of which `run` does exactly the actions, or nothing.", real=True),
         Input("out", "File (mode 0600) for the plan that `plan` makes. It has the keys of rows."),
         Input("detailed-exit-code", "Fail with exit code 15 if rows still wait.", "flag"),
         Input(
             "database",
             "Reference to the address of a PostgreSQL database: `env:DATABASE_URL`. Default: SQLite in `state-dir`.",
+            real=True,
         ),
         Input("addresses", "Show email addresses in the log and the summary.", "own", "", "false"),
     ),
@@ -211,6 +227,12 @@ OUTPUTS: Mapping[str, tuple[Output, ...]] = {
         Output("outcome", f"`expired`, `missing` or `nothing` (no code was given); {_OUTCOME}."),
         *_LAST,
     ),
+    "unseal": (
+        Output("link", "The link, masked, for this job only: the runner does not pass it to other jobs."),
+        Output("short-code", "The short code of its share."),
+        Output("outcome", f"`opened`; {_OUTCOME}."),
+        *_LAST,
+    ),
     "batch": (
         Output("counts", "Number of rows in each state as JSON, of a plan for each action: `fromJSON(...).create`."),
         Output("changes", "Number of changes that were made; of a plan, of rows that a run would change."),
@@ -228,4 +250,5 @@ OUTPUTS: Mapping[str, tuple[Output, ...]] = {
 
 def inputs(action: str) -> tuple[Input, ...]:
     """Return every input of an action."""
-    return (*INPUTS[action], *COMMON, *SETUP)
+    common = [each for each in COMMON if each.name not in _OFFLINE.get(action, ())]
+    return (*INPUTS[action], *common, *SETUP)

@@ -44,6 +44,12 @@ def mask(values: Iterable[str]) -> None:
         annotate("warning", f"{short} secret lines are too short to be masked: do not print them")
 
 
+def mask_link(link: str) -> None:
+    """Mask a link, its fragment, and the key in the fragment."""
+    fragment = link.partition("#")[2]
+    mask([link, fragment, fragment[1:]])
+
+
 def escape_unprintable(text: str) -> str:
     """Escape control characters."""
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
@@ -99,6 +105,11 @@ def set_outputs(environ: Mapping[str, str], values: Mapping[str, str]) -> None:
         if len(value.encode("utf-8", "replace")) > LIMIT:
             raise ValueError(name)
     _append(environ, "GITHUB_OUTPUT", "".join(format_output(name, value) for name, value in values.items()))
+
+
+def set_variable(environ: Mapping[str, str], name: str, value: str) -> None:
+    """Set an environment variable for later steps of the job. Raises ValueError with its name if it cannot be set."""
+    _append(environ, "GITHUB_ENV", format_output(name, value))
 
 
 def add_summary(environ: Mapping[str, str], markdown: str) -> bool:

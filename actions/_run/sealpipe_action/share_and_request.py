@@ -23,7 +23,9 @@ def share(step: Step) -> int:
     references = inputs.split_fields(step.values["fields"])
     if step.values["fields-from"]:
         references += inputs.split_fields(read_text_file(step.values["fields-from"], "fields-from"))
-    arguments = ["share", *(f"--field={each}" for each in references), *_prepare(step, references), *_bind_option(step)]
+    arguments = ["share", *(f"--field={each}" for each in references), *_prepare(step, references)]
+    if step.values["bind"].strip() or step.is_on("seal-link"):
+        arguments += step.bind_options()
     if step.is_on("dry-run"):
         result = step.sealpipe(*arguments, "--print")  # a dry run creates no link file
         log_dry_run(result)
@@ -59,11 +61,6 @@ def _prepare(step: Step, references: list[str]) -> list[str]:
         arguments.append(f"--param=recipient=env:{RECIPIENT}")
         step.processes.environ[RECIPIENT] = step.values["recipient"]
     if step.rehearsing:
-        ignored = inputs.ignored_in_rehearsal(step.action, step.values)
-        if ignored:
-            runner_output.annotate(
-                "notice", f"ignored in a rehearsal, which sends and stores nothing: {', '.join(ignored)}"
-            )
         stand_ins = inputs.stand_ins([*references, step.values["passcode-from"]], step.environ)
         if stand_ins:
             runner_output.annotate(
@@ -71,17 +68,6 @@ def _prepare(step: Step, references: list[str]) -> list[str]:
             )
         step.processes.environ |= stand_ins
     return arguments
-
-
-def _bind_option(step: Step) -> list[str]:
-    """Return the option that binds the sealed link: by default to this run."""
-    bind = step.values["bind"].strip()
-    if bind or not step.is_on("seal-link"):
-        return [f"--bind={bind}"] if bind not in ("", "none") else []
-    run = [step.environ.get(name, "") for name in ("GITHUB_REPOSITORY", "GITHUB_RUN_ID")]
-    if not all(run):
-        raise InputError("bind has no default: GITHUB_REPOSITORY or GITHUB_RUN_ID is not set", "set the input bind")
-    return [f"--bind=github:{':'.join(run)}"]
 
 
 def _link_file(step: Step, own: Path) -> Path | None:
@@ -99,8 +85,7 @@ def _set_link(step: Step, link: str) -> None:
     if not is_stderr_readable():
         runner_output.annotate("warning", "the output link is not set: it cannot be masked because stderr is a file")
         return
-    fragment = link.partition("#")[2]
-    runner_output.mask([link, fragment, fragment[1:]])
+    runner_output.mask_link(link)
     step.outputs["link"] = link
 
 

@@ -45,7 +45,7 @@ class Step:
 
     def sealpipe(self, *arguments: str, expected: Container[int] = ()) -> ProcessResult:
         """Run sealpipe, in a rehearsal against a local service. Raises InputError if it cannot be run."""
-        prefix = [self.executable, "rehearse", "--"] if self.rehearsing else []
+        prefix = [self.executable, "rehearse", "--job", "--"] if self.rehearsing else []
         try:
             return self.processes.run([*prefix, self.executable, *arguments], expected=expected)
         except OSError as error:
@@ -54,6 +54,24 @@ class Step:
     def options(self) -> list[str]:
         """Return the command-line options for the inputs."""
         return inputs.build_options(self.action, self.values, rehearsing=self.rehearsing)
+
+    def bind_options(self) -> list[str]:
+        """Return the option for the text that a sealed link is bound to: by default this run, none for `none`."""
+        bind = self.values["bind"].strip()
+        if bind:
+            return [] if bind == "none" else [f"--bind={bind}"]
+        run = [self.environ.get(name, "") for name in ("GITHUB_REPOSITORY", "GITHUB_RUN_ID")]
+        if not all(run):
+            raise InputError("bind has no default: GITHUB_REPOSITORY or GITHUB_RUN_ID is not set", "set the input bind")
+        return [f"--bind=github:{':'.join(run)}"]
+
+    def annotate_ignored_inputs(self) -> None:
+        """Name the inputs that are set but ignored in a rehearsal."""
+        ignored = inputs.ignored_in_rehearsal(self.action, self.values)
+        if ignored:
+            runner_output.annotate(
+                "notice", f"ignored in a rehearsal, which sends and stores nothing: {', '.join(ignored)}"
+            )
 
     def missing_key_reason(self) -> str:
         """Return why no credential is available; empty if one is, or may be in a config file."""

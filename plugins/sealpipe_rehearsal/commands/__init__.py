@@ -30,17 +30,24 @@ def rehearse(
     keep: bool,  # noqa: FBT001
     faults: str | None,
     extended: bool,  # noqa: FBT001
+    job: bool,  # noqa: FBT001
 ) -> None:
     """Rehearse on a local service, without an account.
 
     Without a COMMAND, take a tour: share a secret over real HTTP, open its link, and see what each side saw. With a
     COMMAND, run it with SEALPIPE_* pointing at a fresh service and exit with its exit code. With --faults, inject
     faults.
+
+    With --job, COMMAND is a sealpipe command of a CI job, such as `sealpipe collect -- CODE`. Its SEALPIPE_* options
+    stay, except those that send or store; variables that are empty and the share, request or sealed link that it names
+    are made up; collect only shows what it would store. SEALPIPE_REQUEST_ASK has more prompts of what it collects.
     """
+    if job and not command:
+        raise UsageError("--job needs a command", remedy="sealpipe rehearse --job -- sealpipe share")
     running = _start(service_tag or "svc", faults, extended=extended)
     with running:
         if command:
-            code = run_command(running, command)
+            code = run_command(running, command, is_job=job)
         else:
             from sealpipe_rehearsal.commands.guided_tour import tour
 

@@ -20,10 +20,17 @@ if TYPE_CHECKING:
     from sealpipe_rehearsal.uvicorn_server import Address
 
 
-def run_command(running: RunningService, command: Sequence[str]) -> int:
-    """Run a command with SEALPIPE_* pointing at the service; return its exit code, or 128+N after signal N."""
+def run_command(running: RunningService, command: Sequence[str], *, is_job: bool = False) -> int:
+    """Run a command with SEALPIPE_* pointing at the service; return its exit code, or 128+N after signal N.
+
+    A command of a CI job gets all that it needs: see `prepare_job`.
+    """
     with tempfile.TemporaryDirectory(prefix="sealpipe-rehearsal-") as folder:
         environ = environment(running, os.environ, Path(folder))
+        if is_job:
+            from sealpipe_rehearsal.commands.ci_job import prepare_job
+
+            command, environ = prepare_job(running, command, os.environ, environ, Path(folder))
         with _delay_signals() as signals:
             try:
                 process = subprocess.Popen(command, env=environ)  # noqa: S603 - the user's own command, no shell

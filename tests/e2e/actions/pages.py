@@ -19,6 +19,7 @@ SHOWN = {
     "request": ("Request secrets", "Create a collect link to ask someone for secrets.", "inbox"),
     "collect": ("Collect secrets", "Decrypt submissions and store them.", "download"),
     "expire": ("Expire shares and requests", "Expire shares and requests that are no longer needed.", "x-circle"),
+    "unseal": ("Unseal a link", "Open a link that another job sealed, mask it, and set it as an output.", "unlock"),
     "batch": ("Run a batch", "Request or share secrets for each row of a file.", "users"),
 }
 """Title, what it does, and its icon."""
@@ -28,6 +29,7 @@ REFERENCES = {
     "request": ("send", "passcode-from", "param", "seed-to"),
     "collect": ("to", "key"),
     "expire": (),
+    "unseal": (),
     "batch": ("database",),
 }
 """Inputs that may name a plugin whose packages have to be installed."""

@@ -22,13 +22,13 @@ SEALPIPE = str(Path(sys.executable).with_name("sealpipe"))
 Start = Callable[..., FakeRunner]
 
 
-@pytest.mark.parametrize("action", ["share", "request", "collect", "expire", "batch"])
+@pytest.mark.parametrize("action", ["share", "request", "collect", "expire", "unseal", "batch"])
 def test_a_run_from_a_fork_says_that_it_gets_empty_secrets(
     job: Start, actions: Path, service: RunningService, action: str
 ) -> None:
     runner = job()
     given = {"share": {"fields": "P=env:P"}, "request": {"ask": "P"}, "expire": {"shares": "x"}}
-    given |= {"collect": {"requests": "x", "to": "file:x"}, "batch": {"file": "x.toml"}}
+    given |= {"collect": {"requests": "x", "to": "file:x"}, "batch": {"file": "x.toml"}, "unseal": {"sealed-link": "x"}}
     empty = {"SEALPIPE_API_KEY": "", "P": ""}
     step = runner.uses(actions / action, given[action], empty)
     assert (step.code, step.outputs["outcome"], step.outputs["error-code"]) == (2, "failed", "2")

@@ -51,7 +51,7 @@ def test_there_is_something_to_look_at() -> None:
     assert {"actions.yml", "release.yml", "share.yml", "tests.yml", "end_to_end.yml"} <= {
         each.name for each in WORKFLOWS
     }
-    assert [each.parent.name for each in ACTIONS] == ["batch", "collect", "expire", "request", "share"]
+    assert [each.parent.name for each in ACTIONS] == ["batch", "collect", "expire", "request", "share", "unseal"]
     assert {"run", "setup.sh", "extras.sh"} <= {each.name for each in scripts()}
 
 

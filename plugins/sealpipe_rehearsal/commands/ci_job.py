@@ -1,0 +1,197 @@
+"""`sealpipe rehearse --job`: a sealpipe command of a CI job gets all that it needs, and reaches nobody."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from sealpipe.cli import render
+from sealpipe.cli.codes import names_receipt
+from sealpipe.errors import UsageError
+from sealpipe.reference import parse, parse_field
+from sealpipe.reference.text import Key
+from sealpipe.settings import COMMANDS
+
+if TYPE_CHECKING:
+    from sealpipe_rehearsal.running_service import RunningService
+
+LEFT_OUT: Final[Mapping[str, tuple[str, ...]]] = {
+    "share": ("send", "param", "also_to", "passcode_generate", "passcode_to", "message_template", "link_file"),
+    "request": ("send", "param", "key", "seed_to"),
+    "collect": ("check", "key", "pick", "wait"),
+    "expire": (),
+    "unseal": ("expect",),
+    "batch": ("database", "plan"),
+}
+"""Options of each command whose variables do not count: they reach others, or need what only the real service has."""
+
+_KEPT: Final = ("SEALPIPE_PLUGIN_", "SEALPIPE_STORE__", "SEALPIPE_CA_FILE", "SEALPIPE_DEADLINE")
+"""Variables of stores, and of what the rehearsal's own processes need, too. None of them reaches the service."""
+
+
+_UNSET: Final = ("", "false", "credential", "only")
+"""Values that say no more than the default."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What a made-up share or request is made with: the service, the program, its environment, and a folder."""
+
+    running: RunningService
+    program: str
+    environ: Mapping[str, str]
+    folder: Path
+
+    def call(self, *arguments: str) -> dict[str, Any]:
+        """Run sealpipe and return its JSON. Raises UsageError if it fails; it has then said why."""
+        command = [self.program, *arguments, "--output=json"]
+        done = subprocess.run(command, env=self.environ, stdout=subprocess.PIPE, check=False)  # noqa: S603 - our own
+        if done.returncode:
+            raise UsageError(f"the rehearsal could not make up a {arguments[0]}: see the message above")
+        made: dict[str, Any] = json.loads(done.stdout)
+        return made
+
+
+@dataclass(frozen=True)
+class Call:
+    """A command line: the command's own words, its options, and its operands, which stand after `--`."""
+
+    words: tuple[str, ...]
+    options: tuple[str, ...]
+    operands: tuple[str, ...]
+
+    def list_values(self, option: str, environ: Mapping[str, str]) -> list[str]:
+        """Return the values of an option, else the lines of its variable."""
+        given = [each.partition("=")[2] for each in self.options if each.startswith(f"--{option}=")]
+        return given or read_lines(f"SEALPIPE_{self.words[0]}_{option.replace('-', '_')}".upper(), environ)
+
+
+def read_lines(variable: str, environ: Mapping[str, str]) -> list[str]:
+    """Return the values of an option that may be repeated, from its variable."""
+    return [line.strip() for line in environ.get(variable, "").split("\n") if line.strip()]
+
+
+def prepare_job(
+    running: RunningService,
+    command: Sequence[str],
+    environ: Mapping[str, str],
+    own: Mapping[str, str],
+    folder: Path,
+) -> tuple[list[str], dict[str, str]]:
+    """Return the command and the environment with which a job's command is rehearsed.
+
+    `environ` is the job's environment, `own` the rehearsal's. Raises UsageError if the command is none that a job
+    rehearses.
+    """
+    call = _split(command[1:])
+    name = "expire" if call.words[-1] == "expire" else call.words[0]
+    kept = _keep_options(name, environ)
+    made_up = _make_up(call, {**environ, **kept})
+    if made_up:
+        names = ", ".join(map(render.escape, made_up))
+        render.print_note(f"the rehearsal uses made-up values for empty variables: {names}")
+    ignored = [each for each in LEFT_OUT[name] if environ.get(f"SEALPIPE_{name}_{each}".upper(), "") not in _UNSET]
+    if ignored:
+        shown = ", ".join(each.replace("_", "-") for each in ignored)
+        render.print_note(f"ignored in a rehearsal, which sends and stores nothing: {shown}")
+    stage = Stage(running, command[0], own, folder)
+    prepared = _PREPARE[name](stage, call, environ) if name in _PREPARE else call
+    line = [command[0], *prepared.words, *prepared.options]
+    return line + (["--", *prepared.operands] if prepared.operands else []), {**own, **kept, **made_up}
+
+
+def _split(arguments: Sequence[str]) -> Call:
+    at = arguments.index("--") if "--" in arguments else len(arguments)
+    count = next((number for number, each in enumerate(arguments[:at]) if each.startswith("-")), at)
+    words = tuple(arguments[:count])
+    if words not in _WORDS:
+        known = "; ".join(" ".join(each) for each in _WORDS)
+        raise UsageError(
+            "--job does not know this command",
+            remedy=f"use sealpipe with one of: {known}; write options as --NAME=VALUE, and what is no option after --",
+        )
+    return Call(words, tuple(arguments[count:at]), tuple(arguments[at + 1 :]))
+
+
+def _keep_options(name: str, environ: Mapping[str, str]) -> dict[str, str]:
+    known = [] if name == "expire" else [each for each in COMMANDS[name] if each.name not in LEFT_OUT[name]]
+    variables = {each.get_variable(name) for each in known}
+    return {each: value for each, value in environ.items() if each in variables or each.startswith(_KEPT)}
+
+
+def _make_up(call: Call, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return a value for each empty variable that a reference names."""
+    references = [parse_field(each).ref for each in call.list_values("field", environ)]
+    references += [parse(each) for each in call.list_values("passcode-from", environ)]
+    names = [each.body for each in references if each.name == "env"]
+    return {name: f"stand-in for {name}" for name in names if not environ.get(name)}
+
+
+def _prepare_collect(stage: Stage, call: Call, environ: Mapping[str, str]) -> Call:
+    """Make up a request with a submission for each operand. With a destination, it is a dry run."""
+    targets = [parse(each) for each in call.list_values("to", environ)]
+    named = [item.name for each in targets for item in each.selector or () if isinstance(item, Key)]
+    asked = [*read_lines("SEALPIPE_REQUEST_ASK", environ), *named] or ["Password"]
+    operands = [
+        _make_request(stage, number, each, _list_prompts(each) or asked) for number, each in enumerate(call.operands)
+    ]
+    stores = targets or call.list_values("dir", environ)
+    options = [each for each in call.options if not each.startswith(("--check=", "--key=", "--pick=", "--wait="))]
+    return Call(call.words, (*options, *(["--dry-run"] if stores else [])), tuple(operands))
+
+
+def _make_request(stage: Stage, number: int, operand: str, prompts: Sequence[str]) -> str:
+    """Make up a request with a submission; return what names it: its receipt, or the short code in the operand."""
+    receipt = stage.folder / f"receipt-{number}.json"
+    made = stage.call("request", f"--receipt={receipt}", *(f"--ask={each}" for each in dict.fromkeys(prompts)))
+    texts = [each["text"] for each in json.loads(receipt.read_text(encoding="utf-8"))["prompts"]]
+    stage.running.submitter().submit(made["collect_link"], {text: f"stand-in for {text}" for text in texts})
+    if names_receipt(operand):
+        return str(receipt)
+    stage.running.rename("requests", made["short_code"], operand.removeprefix("code:"))
+    return operand
+
+
+def _prepare_expire(stage: Stage, call: Call, _environ: Mapping[str, str]) -> Call:
+    kind: Any = call.words[0]
+    for code in dict.fromkeys(call.operands):
+        words = ("share", "--field=text:stand-in") if kind == "shares" else ("request", "--ask=Password")
+        stage.running.rename(kind, stage.call(*words)["short_code"], code)
+    return call
+
+
+def _prepare_unseal(stage: Stage, call: Call, environ: Mapping[str, str]) -> Call:
+    bind = [f"--bind={each}" for each in call.list_values("bind", environ)]
+    sealed = stage.call("share", "--field=text:stand-in", "--seal-link", *bind)["sealed_link"]
+    options = tuple(each for each in call.options if not each.startswith("--expect="))
+    return Call(call.words, options, (sealed,))
+
+
+_PREPARE: Final[Mapping[str, Callable[[Stage, Call, Mapping[str, str]], Call]]] = {
+    "collect": _prepare_collect,
+    "expire": _prepare_expire,
+    "unseal": _prepare_unseal,
+}
+_WORDS: Final = (
+    ("share",),
+    ("request",),
+    ("collect",),
+    ("shares", "expire"),
+    ("requests", "expire"),
+    ("unseal",),
+    ("batch", "plan"),
+)
+"""The commands that a job rehearses. A batch is only planned: what else it does reaches others."""
+
+
+def _list_prompts(operand: str) -> list[str]:
+    """Return the prompts of a receipt, as options have them; none if it is no receipt, or not there."""
+    from sealpipe.state.receipt import read_receipt
+
+    if not names_receipt(operand) or not Path(operand).exists():
+        return []
+    return [f"{each.id}={each.text}:{each.type}" for each in read_receipt(Path(operand)).prompts]
