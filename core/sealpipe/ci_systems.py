@@ -1,4 +1,4 @@
-"""The one table of CI systems: how to detect each, and how it masks a value in its log.
+"""The one table of CI systems: how to detect each, how it masks a value in its log, and what it offers to its jobs.
 
 Code, tests and documentation use it. So does `actions/_run`, with any Python from 3.9 on: it imports only the standard
 library. A variable counts as set unless its value is one of `FALSE_VALUES`. So `CI=false` disables the last row, but
@@ -7,9 +7,7 @@ not a system that has its own variable.
 
 from __future__ import annotations
 
-import os
 import re
-import stat
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
@@ -34,23 +32,28 @@ ADD_MASK: Final = RunnerCommand("::add-mask::", "%25")
 SET_SECRET: Final = RunnerCommand("##vso[task.setsecret]", "%AZP25")
 
 
-def make_annotation(level: str) -> RunnerCommand:
-    """Return the command of GitHub Actions that shows a text on the run's page."""
-    return RunnerCommand(f"::{level} title=sealpipe::", ADD_MASK.percent)
+class Job(NamedTuple):
+    """What a system offers to its jobs, by documented variables and programs; what is empty, it lacks.
 
-
-def format_output(name: str, value: str, delimiter: str | None = None) -> str:
-    """Return an entry for GITHUB_OUTPUT. Raises ValueError, with the name, if the runner would parse it differently.
-
-    `delimiter` is random, except in tests.
+    `mask_program` reads values to mask as JSON on stdin. `output` sets an output: a variable with the name of a file,
+    a command in the log, a program that reads the value on stdin, or GitLab's report. `oidc` is where the OIDC token is
+    from: a variable, or a program that prints it. `oidc_setup` is what the job needs for it, and `audience` how it gets
+    one for a certain audience.
     """
-    if delimiter is None:
-        from secrets import token_hex  # only for an output
 
-        delimiter = f"sealpipe-{token_hex(16)}"
-    if delimiter in value or "\n" in name or "=" in name:
-        raise ValueError(name)
-    return f"{name}<<{delimiter}\n{value}\n{delimiter}\n"
+    run: tuple[str, ...] = ()
+    """Variables that together identify a run."""
+    run_id: str = ""
+    """The variable that must be set: the others are the same in every run."""
+    link: str = ""
+    """The address of the run, with variables in braces."""
+    actor: str = ""
+    """The variable with the user who started the run."""
+    mask_program: str = ""
+    output: str = ""
+    oidc: str = ""
+    oidc_setup: str = ""
+    audience: str = ""
 
 
 class CISystem(NamedTuple):
@@ -63,51 +66,108 @@ class CISystem(NamedTuple):
     """The command that masks a value while a job runs; None if there is none."""
     plugin: str = "plain"
     """The CI plugin for it."""
-    run: tuple[str, ...] = ()
-    """Documented variables that together identify a job's run; none where no such variables are known."""
-    run_id: str = ""
-    """The variable that must be set: the others are the same in every run."""
+    job: Job = Job()
 
 
-_ACTIONS_RUN: Final = ("GITHUB_REPOSITORY", "GITHUB_RUN_ID", "GITHUB_RUN_ATTEMPT", "GITHUB_JOB")
-_AZURE_RUN: Final = ("SYSTEM_COLLECTIONURI", "SYSTEM_TEAMPROJECT", "BUILD_BUILDID", "SYSTEM_JOBID")
-_BITBUCKET_RUN: Final = ("BITBUCKET_REPO_FULL_NAME", "BITBUCKET_BUILD_NUMBER", "BITBUCKET_STEP_UUID")
-_BUILDKITE_RUN: Final = ("BUILDKITE_BUILD_ID", "BUILDKITE_JOB_ID")
-_CIRCLECI_RUN: Final = ("CIRCLE_WORKFLOW_ID", "CIRCLE_BUILD_NUM")
-_JENKINS_RUN: Final = ("JENKINS_URL", "JOB_NAME", "BUILD_NUMBER")
-_TEAMCITY_RUN: Final = ("TEAMCITY_PROJECT_NAME", "TEAMCITY_BUILDCONF_NAME", "BUILD_NUMBER")
-_WOODPECKER_RUN: Final = ("CI_REPO", "CI_PIPELINE_NUMBER", "CI_WORKFLOW_NUMBER")
+_ACTIONS: Final = Job(
+    ("GITHUB_REPOSITORY", "GITHUB_RUN_ID", "GITHUB_RUN_ATTEMPT", "GITHUB_JOB"),
+    "GITHUB_RUN_ID",
+    "{GITHUB_SERVER_URL}/{GITHUB_REPOSITORY}/actions/runs/{GITHUB_RUN_ID}",
+    "GITHUB_ACTOR",
+    output="GITHUB_OUTPUT",
+    oidc="ACTIONS_ID_TOKEN_REQUEST_URL",
+    oidc_setup="give the job `permissions: id-token: write` (a pull request from a fork never gets it)",
+    audience="any",
+)
+_AZURE: Final = Job(
+    ("SYSTEM_COLLECTIONURI", "SYSTEM_TEAMPROJECT", "BUILD_BUILDID", "SYSTEM_JOBID"),
+    "BUILD_BUILDID",
+    "{SYSTEM_COLLECTIONURI}{SYSTEM_TEAMPROJECT}/_build/results?buildId={BUILD_BUILDID}",
+    "BUILD_REQUESTEDFOR",
+    output="##vso[task.setvariable variable={name};isOutput=true]",
+    oidc="SYSTEM_OIDCREQUESTURI",
+    oidc_setup="give the step `env: SYSTEM_ACCESSTOKEN: $(System.AccessToken)`, and set service_connection",
+    audience="only `api://AzureADTokenExchange`, which Azure chooses",
+)
+_BITBUCKET: Final = Job(
+    ("BITBUCKET_REPO_FULL_NAME", "BITBUCKET_BUILD_NUMBER", "BITBUCKET_STEP_UUID"),
+    "BITBUCKET_BUILD_NUMBER",
+    "https://bitbucket.org/{BITBUCKET_REPO_FULL_NAME}/pipelines/results/{BITBUCKET_BUILD_NUMBER}",
+    "BITBUCKET_STEP_TRIGGERER_UUID",
+    output="BITBUCKET_PIPELINES_VARIABLES_PATH",
+    oidc="BITBUCKET_STEP_OIDC_TOKEN",
+    oidc_setup="give the step `oidc: true`",
+    audience="list it in the step: `oidc: {audiences: [...]}`",
+)
+_BUILDKITE: Final = Job(
+    ("BUILDKITE_BUILD_ID", "BUILDKITE_JOB_ID"),
+    "BUILDKITE_JOB_ID",
+    "{BUILDKITE_BUILD_URL}#{BUILDKITE_JOB_ID}",
+    "BUILDKITE_BUILD_CREATOR",
+    mask_program="buildkite-agent redactor add --format json",
+    output="buildkite-agent meta-data set sealpipe:{name}",
+    oidc="buildkite-agent oidc request-token",
+    oidc_setup="run sealpipe where buildkite-agent is on PATH (a job in a container has to mount it)",
+    audience="any",
+)
+_CIRCLECI: Final = Job(
+    ("CIRCLE_WORKFLOW_ID", "CIRCLE_BUILD_NUM"),
+    "CIRCLE_BUILD_NUM",
+    "{CIRCLE_BUILD_URL}",
+    "CIRCLE_USERNAME",
+    oidc="CIRCLE_OIDC_TOKEN_V2",
+    oidc_setup="builds of forks have no token, unless the project passes secrets to them",
+    audience="any, by `circleci run oidc get`; without that program only the ID of the organization",
+)
+_GITLAB: Final = Job(
+    ("CI_PROJECT_PATH", "CI_JOB_ID"),
+    "CI_JOB_ID",
+    "{CI_JOB_URL}",
+    "GITLAB_USER_LOGIN",
+    output="artifacts:reports:dotenv",
+    oidc="VAULT_ID_TOKEN",
+    oidc_setup="add `id_tokens: {VAULT_ID_TOKEN: {aud: ...}}` to the job",
+    audience="set it as `aud` where the job declares the token",
+)
+_JENKINS: Final = Job(
+    ("JENKINS_URL", "JOB_NAME", "BUILD_NUMBER"),
+    "BUILD_NUMBER",
+    "{BUILD_URL}",
+    "BUILD_USER_ID",
+    oidc="ID_TOKEN",
+    oidc_setup="bind a token of the plugin oidc-provider: `withCredentials([string(variable: 'ID_TOKEN', ...)])`",
+    audience="set it in the Jenkins credential",
+)
+_TEAMCITY: Final = Job(
+    ("TEAMCITY_PROJECT_NAME", "TEAMCITY_BUILDCONF_NAME", "BUILD_NUMBER"), "BUILD_NUMBER", "{BUILD_URL}"
+)
+_WOODPECKER: Final = Job(
+    ("CI_REPO", "CI_PIPELINE_NUMBER", "CI_WORKFLOW_NUMBER"),
+    "CI_PIPELINE_NUMBER",
+    "{CI_PIPELINE_URL}",
+    "CI_PIPELINE_AUTHOR",
+)
 
 CI_SYSTEMS: Final = (
-    # In GitLab, the user who starts a pipeline can set GITHUB_ACTIONS, too: a mask would be readable in its log.
-    CISystem("gitlab", "GitLab CI", ("GITLAB_CI",), None, "gitlab", ("CI_PROJECT_PATH", "CI_JOB_ID"), "CI_JOB_ID"),
+    # In these, a user who starts a job can set GITHUB_ACTIONS, too: a mask would be readable in the log.
+    CISystem("gitlab", "GitLab CI", ("GITLAB_CI",), None, "gitlab", _GITLAB),
+    CISystem("buildkite", "Buildkite", ("BUILDKITE",), None, "buildkite", _BUILDKITE),
+    CISystem("bitbucket", "Bitbucket Pipelines", ("BITBUCKET_BUILD_NUMBER",), None, "bitbucket", _BITBUCKET),
+    CISystem("circleci", "CircleCI", ("CIRCLECI",), None, "circleci", _CIRCLECI),
+    CISystem("teamcity", "TeamCity", ("TEAMCITY_VERSION",), None, "teamcity", _TEAMCITY),
+    CISystem("woodpecker", "Woodpecker", ("CI=woodpecker",), None, "woodpecker", _WOODPECKER),
     # Systems with masks come next: a job may set another system's indicator, such as BUILD_ID.
-    CISystem("forgejo", "Forgejo Actions", ("FORGEJO_ACTIONS",), ADD_MASK, "github", _ACTIONS_RUN, "GITHUB_RUN_ID"),
-    CISystem("gitea", "Gitea Actions", ("GITEA_ACTIONS",), ADD_MASK, "github", _ACTIONS_RUN, "GITHUB_RUN_ID"),
-    CISystem("github", "GitHub Actions", ("GITHUB_ACTIONS",), ADD_MASK, "github", _ACTIONS_RUN, "GITHUB_RUN_ID"),
-    CISystem("azure", "Azure Pipelines", ("TF_BUILD",), SET_SECRET, "azure", _AZURE_RUN, "BUILD_BUILDID"),
+    CISystem("azure", "Azure Pipelines", ("TF_BUILD",), SET_SECRET, "azure", _AZURE),
+    CISystem("forgejo", "Forgejo Actions", ("FORGEJO_ACTIONS",), ADD_MASK, "github", _ACTIONS),
+    CISystem("gitea", "Gitea Actions", ("GITEA_ACTIONS",), ADD_MASK, "github", _ACTIONS),
+    CISystem("github", "GitHub Actions", ("GITHUB_ACTIONS",), ADD_MASK, "github", _ACTIONS),
     CISystem("agola", "Agola", ("AGOLA_GIT_REF",)),
     CISystem("appcircle", "Appcircle", ("AC_APPCIRCLE",)),
     CISystem("appveyor", "AppVeyor", ("APPVEYOR",)),
     CISystem("codebuild", "AWS CodeBuild", ("CODEBUILD_BUILD_ID",)),
     CISystem("bamboo", "Bamboo", ("bamboo_buildKey", "bamboo_planKey")),
-    CISystem(
-        "bitbucket",
-        "Bitbucket Pipelines",
-        ("BITBUCKET_BUILD_NUMBER",),
-        run=_BITBUCKET_RUN,
-        run_id="BITBUCKET_BUILD_NUMBER",
-    ),
     CISystem("bitrise", "Bitrise", ("BITRISE_IO",)),
     CISystem("buddy", "Buddy", ("BUDDY_WORKSPACE_ID",)),
-    CISystem(
-        "buildkite",
-        "Buildkite",
-        ("BUILDKITE",),
-        run=_BUILDKITE_RUN,
-        run_id="BUILDKITE_JOB_ID",
-    ),
-    CISystem("circleci", "CircleCI", ("CIRCLECI",), run=_CIRCLECI_RUN, run_id="CIRCLE_BUILD_NUM"),
     CISystem("cirrus", "Cirrus CI", ("CIRRUS_CI",)),
     CISystem("cloudflare", "Cloudflare Pages and Workers Builds", ("CF_PAGES", "WORKERS_CI")),
     CISystem("codefresh", "Codefresh", ("CF_BUILD_ID",)),
@@ -127,18 +187,13 @@ CI_SYSTEMS: Final = (
     CISystem("semaphore", "Semaphore", ("SEMAPHORE",)),
     CISystem("sourcehut", "SourceHut builds", ("CI_NAME=sourcehut",)),
     CISystem("taskcluster", "Taskcluster", ("TASKCLUSTER_ROOT_URL",)),
-    CISystem("teamcity", "TeamCity", ("TEAMCITY_VERSION",), run=_TEAMCITY_RUN, run_id="BUILD_NUMBER"),
     CISystem("travis", "Travis CI", ("TRAVIS",)),
     CISystem("vela", "Vela", ("VELA",)),
     CISystem("vercel", "Vercel", ("VERCEL",)),
-    CISystem("woodpecker", "Woodpecker", ("CI=woodpecker",), run=_WOODPECKER_RUN, run_id="CI_PIPELINE_NUMBER"),
     CISystem("xcode", "Xcode Cloud", ("CI_XCODE_CLOUD",)),
+    # Last: these variables are common names.
     CISystem(
-        "jenkins",
-        "Jenkins",
-        ("JENKINS_URL", "HUDSON_URL", "BUILD_ID", "BUILD_NUMBER"),
-        run=_JENKINS_RUN,
-        run_id="BUILD_NUMBER",
+        "jenkins", "Jenkins", ("JENKINS_URL", "HUDSON_URL", "BUILD_ID", "BUILD_NUMBER"), None, "jenkins", _JENKINS
     ),
     # Many tools and their images set this instead of CI.
     CISystem("integrating", "a CI system (CONTINUOUS_INTEGRATION is set)", ("CONTINUOUS_INTEGRATION",)),
@@ -164,45 +219,6 @@ def detect_ci_system(environ: Mapping[str, str]) -> CISystem | None:
 def list_variables() -> Iterator[str]:
     """Yield the variables of all indicators."""
     yield from dict.fromkeys(indicator.partition("=")[0] for row in CI_SYSTEMS for indicator in row.indicators)
-
-
-MIN_MASK_LENGTH: Final = 4
-"""Minimum length of a masked line: shorter masks would hide common text in the whole log."""
-
-
-def select_maskable_lines(values: Iterable[str]) -> tuple[list[str], int]:
-    """Return the values and each of their lines, at every kind of line break; and how many are too short to mask."""
-    parts = [part for value in values for part in (value, *re.split(r"\r\n|[\r\n]", value), *value.splitlines())]
-    lines = [part for part in dict.fromkeys(parts) if part.strip()]
-    maskable = [line for line in lines if len(line.strip()) >= MIN_MASK_LENGTH]
-    return maskable, len(lines) - len(maskable)
-
-
-def write_stderr(data: bytes) -> None:
-    """Write all of it to stderr, without a buffer."""
-    view = memoryview(data)
-    while view:
-        view = view[os.write(2, view) :]
-
-
-def is_stderr_readable() -> bool:
-    """Whether stderr may reach a runner: not if it is a file, a device, or a pipe without a reader."""
-    try:
-        mode = os.fstat(2).st_mode
-        if stat.S_ISFIFO(mode):
-            return not _is_broken(2)
-        return stat.S_ISSOCK(mode) or os.isatty(2)
-    except OSError:
-        return False
-
-
-def _is_broken(descriptor: int) -> bool:
-    """Whether a pipe has lost its reader."""
-    import select
-
-    poller = select.poll()
-    poller.register(descriptor, 0)
-    return any(events & select.POLLERR for _, events in poller.poll(0))
 
 
 class Mark(NamedTuple):

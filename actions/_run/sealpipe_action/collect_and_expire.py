@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sealpipe.ci_systems import is_stderr_readable
+from sealpipe.ci_commands import is_stderr_readable
 from sealpipe_action import inputs, runner_output
 from sealpipe_action.inputs import InputError, MapEntry
 from sealpipe_action.step import Step, log_dry_run, read_text_file

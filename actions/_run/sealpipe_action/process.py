@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import IO, Any, NamedTuple
 
-from sealpipe.ci_systems import is_stderr_readable, write_stderr
+from sealpipe.ci_commands import is_stderr_readable, write_stderr
 from sealpipe_action import runner_output
 
 _ERROR = b'{"schema": 1, "error": '

@@ -8,15 +8,14 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from sealpipe.ci_systems import (
-    ADD_MASK,
-    escape_line,
+from sealpipe.ci_commands import (
     format_output,
     is_stderr_readable,
     make_annotation,
     select_maskable_lines,
     write_stderr,
 )
+from sealpipe.ci_systems import ADD_MASK, escape_line
 
 _CELL = 300
 """Maximum characters of a cell in the summary."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from sealpipe.ci_systems import CISystem, detect_ci_system, is_stderr_readable
+from sealpipe.ci_systems import CISystem, detect_ci_system
 from sealpipe.cli import render
 from sealpipe.errors import DeliveryError, PluginError, SealpipeError, UnsupportedError, UsageError
 from sealpipe.secret import Secret
@@ -37,7 +37,7 @@ class Disclosure(NamedTuple):
         if not self.is_allowed:
             raise DeliveryError("no secret may go to stdout here", remedy="add --print if you capture stdout")
         can_mask = self.system is not None and self.system.mask is not None
-        is_read = can_mask and is_stderr_readable()
+        is_read = can_mask and _is_stderr_readable()
         is_written = mask(registry, hidden)
         if self.is_print_given and not (is_written and (is_read or not can_mask)):
             reason = "its CI's plugin failed" if is_read or not can_mask else "stderr has been closed"
@@ -139,11 +139,17 @@ def _check(system: CISystem, what: str, alternatives: str, *, allowed: bool, pri
             f"this job runs in {system.title}: {what} would appear in its log",
             remedy=f"{alternatives}; or add --print if you capture stdout",
         )
-    if printing and system.mask is not None and not is_stderr_readable():
+    if printing and system.mask is not None and not _is_stderr_readable():
         raise UsageError(
             f"--print: {what} cannot be masked, because stderr does not reach the runner of {system.title}",
             remedy="do not close stderr, or redirect it to a file or the null device",
         )
+
+
+def _is_stderr_readable() -> bool:
+    from sealpipe.ci_commands import is_stderr_readable  # only in a system that can mask
+
+    return is_stderr_readable()
 
 
 def _all_loopback(addresses: Sequence[str]) -> bool:

@@ -231,6 +231,7 @@ def _describe_run(registry: Registry) -> dict[str, Any]:
         "time": format_time(datetime.now(UTC)),
         "ci": None if run is None else run.ci,
         "run": None if run is None else run.id,
+        "run_url": None if run is None else run.url,
         "actor": None if run is None else run.actor,
     }
 

@@ -23,17 +23,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from sealpipe.api.responses import parse_retry_after
-from sealpipe.ci_systems import (
-    ADD_MASK,
-    SET_SECRET,
-    RunnerCommand,
-    detect_ci_system,
-    format_output,
-    is_stderr_readable,
-    make_annotation,
-    select_maskable_lines,
-    write_stderr,
-)
+from sealpipe.ci_systems import ADD_MASK, SET_SECRET, CISystem, RunnerCommand, detect_ci_system
 from sealpipe.errors import (
     AccessDeniedError,
     BackendAuthError,
@@ -81,6 +71,7 @@ __all__ = [
     "AccessDeniedError",
     "BackendAuthError",
     "CIInfo",
+    "CISystem",
     "Channel",
     "ChannelInfo",
     "Context",
@@ -228,15 +219,39 @@ Info = SourceInfo | SinkInfo | ChannelInfo | CIInfo
 if TYPE_CHECKING:
     import pluggy
 
+    from sealpipe.ci_commands import (
+        format_output,
+        is_stderr_readable,
+        make_annotation,
+        select_maskable_lines,
+        write_stderr,
+    )
+
     hookimpl = pluggy.HookimplMarker("sealpipe")
     """Marks a function as a hook of sealpipe."""
 
+_OF_RUNNERS: Final = (
+    "format_output",
+    "is_stderr_readable",
+    "make_annotation",
+    "select_maskable_lines",
+    "write_stderr",
+)
+"""What only the plugin of a CI system needs."""
+
 
 def __getattr__(name: str) -> Any:
-    """Import `hookimpl` on first use: pluggy costs 90 million instructions, and most commands call no hook."""
-    if name != "hookimpl":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import pluggy
+    """Import what most commands do not need on first use: pluggy costs 90 million instructions."""
+    value: Any
+    if name == "hookimpl":
+        import pluggy
 
-    globals()[name] = marker = pluggy.HookimplMarker("sealpipe")
-    return marker
+        value = pluggy.HookimplMarker("sealpipe")
+    elif name in _OF_RUNNERS:
+        from sealpipe import ci_commands
+
+        value = getattr(ci_commands, name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value

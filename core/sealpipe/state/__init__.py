@@ -37,9 +37,9 @@ def find_state_directory(environ: Mapping[str, str], setting: str | None) -> Pat
 def identify_run(environ: Mapping[str, str]) -> str:
     """Return the CI run that this process belongs to, as one line; empty outside CI or if the run has no known id."""
     system = detect_ci_system(environ)
-    if system is None or not environ.get(system.run_id):
+    if system is None or not environ.get(system.job.run_id):
         return ""
-    return "/".join(environ.get(name, "") for name in system.run)
+    return "/".join(environ.get(name, "") for name in system.job.run)
 
 
 def make_private_directory(path: Path) -> Path:

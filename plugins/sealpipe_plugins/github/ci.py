@@ -8,36 +8,24 @@ from urllib.parse import quote, urlsplit
 
 from sealpipe.plugin import (
     ADD_MASK,
-    CI,
     BackendAuthError,
     Level,
     NotConfiguredError,
     PluginError,
-    Run,
     Secret,
     UnsupportedError,
     format_output,
     make_annotation,
 )
-from sealpipe_plugins.ci import write_masks, write_text
+from sealpipe_plugins.ci import JobCI, write_masks, write_text
 from sealpipe_plugins.http_api import Endpoint, Reply
 from sealpipe_plugins.http_errors import require_success
 
 _ENDPOINT = "GitHub's token endpoint"
-_PERMISSION = "give the job `permissions: id-token: write` (a pull request from a fork never gets it)"
 
 
-class GitHubCI(CI):
-    """A job of GitHub Actions."""
-
-    def run(self) -> Run:
-        """Identify the run by repository, run, attempt and job."""
-        env = self.context.environ
-        parts = [
-            env.get(name, "") for name in ("GITHUB_REPOSITORY", "GITHUB_RUN_ID", "GITHUB_RUN_ATTEMPT", "GITHUB_JOB")
-        ]
-        url = f"{env.get('GITHUB_SERVER_URL', '')}/{parts[0]}/actions/runs/{parts[1]}"
-        return Run("github", "/".join(parts), env.get("GITHUB_ACTOR", ""), url)
+class GitHubCI(JobCI):
+    """A job of GitHub Actions, Gitea Actions or Forgejo Actions."""
 
     def mask(self, values: Iterable[Secret]) -> None:
         """Write mask commands to stderr, if the runner reads it."""
@@ -49,7 +37,7 @@ class GitHubCI(CI):
             entry = format_output(name, value)
         except ValueError:
             raise PluginError("this output cannot be written", remedy="use letters, digits and _ in its name") from None
-        self._append("GITHUB_OUTPUT", entry)
+        self._append(self.job.output, entry)
 
     def summary(self, markdown: str) -> None:
         """Append to GITHUB_STEP_SUMMARY."""
@@ -62,16 +50,14 @@ class GitHubCI(CI):
     def oidc_token(self, audience: str | None = None) -> Secret:
         """Request a token from the runner's token endpoint."""
         env = self.context.environ
-        url, bearer = env.get("ACTIONS_ID_TOKEN_REQUEST_URL"), env.get("ACTIONS_ID_TOKEN_REQUEST_TOKEN")
+        url, bearer = env.get(self.job.oidc), env.get("ACTIONS_ID_TOKEN_REQUEST_TOKEN")
         if not url or not bearer:
-            raise NotConfiguredError("this GitHub job may not request an OIDC token", remedy=_PERMISSION)
+            raise NotConfiguredError("this GitHub job may not request an OIDC token", remedy=self.job.oidc_setup)
         if audience is not None:
             url += ("&" if urlsplit(url).query else "?") + f"audience={quote(audience, safe='')}"
         headers = {"authorization": Secret(f"bearer {bearer}")}
-        endpoint = Endpoint(
-            self.context, _ENDPOINT, Secret(url), setting="ACTIONS_ID_TOKEN_REQUEST_URL", headers=headers
-        )
-        return _read_token(endpoint.get(""))
+        endpoint = Endpoint(self.context, _ENDPOINT, Secret(url), setting=self.job.oidc, headers=headers)
+        return _read_token(endpoint.get(""), self.job.oidc_setup)
 
     def _append(self, variable: str, text: str) -> None:
         file = self.context.environ.get(variable)
@@ -81,9 +67,9 @@ class GitHubCI(CI):
             stream.write(text)
 
 
-def _read_token(reply: Reply) -> Secret:
+def _read_token(reply: Reply, remedy: str) -> Secret:
     if 400 <= reply.status < 500 and reply.status != 429:
-        raise BackendAuthError(f"{_ENDPOINT} responded with {reply.status}", remedy=_PERMISSION)
+        raise BackendAuthError(f"{_ENDPOINT} responded with {reply.status}", remedy=remedy)
     value = require_success(reply).member("value")
     if not isinstance(value, str) or not value:
         raise PluginError(f"{_ENDPOINT} responded without a token")

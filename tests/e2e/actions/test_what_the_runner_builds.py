@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sealpipe import ci_systems
+from sealpipe import ci_commands, ci_systems
 from sealpipe_action import inputs, runner_output
 from sealpipe_action.inputs import InputError, MapEntry
 from support.github_log import command, pairs
@@ -21,18 +21,18 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")
 
 @given(st.lists(st.tuples(st.sampled_from(["link", "values"]), TEXT), max_size=4))
 def test_whatever_is_written_is_read_back_as_exactly_those_pairs(written: list[tuple[str, str]]) -> None:
-    assert pairs("".join(ci_systems.format_output(name, value) for name, value in written)) == written
+    assert pairs("".join(ci_commands.format_output(name, value) for name, value in written)) == written
 
 
 def test_a_value_with_the_delimiter_in_it_and_one_too_large_are_not_written(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="link"):
-        ci_systems.format_output("link", "a\nEND\nb", "END")
+        ci_commands.format_output("link", "a\nEND\nb", "END")
     file = tmp_path / "output"
     for value in ("x" * (runner_output.LIMIT + 1), "é" * (runner_output.LIMIT // 2 + 1)):
         with pytest.raises(ValueError, match="link"):
             runner_output.set_outputs({"GITHUB_OUTPUT": str(file)}, {"short-code": "a", "link": value})
     assert not file.exists()
-    assert ci_systems.format_output("a", "b") != ci_systems.format_output("a", "b"), "the delimiter is a fresh one"
+    assert ci_commands.format_output("a", "b") != ci_commands.format_output("a", "b"), "the delimiter is a fresh one"
 
 
 def test_a_summary_that_the_runner_would_drop_is_not_begun(tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ def test_output_has_no_command_and_annotations_are_one_line(text: str) -> None:
     assert (found.name, found.data) == ("error", runner_output.escape_unprintable(text))
 
 
-SHARED = ("sealpipe/__init__.py", "sealpipe/ci_systems.py")
+SHARED = ("sealpipe/__init__.py", "sealpipe/ci_systems.py", "sealpipe/ci_commands.py")
 """The modules of core that the actions run by any Python."""
 
 
@@ -70,7 +70,7 @@ def test_what_is_shared_with_the_command_line_needs_only_an_old_pythons_standard
     tree = ast.parse(text, feature_version=(3, 9))
     names = {node.module or "" for node in tree.body if isinstance(node, ast.ImportFrom)}
     names |= {each.name for node in tree.body if isinstance(node, ast.Import) for each in node.names}
-    assert names <= {"__future__", "collections.abc", "os", "re", "stat", "typing"}
+    assert names <= {"__future__", "collections.abc", "os", "re", "sealpipe.ci_systems", "stat", "typing"}
 
 
 @given(TEXT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from sealpipe.ci_systems import CI_SYSTEMS, CISystem
@@ -125,12 +126,16 @@ You need no `--print` for a collect link (it opens nothing), for a sealed link, 
 
 ## Masks
 
-If the system has a command that masks a value, `--print` first writes it to stderr, for the whole link, its fragment
-and each line of a value. It then waits 0.25 s, because a runner reads stdout and stderr in two threads, and writes the
-value. It never writes a mask to stdout. If stderr is closed, a file, the null device or an unread pipe, the mask would
-be lost, so `--print` ends with exit code 2. Do not capture stderr together with stdout (`2>&1`), and keep
-`failOnStderr` of Azure Pipelines off. Other systems only mask values that they knew before the job began, so `--print`
-does not need stderr there.
+If the system has a command in the log that masks a value, `--print` first writes it to stderr, for the whole link, its
+fragment and each line of a value. It then waits 0.25 s, because a runner reads stdout and stderr in two threads, and
+writes the value. It never writes a mask to stdout. If stderr is closed, a file, the null device or an unread pipe, the
+mask would be lost, so `--print` ends with exit code 2. Do not capture stderr together with stdout (`2>&1`), and keep
+`failOnStderr` of Azure Pipelines off.
+
+In Buildkite, `--print` has the agent redact the same values, on the standard input of `buildkite-agent redactor add`.
+Where that program is missing (in a container, or with an old agent), a note on stderr says so, and the value is printed
+all the same. Other systems only mask values that they knew before the job began. In all of these, `--print` does not
+need stderr.
 
 A mask hides a value in the log, not in uploaded files. The wait makes it very likely that the mask comes first, but a
 runner that is suspended longer can still be late. Always capture what you print.
@@ -140,26 +145,102 @@ runner that is suspended longer can still be late. Always capture what you print
 One variable is enough, and the first matching row counts. Empty, `0`, `false`, `no` and `off` count as unset.
 `CI=false` turns off only the last row: a system with its own variable is still recognised.
 
-GitHub Actions, Gitea, Forgejo, GitLab CI and Azure Pipelines have plugins of sealpipe's own. In every other system a
-[third-party CI plugin](../how-to/write-a-plugin.md) is used if one is installed and its variable is set.
-
-Without an ID or `--all`, `sealpipe resume` finishes only the entries of its own run. It tells runs apart in GitHub
-Actions, Gitea, Forgejo, GitLab CI, Azure Pipelines, Bitbucket, Buildkite, CircleCI, Jenkins, TeamCity and Woodpecker,
-by their documented variables. In other systems, all runs with the same state directory count as one.
+The systems under [What a job gets](#what-a-job-gets) have plugins of sealpipe's own. In every other system a
+[third-party CI plugin](../how-to/write-a-plugin.md) is used if one is installed and its variable is set. In the first
+rows, the user who starts a job can set variables such as `GITHUB_ACTIONS`: these rows come first, so that no mask is
+written into a log that shows it.
 
 | system | variables | mask |
 | --- | --- | --- |
 """
 
+JOBS = """
+## What a job gets
+
+**Runs.** Without an ID or `--all`, `sealpipe resume` finishes only the entries of its own run. It tells runs apart by
+the variables below. In other systems, all runs with the same state directory count as one. The [audit
+log](../products/audit.md) has the run, its link and the user who started it.
+
+| system | run | link | user |
+| --- | --- | --- | --- |
+{runs}
+TeamCity has the user only as a parameter, not as a variable. In Jenkins, the plugin build-user-vars sets it.
+
+**Outputs.** `share` and `request` pass on the short code and the expiry, which are no secrets: `short-code` and
+`expires-at`, where only variables are possible `SHORT_CODE` and `EXPIRES_AT`. A job of another system takes them from
+stdout (`--output json`) or from a receipt.
+
+| system | outputs |
+| --- | --- |
+{outputs}
+- GitLab: only with the setting `dotenv`, the file of the report ([GitLab CI](../how-to/ci/gitlab.md)).
+- Bitbucket: list the names in the step's `output-variables`.
+- Azure: give the step a name; later steps read `$(NAME.SHORT_CODE)`, and later jobs
+  `dependencies.JOB.outputs['NAME.SHORT_CODE']`.
+- Buildkite: `buildkite-agent meta-data get sealpipe:short-code`, in any job of the build. The last value counts.
+- TeamCity reads service messages only on stdout, which is yours: `echo "##teamcity[setParameter name='env.CODE'
+  value='$code']"`.
+
+**Tokens.** A [Vault](../products/vault.md) login by `jwt` and an [AWS](../products/aws.md) role with `audience` take
+the job's own OIDC token, so that no secret has to be stored in the CI system.
+
+| system | token | the job needs | its audience |
+| --- | --- | --- | --- |
+{tokens}
+`SEALPIPE_PLUGIN_GITLAB__ID_TOKEN_VARIABLE` and `SEALPIPE_PLUGIN_JENKINS__ID_TOKEN_VARIABLE` name another variable.
+`SEALPIPE_PLUGIN_AZURE__SERVICE_CONNECTION` is the ID of a service connection; the tasks AzureCLI and AzurePowerShell
+set it. TeamCity and Woodpecker issue no tokens to jobs.
+
+**Annotations.** GitHub Actions, Gitea, Forgejo and Azure Pipelines show an error of sealpipe on the run's page, and so
+does Buildkite, as an annotation of the build.
+
+## Sources
+
+The facts are from the vendors' own pages and programs, read in November 2026: [Azure
+agent](https://github.com/microsoft/azure-pipelines-agent), [Azure token
+endpoint](https://learn.microsoft.com/en-us/rest/api/azure/devops/distributedtask/oidctoken/create), [Bitbucket
+variables](https://support.atlassian.com/bitbucket-cloud/docs/variables-and-secrets/), [Bitbucket
+outputs](https://www.atlassian.com/blog/bitbucket/easily-share-data-between-steps-in-bitbucket-pipelines), [Bitbucket
+audiences](https://www.atlassian.com/blog/bitbucket/bitbucket-pipelines-oidc-now-supports-multiple-audiences),
+[Buildkite agent](https://github.com/buildkite/agent), [CircleCI
+variables](https://circleci.com/docs/reference/variables/), [CircleCI
+tokens](https://circleci.com/docs/guides/permissions-authentication/oidc-tokens-with-custom-claims/), [Jenkins
+oidc-provider](https://github.com/jenkinsci/oidc-provider-plugin), [TeamCity
+messages](https://www.jetbrains.com/help/teamcity/service-messages.html), [TeamCity
+variables](https://www.jetbrains.com/help/teamcity/predefined-build-parameters.html), [Woodpecker
+variables](https://woodpecker-ci.org/docs/usage/environment). None of these systems runs on the machine of the tests:
+their jobs are tested against fakes of what these pages say.
+"""
+
 
 def systems_page() -> str:
     """Return docs/reference/ci-systems.md."""
-    return SYSTEMS + "".join(map(_system, CI_SYSTEMS))
+    jobs = JOBS.format(
+        runs=_cells(
+            (row.title, _code(", ".join(row.job.run)), _code(row.job.link), _code(row.job.actor)) for row in OWN
+        ),
+        outputs=_cells((row.title, _code(row.job.output)) for row in OWN if row.job.output),
+        tokens=_cells(
+            (row.title, _code(row.job.oidc), row.job.oidc_setup, row.job.audience) for row in OWN if row.job.oidc
+        ),
+    )
+    return SYSTEMS + "".join(map(_system, CI_SYSTEMS)) + jobs
+
+
+OWN = [row for row in CI_SYSTEMS if row.job.run]
 
 
 def _system(row: CISystem) -> str:
-    signs = ", ".join(f"`{sign}`" for sign in row.indicators)
-    return f"| {row.title} | {signs} | {f'`{row.mask.prefix}`' if row.mask else ''} |\n"
+    signs = ", ".join(map(_code, row.indicators))
+    return _cells([(row.title, signs, _code(row.mask.prefix if row.mask else row.job.mask_program))])
+
+
+def _cells(rows: Iterable[tuple[str, ...]]) -> str:
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def _code(text: str) -> str:
+    return text and f"`{text}`"
 
 
 PAGES = {"reference/settings.md": settings_page, "reference/ci-systems.md": systems_page}

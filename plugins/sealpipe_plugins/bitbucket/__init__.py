@@ -1,0 +1,1 @@
+"""Bitbucket: jobs of its Pipelines."""

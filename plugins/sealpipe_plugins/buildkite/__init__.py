@@ -1,0 +1,1 @@
+"""Buildkite: its CI jobs."""

@@ -1,0 +1,1 @@
+"""CircleCI: its CI jobs."""

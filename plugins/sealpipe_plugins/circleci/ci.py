@@ -1,0 +1,21 @@
+"""CircleCI: a token for any audience by its program. The rest is in the table of CI systems."""
+
+from __future__ import annotations
+
+import json
+
+from sealpipe.plugin import Secret
+from sealpipe_plugins.ci import JobCI, read_audiences
+from sealpipe_plugins.job_programs import request_token
+
+
+class CircleCI(JobCI):
+    """A job of CircleCI. Its log masks only variables of contexts and projects."""
+
+    def oidc_token(self, audience: str | None = None) -> Secret:
+        """Return the job's token, or for another audience the one that `circleci run oidc get` prints."""
+        token = self.context.environ.get(self.oidc_variable, "")
+        if audience is None or audience in read_audiences(token):
+            return super().oidc_token(audience)
+        claims = json.dumps({"aud": audience})
+        return request_token(self.context, ["circleci", "run", "oidc", "get", "--claims", claims], self.job.audience)

@@ -1,0 +1,1 @@
+"""Jenkins: its CI jobs."""
