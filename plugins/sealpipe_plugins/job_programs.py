@@ -30,7 +30,7 @@ def find_missing_program(context: Context, name: str) -> bool:
     return False
 
 
-def run_job_program(context: Context, argv: Sequence[str], stdin: bytes = b"") -> JobProgramResult:
+def run_job_program(context: Context, argv: Sequence[str], stdin: bytes | None = None) -> JobProgramResult:
     """Run a program of the job. Never raises PluginError: the caller decides what a failure means."""
     words = " ".join(argv[:3])
     timeout = min(_TIMEOUT, context.deadline)

@@ -4,7 +4,8 @@ The goals are 115 files of 120 to 180 lines, and 60 modules of a share. The medi
 23,500 lines, so 115 files have 204 on average. A lower median takes fewer lines, not more files.
 
 The goal of 115 files was for what core could do then. Each file beyond it came with a capability that it had not: the
-tables of settings in two, so that a share loads only its own; the checks of submissions by commands.
+tables of settings in two, so that a share loads only its own; the checks of submissions by commands; what a job tells
+its runner, which only CI loads.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 from unit.house.figures import CORE, count_lines, measure
 
 AT_MOST = {
-    "files": 117,
+    "files": 118,
     "median_lines": 211,
     "longest": 300,
     "modules": 60,
