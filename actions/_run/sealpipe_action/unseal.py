@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from sealpipe.ci_systems import is_stderr_readable
+from sealpipe.ci_commands import is_stderr_readable
 from sealpipe_action import inputs, runner_output
 from sealpipe_action.inputs import InputError
 from sealpipe_action.step import Step, read_text_file
