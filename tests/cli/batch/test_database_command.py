@@ -7,9 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
+from secrets import token_hex
 from unittest import mock
 
+import psycopg
 import pytest
+from psycopg import sql
 
 from sealpipe.batch.database.postgres import PostgresDatabase
 from sealpipe.batch.database.records import SECOND
@@ -36,14 +39,23 @@ def postgres() -> Iterator[Postgres]:
 
 
 @pytest.fixture
-def machines(user: Terminal, tmp_path: Path, service: RunningService, postgres: Postgres) -> tuple[Terminal, Terminal]:
+def database(postgres: Postgres) -> str:
+    """The address of a new, empty database."""
+    name = f"batches_{token_hex(8)}"
+    with psycopg.connect(postgres.address, autocommit=True) as connection:
+        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+    return postgres.address.replace("/postgres?", f"/{name}?")
+
+
+@pytest.fixture
+def machines(user: Terminal, tmp_path: Path, service: RunningService, database: str) -> tuple[Terminal, Terminal]:
     """Two machines with one credential and one database, and nothing else in common."""
     del service
     other = Terminal(
         tmp_path / "other", **{name: value for name, value in user.environ.items() if name[:8] == "SEALPIPE"}
     )
     for each in (user, other):
-        each.environ |= {"DATABASE_URL": postgres.address, "SEALPIPE_BATCH_DATABASE": "env:DATABASE_URL"}
+        each.environ |= {"DATABASE_URL": database, "SEALPIPE_BATCH_DATABASE": "env:DATABASE_URL"}
         each.file("vendors.toml", VENDORS)
     return user, other
 
