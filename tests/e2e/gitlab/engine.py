@@ -203,7 +203,7 @@ def _stop(place: Path, pid: int) -> None:
 
 
 LOCKS = ROOT / "actions/_setup/locks"
-PARTS = ("build", "base", "aws", "batch", "github", "op", "vault", "yaml")
+PARTS = ("build", "base", "aws", "batch", "github", "op", "rehearsal", "vault", "yaml")
 USER = "builder"
 GLIBC = 36
 """The minor version of the base's C library."""

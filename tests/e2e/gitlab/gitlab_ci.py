@@ -163,6 +163,10 @@ class Pipeline:
             **jobs,
         }
         (self.place / ".gitlab-ci.yml").write_text(yaml.safe_dump(config, sort_keys=False))
+        return self.run_own_file(docker)
+
+    def run_own_file(self, docker: Mapping[str, str] | None = None) -> Ran:
+        """Run the pipeline of the project's own file."""
         (self.place / ".gitignore").write_text("/.gitlab-ci-local/\n")
         settings = {name: {"type": "variable", "values": {"*": text}} for name, text in self.variables.items()}
         (self.home / ".gitlab-ci-local/variables.yml").write_text(json.dumps({"global": settings}))
