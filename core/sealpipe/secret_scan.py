@@ -169,7 +169,7 @@ def _list_usual_forms(secret: bytes) -> list[bytes]:
     return [
         *_split(secret),
         secret[:-1].translate(_TO_STANDARD),
-        *_base64(secret),
+        *list_base64_forms(secret),
         secret.hex().encode(),
         secret.hex().upper().encode(),
     ]
@@ -184,12 +184,12 @@ def _split(secret: bytes) -> tuple[bytes, bytes]:
 def _list_decoded_forms(secret: bytes) -> list[bytes]:
     """Return the forms of the bytes that the secret's base64url text encodes."""
     raw = decode_base64url(secret.decode())
-    forms = _base64(raw)
+    forms = list_base64_forms(raw)
     safe = [form.translate(_TO_SAFE) for form in forms]
     return [raw, raw.hex().encode(), raw.hex().upper().encode(), *forms, *safe]
 
 
-def _base64(data: bytes) -> list[bytes]:
+def list_base64_forms(data: bytes) -> list[bytes]:
     """Return the base64 characters that depend only on the data, for each of its three alignments."""
     from binascii import b2a_base64
 

@@ -42,6 +42,12 @@ OTHERS: Final[Mapping[str, tuple[Setting, ...]]] = {
             "older_than", "Purge only what has not changed for this long.", values.parse_duration, metavar="DURATION"
         ),
     ),
+    "run": (
+        repeatable("env", "A variable of the command, by reference", "NAME=REF", short="-e"),
+        Setting("env_file", "File with a line NAME=REF for each variable.", metavar="FILE"),
+        Setting("no_redact", "Leave the command its streams, and its output as it is.", flag=True),
+    ),
+    "read": (make_print_setting("value"),),
     "unseal": (
         Setting("bind", "The text given to `share --bind`.", values.parse_bind_text, metavar="TEXT"),
         Setting("expect", "Accept only the link of this share.", values.parse_code, metavar="CODE"),

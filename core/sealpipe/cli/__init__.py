@@ -25,6 +25,8 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "collect": ("sealpipe.cli.collect:collect", "Decrypt submissions and store them."),
     "batch": ("sealpipe.cli.batch:batch", "Request or share secrets for each row of a file."),
     "unseal": ("sealpipe.cli.shares:unseal", "Open a link that another job sealed."),
+    "run": ("sealpipe.cli.run_command:run", "Run a command with secrets in its environment."),
+    "read": ("sealpipe.cli.run_command:read", "Print one value, byte for byte."),
     "shares": ("sealpipe.cli.shares:shares", "List, show and expire shares."),
     "stats": ("sealpipe.cli.account:stats", "Show how many shares exist and how often they were viewed."),
     "tools": ("sealpipe.cli.account:tools", "List and call the tools of the hosted MCP endpoint."),

@@ -36,16 +36,9 @@ class Disclosure(NamedTuple):
         """Mask `hidden`, wait until the runner has read the masks, then write. DeliveryError if masking fails."""
         if not self.is_allowed:
             raise DeliveryError("no secret may go to stdout here", remedy="add --print if you capture stdout")
-        can_mask = self.system is not None and self.system.mask is not None
-        is_read = can_mask and _is_stderr_readable()
-        is_written = mask(registry, hidden)
-        if self.is_print_given and not (is_written and (is_read or not can_mask)):
-            reason = "its CI's plugin failed" if is_read or not can_mask else "stderr has been closed"
+        reason = mask_ahead(self.system, registry, hidden)
+        if reason and self.is_print_given:
             raise DeliveryError(f"the value for stdout could not be masked: {reason}")
-        if is_written and is_read:
-            import time
-
-            time.sleep(MASK_DELAY)
         write()
 
     def resume_command(self, entry_id: str | None) -> str:
@@ -67,17 +60,19 @@ def plan_disclosure(
     elsewhere: bool = False,
     dry_run: bool = False,
     addresses: Sequence[str] = (),
+    option: str = "--print",
 ) -> Disclosure:
     """Decide before anything is sent whether a secret may go to stdout. UsageError if `what` would be in a job's log.
 
     `alternatives` is the remedy that names other options; `elsewhere` means that the command uses one of them. A link
-    whose addresses are all loopback needs no --print: it belongs to a rehearsal. A dry run only warns.
+    whose addresses are all loopback needs no --print: it belongs to a rehearsal. A dry run only warns. `option` is the
+    one whose use `printing` tells.
     """
     system = detect_ci_system(os.environ)
     if system is None or elsewhere:
         return Disclosure(system, is_allowed=not elsewhere, is_print_given=printing)
     try:
-        _check(system, what, alternatives, allowed=printing or _all_loopback(addresses), printing=printing)
+        _check(system, what, alternatives, option, allowed=printing or _all_loopback(addresses), printing=printing)
     except UsageError as error:
         if not dry_run:
             raise
@@ -98,6 +93,22 @@ def mask(registry: Callable[[], Registry], values: Iterable[Secret]) -> bool:
             render.print_note(f"sealpipe: {error.message}")
             return False
     return True
+
+
+def mask_ahead(system: CISystem | None, registry: Callable[[], Registry], hidden: Iterable[Secret]) -> str:
+    """Mask values, and wait until the runner has read the masks. Return why they are not masked, where they could be.
+
+    `system` is the CI system, None outside CI.
+    """
+    can_mask = system is not None and system.mask is not None
+    is_read = can_mask and _is_stderr_readable()
+    if not mask(registry, hidden):
+        return "its CI's plugin failed" if is_read or not can_mask else "stderr has been closed"
+    if is_read:
+        import time
+
+        time.sleep(MASK_DELAY)
+    return "" if is_read or not can_mask else "stderr has been closed"
 
 
 def list_link_parts(link: Secret) -> list[Secret]:
@@ -133,15 +144,15 @@ def annotate_error(registry: Callable[[], Registry], error: SealpipeError) -> No
             ci.annotate("error", render.escape(render.redact(text)))
 
 
-def _check(system: CISystem, what: str, alternatives: str, *, allowed: bool, printing: bool) -> None:
+def _check(system: CISystem, what: str, alternatives: str, option: str, *, allowed: bool, printing: bool) -> None:
     if not allowed:
         raise UsageError(
             f"this job runs in {system.title}: {what} would appear in its log",
-            remedy=f"{alternatives}; or add --print if you capture stdout",
+            remedy=f"{alternatives}; or add {option} if you capture stdout",
         )
     if printing and system.mask is not None and not _is_stderr_readable():
         raise UsageError(
-            f"--print: {what} cannot be masked, because stderr does not reach the runner of {system.title}",
+            f"{option}: {what} cannot be masked, because stderr does not reach the runner of {system.title}",
             remedy="do not close stderr, or redirect it to a file or the null device",
         )
 

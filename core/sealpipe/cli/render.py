@@ -31,10 +31,15 @@ def print_result(text: str) -> None:
 
     Bypasses Python's buffer, which would try to write the rest again at exit, and fail again.
     """
+    print_bytes(_encode(text))
+
+
+def print_bytes(data: bytes) -> None:
+    """Print the result byte for byte. DeliveryError if stdout cannot be written."""
     try:
         if sys.stdout is None:
             raise OSError(9, "it is closed")
-        _write(sys.stdout.fileno(), text)
+        _write(sys.stdout.fileno(), data)
     except OSError as error:
         raise DeliveryError(f"stdout cannot be written: {error.strerror}") from None
 
@@ -62,7 +67,7 @@ def print_note(text: str) -> None:
     try:
         if sys.stderr is not None:
             lines = redact(text).split("\n")
-            _write(sys.stderr.fileno(), "".join(f"{_escape_line(line)}\n" for line in lines))
+            _write(sys.stderr.fileno(), _encode("".join(f"{_escape_line(line)}\n" for line in lines)))
     except OSError:
         pass  # stderr is closed; the exit code still reports the outcome
 
@@ -70,7 +75,7 @@ def print_note(text: str) -> None:
 def print_status(text: str) -> None:
     """Replace the status line on stderr; for a terminal only."""
     with suppress(OSError, AttributeError):
-        _write(sys.stderr.fileno(), f"\r{_escape_line(text)}\x1b[K")
+        _write(sys.stderr.fileno(), _encode(f"\r{_escape_line(text)}\x1b[K"))
 
 
 def is_terminal() -> bool:
@@ -175,7 +180,11 @@ def _escape_line(line: str) -> str:
     return ci_systems.escape_line(line)
 
 
-def _write(descriptor: int, text: str) -> None:
-    view = memoryview(text.encode("utf-8", "backslashreplace"))
+def _encode(text: str) -> bytes:
+    return text.encode("utf-8", "backslashreplace")
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]

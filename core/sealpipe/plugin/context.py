@@ -144,7 +144,7 @@ class Context:
 
     def child_environ(self) -> dict[str, str]:
         """Return the environment for a program that the plugin starts: without SEALPIPE_* variables."""
-        return {name: value for name, value in self.environ.items() if not name.startswith("SEALPIPE_")}
+        return drop_own_variables(self.environ)
 
     @property
     def logger(self) -> logging.Logger:
@@ -152,6 +152,11 @@ class Context:
         import logging  # most plugins log nothing
 
         return logging.getLogger(f"sealpipe.plugin.{self.store}")
+
+
+def drop_own_variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment for another program: without SEALPIPE_* variables."""
+    return {name: value for name, value in environ.items() if not name.startswith("SEALPIPE_")}
 
 
 Level = Literal["error", "warning", "notice"]
@@ -198,7 +203,7 @@ class CI(ABC):
         """Return a token that identifies this run. Raises NotConfiguredError, which says what the job needs."""
 
 
-ACTIONS: Final = ("share", "request", "collect", "tool", "expire", "purge", "unseal", "batch")
+ACTIONS: Final = ("share", "request", "collect", "tool", "expire", "purge", "unseal", "batch", "run", "read")
 """The kinds of action that policies may veto."""
 
 LITERAL: Final = "literal/literal"
@@ -206,6 +211,9 @@ LITERAL: Final = "literal/literal"
 
 CALLER: Final = "stdout/stdout"
 """The sink of values that are returned to the caller."""
+
+COMMAND: Final = "command/command"
+"""The sink of values that become the environment of a command."""
 
 UNKNOWN: Final = "unknown/unknown"
 """The source or sink of an outbox entry that does not name it."""
@@ -222,9 +230,10 @@ class OutgoingAction(NamedTuple):
     kind: str
     """One of `ACTIONS`."""
     labels: tuple[tuple[str, str], ...] = ()
-    """Label and type of each field of a share or prompt of a request."""
+    """Label and type of each field of a share, prompt of a request, or variable of a command."""
     sources: tuple[str, ...] = ()
-    """The origin of values: a share's fields, passcodes, parameters, a tool's arguments, a key to collect with."""
+    """The origin of values: a share's fields, passcodes, parameters, a tool's arguments, a key to collect with, the
+    variables of a command."""
     recipients: tuple[str, ...] = ()
     """Every target of a channel, as `channel:to`."""
     expires_at: datetime | None = None

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from sealpipe.cli import render
 from sealpipe.errors import UsageError
+from sealpipe.plugin.context import drop_own_variables
 
 if TYPE_CHECKING:
     from sealpipe_rehearsal.running_service import RunningService
@@ -42,7 +43,7 @@ def run_command(running: RunningService, command: Sequence[str], *, is_job: bool
 
 def environment(running: RunningService, environ: Mapping[str, str], folder: Path) -> dict[str, str]:
     """Return the environment with the user's SEALPIPE_* replaced, so that nothing reaches the real service."""
-    inherited = {name: value for name, value in environ.items() if not name.startswith("SEALPIPE_")}
+    inherited = drop_own_variables(environ)
     config = folder / "config.toml"
     config.touch(mode=0o600)
     return inherited | {

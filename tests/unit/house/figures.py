@@ -22,7 +22,7 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 CORE: Final = ROOT / "core" / "sealpipe"
-ON_TOP: Final = ("batch", "mcp")
+ON_TOP: Final = ("batch", "mcp", "run")
 """Capabilities of their own: their files, and their commands in `cli/` (`batch_rows.py`), come on top of those that the
 figures count. Their length is held, too.
 """

@@ -484,8 +484,10 @@ ASKED = {
     "shares": ["shares", "expire", "abc"],
     "requests": ["requests", "expire", "abc"],
     "tools": ["tools", "call", "share_stats"],
+    "run": ["run", "-e", "X=text:x", "--", "true"],
+    "read": ["read", "text:x"],
 }
-"""One command of each that changes something at the service; their others are in the tables above."""
+"""One command of each that changes something at the service or hands on a secret; others are in the tables above."""
 EXEMPT = {
     "unseal", "stats", "resume", "doctor", "plugins", "custody", "rehearse", "rehearsal", "completion", "audit",
     "batch",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from sealpipe.errors import PluginError, ReferenceValueError, SecretNotFoundError, UnavailableError, UsageError
 from sealpipe.flows import MAX_BACKOFF, Budget, Do, Flow, Wait
-from sealpipe.flows.resolve.select import select
+from sealpipe.flows.resolve.select import select, select_values
 from sealpipe.plugin import ASKS, FRESH, Document, Locator
 from sealpipe.reference import Everything, FieldSpec, Item, Key, Reference
 from sealpipe.secret import Secret
@@ -64,18 +64,45 @@ def resolve_secret(
     return (yield from _resolve_one(resolver, ref))
 
 
+class Value(NamedTuple):
+    """One value of any bytes, text or not. `type` is that of a field that would hold it."""
+
+    data: Secret
+    type: str
+    is_secret: bool
+    """False if the source says that it is public."""
+
+
+def resolve_bytes(
+    refs: Sequence[Reference], registry: Callable[[], Registry]
+) -> Flow[list[Value | PluginError | None]]:
+    """Resolve each reference to one value, byte for byte: the value, why there is none, or None if it is optional."""
+    resolver = yield from _fetch(refs, registry, None)
+    results: list[Value | PluginError | None] = []
+    for number, ref in enumerate(refs):
+        try:
+            results.append((yield Do(partial(resolver.select_value, ref, number))))
+        except PluginError as error:
+            results.append(error)
+    return results
+
+
 def _resolve_one(resolver: _Resolver, ref: Reference) -> Flow[Secret | None]:
     fields: list[Field] = yield Do(partial(resolver.select_fields, [FieldSpec(None, ref)]))
-    if len(fields) > 1:
+    if not fields:
+        return None
+    _check_single(ref, len(fields))
+    value = fields[0].value
+    return value if isinstance(value, Secret) else Secret(value)
+
+
+def _check_single(ref: Reference, number: int) -> None:
+    if number > 1:
         raise ReferenceValueError(
-            f"{ref} gives {len(fields)} values, but only one is possible here",
+            f"{ref} gives {number} values, but only one is possible here",
             locator=str(ref),
             remedy="name one key: #KEY",
         )
-    if not fields:
-        return None
-    value = fields[0].value
-    return value if isinstance(value, Secret) else Secret(value)
 
 
 def collect_remarks(cache: Cache) -> tuple[str, ...]:
@@ -122,12 +149,26 @@ class _Resolver:
             for field in ([spec] if isinstance(spec, Field) else self._select_spec_fields(spec, *next(located)))
         ]
 
+    def select_value(self, ref: Reference, number: int) -> Value | None:
+        """Return the value of the reference of that number; None if it is optional and missing."""
+        locator, form = self.locators[number]
+        document = self._get_document(ref, locator)
+        values = [] if document is None else list(select_values(document, ref, form=form))
+        if not values:
+            return None
+        _check_single(ref, len(values))
+        return Value(Secret(values[0].data), values[0].choose_type(ref), values[0].is_secret)
+
     def _select_spec_fields(self, spec: FieldSpec, locator: Locator, form: str) -> list[Field]:
+        document = self._get_document(spec.ref, locator)
+        return [] if document is None else select(document, spec.ref, label=spec.label, form=form)
+
+    def _get_document(self, ref: Reference, locator: Locator) -> Document | None:
         result = self.cache[locator]
         if isinstance(result, Document):
-            return select(result, spec.ref, label=spec.label, form=form)
-        if isinstance(result, SecretNotFoundError) and spec.ref.flag("optional"):
-            return []
+            return result
+        if isinstance(result, SecretNotFoundError) and ref.flag("optional"):
+            return None
         raise result
 
 

@@ -35,12 +35,34 @@ class _RawValue(NamedTuple):
     key: str = ""
 
 
+class SelectedValue(NamedTuple):
+    """A value as it was selected: not empty, decoded and trimmed; `data` may be anything, text or not."""
+
+    label: str
+    data: bytes | str
+    location: str
+    is_secret: bool
+    """False if the source says that it is public."""
+
+    def choose_type(self, ref: Reference) -> str:
+        """Return the type of the field that holds it."""
+        # Determined here: the field would copy a large value.
+        has_newline = "\n" in self.data if isinstance(self.data, str) else b"\n" in self.data
+        given = ref.param("type")
+        return given or ("text" if not self.is_secret else "multiline" if has_newline else "password")
+
+
 def select(document: Document, ref: Reference, *, label: str | None = None, form: str = "") -> list[Field]:
     """Return the fields in the order of the selector; none if all are optional and missing.
 
     `form` is the source's format, for a reference that names none. `decode=` applies to the document if that is parsed,
     else to each value; `trim=` applies to each value, last.
     """
+    return [_make_field(label or each.label, each, ref) for each in select_values(document, ref, form=form)]
+
+
+def select_values(document: Document, ref: Reference, *, form: str = "") -> Iterator[SelectedValue]:
+    """Yield the values as `select` does, but of any bytes."""
     encoding = ref.param("decode")
     content: Any = document.content
     form = ref.param("format", form) or ""
@@ -51,7 +73,6 @@ def select(document: Document, ref: Reference, *, label: str | None = None, form
         encoding = None
     elif document.format and not isinstance(content, Mapping):
         content = _parse(content, document.format, str(ref))
-    fields = []
     for raw in _select_raw(content, ref):
         value = to_scalar(raw.value, raw.location)
         if encoding and value:
@@ -59,16 +80,13 @@ def select(document: Document, ref: Reference, *, label: str | None = None, form
         if ref.flag("trim"):
             value = trim(value)
         if value:
-            secret = to_secret(value, raw.location)
-            hidden = document.secret and raw.key not in document.public
-            fields.append(_make_field(label or raw.label, secret, value, ref, hidden=hidden))
+            yield SelectedValue(raw.label, value, raw.location, document.secret and raw.key not in document.public)
         elif not ref.flag("optional"):
             raise SecretNotFoundError(
                 f"{raw.location} is empty",
                 locator=str(ref),
                 remedy="give it a value, or add ?optional=1 to leave the field out",
             )
-    return fields
 
 
 def _parse(content: bytes | str, form: str, where: str) -> Any:
@@ -84,15 +102,10 @@ def make_missing_error(ref: Reference, what: str, remedy: str = "") -> SecretNot
     return SecretNotFoundError(what, locator=str(ref), remedy=remedy or "add ?optional=1 to leave the field out")
 
 
-def _make_field(label: str, secret: Secret, value: bytes | str, ref: Reference, *, hidden: bool) -> Field:
-    kind = ref.param("type")
-    if kind is None and not hidden:
-        kind = "text"
-    if kind is None:  # determined here: the field would copy a large value
-        has_newline = "\n" in value if isinstance(value, str) else b"\n" in value
-        kind = "multiline" if has_newline else "password"
-    field_value = secret if hidden else secret.reveal()
-    return Field(label, field_value, kind, language=ref.param("lang"), filename=ref.param("filename"))
+def _make_field(label: str, value: SelectedValue, ref: Reference) -> Field:
+    secret = to_secret(value.data, value.location)
+    field_value = secret if value.is_secret else secret.reveal()
+    return Field(label, field_value, value.choose_type(ref), language=ref.param("lang"), filename=ref.param("filename"))
 
 
 def _select_raw(content: Any, ref: Reference) -> Iterator[_RawValue]:

@@ -1,0 +1,175 @@
+"""`sealpipe run` and `sealpipe read`."""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+import click
+
+from sealpipe.ci_systems import detect_ci_system
+from sealpipe.cli import disclosure, render
+from sealpipe.cli.command import Command, make_registry, options, run_config
+from sealpipe.errors import DeliveryError, SettingError
+from sealpipe.secret import Secret
+
+if TYPE_CHECKING:
+    from sealpipe.api import Credential
+    from sealpipe.config import Config
+    from sealpipe.flows import Flow
+    from sealpipe.flows.policy import LocalContext
+    from sealpipe.flows.resolve import Value
+    from sealpipe.registry import Registry
+
+T = TypeVar("T")
+
+_COMMON = ("ca_file", "deadline", "output")
+
+
+@click.command(cls=Command, context_settings={"allow_interspersed_args": False})
+@options("run", common=_COMMON)
+@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND ...")
+@click.pass_context
+def run(ctx: click.Context, /, command: tuple[str, ...], **values: Any) -> None:
+    """Run a command with secrets in its environment.
+
+    Reads every secret before the command starts, and exits with its exit code. Replaces the secrets in its output by
+    ***, in the usual encodings, too; --no-redact leaves the output alone. Needs no credential of the service:
+
+    sealpipe run -e DB_PASSWORD=vault:secret/app#password -- ./migrate --verbose
+    """
+    from sealpipe.plugin.context import COMMAND
+    from sealpipe.run import use_values
+    from sealpipe.run.child import find_command
+    from sealpipe.run.variables import read_variables
+
+    variables = read_variables(values["env"], values["env_file"])
+    program = find_command(command, os.environ)
+    if values["no_redact"]:
+        disclosure.plan_disclosure("the output", "leave it out", printing=True, option="--no-redact")
+    context = _open_context(values)
+    use = partial(_run, context.registry, program, command, is_redacting=not values["no_redact"])
+    ctx.exit(_drive(context, use_values(context, "run", COMMAND, variables, use, _describe_end)))
+
+
+def _describe_end(code: int) -> dict[str, object]:
+    return {"outcome": "done", "exit_code": code}
+
+
+def _run(
+    registry: Callable[[], Registry],
+    program: str,
+    command: tuple[str, ...],
+    values: Mapping[str, Value],
+    *,
+    is_redacting: bool,
+) -> int:
+    from sealpipe.run.child import run_command
+    from sealpipe.run.redaction import is_redactable, list_patterns
+    from sealpipe.run.variables import make_environment
+
+    environ = make_environment(os.environ, {name: value.data.reveal_bytes() for name, value in values.items()})
+    secrets = {name: value.data for name, value in values.items() if value.is_secret}
+    short = [name for name, secret in secrets.items() if not is_redactable(secret.reveal_bytes())]
+    if short and is_redacting:
+        render.print_note(f"sealpipe: too short to be redacted (less than 4 characters): {', '.join(short)}")
+    reason = disclosure.mask_ahead(detect_ci_system(os.environ), registry, _list_masks(secrets))
+    if reason and not is_redacting:
+        raise DeliveryError(f"the secrets could not be masked: {reason}")
+    registry().close()
+    patterns = list_patterns(secret.reveal_bytes() for secret in secrets.values()) if is_redacting else None
+    return run_command(program, command, environ, patterns)
+
+
+def _list_masks(secrets: Mapping[str, Secret]) -> list[Secret]:
+    """Return what a CI system can mask: its log is text."""
+    from sealpipe.flows.resolve.select import is_utf8
+
+    binary = [name for name, secret in secrets.items() if not is_utf8(secret.reveal_bytes())]
+    system = detect_ci_system(os.environ)
+    if binary and system is not None and system.mask is not None:
+        render.print_note(f"sealpipe: not UTF-8 text, so {system.title} cannot mask it: {', '.join(binary)}")
+    return [secret for name, secret in secrets.items() if name not in binary]
+
+
+@click.command(cls=Command)
+@click.argument("reference", metavar="REF")
+@options("read", common=_COMMON)
+def read(reference: str, **values: Any) -> None:
+    """Print one value, byte for byte, without a newline at its end.
+
+    In CI, that needs --print; the value is masked first if possible. Needs no credential of the service.
+    """
+    from sealpipe.plugin.context import CALLER
+    from sealpipe.reference import parse
+    from sealpipe.run import use_values
+    from sealpipe.run.variables import Variable, check_single
+
+    ref = parse(reference, "REF")
+    check_single(ref, "REF")
+    gate = disclosure.plan_disclosure(
+        "the value", "hand it to the command that needs it with `sealpipe run`", printing=values["print"]
+    )
+    context = _open_context(values)
+
+    def show(found: Mapping[str, Value]) -> None:
+        as_json = values["output"] == "json"
+        data = found["value"].data.reveal_bytes() if found else b""
+        text, encoding = _spell(data)
+        hidden = [Secret(each) for each in dict.fromkeys([text, render.escape_json(text)]) if found]
+        members = {"reference": str(ref), "value": text if found else None, "encoding": encoding}
+        gate.write(
+            context.registry, hidden, lambda: render.print_json(members) if as_json else render.print_bytes(data)
+        )
+
+    done = {"outcome": "done"}
+    _drive(context, use_values(context, "read", CALLER, [Variable("value", ref)], show, lambda _: done))
+
+
+def _spell(data: bytes) -> tuple[str, str]:
+    """Return bytes as text for JSON, and how they are encoded."""
+    try:
+        return data.decode("utf-8"), "utf-8"
+    except UnicodeDecodeError:
+        return base64.b64encode(data).decode(), "base64"
+
+
+def _open_context(values: Mapping[str, Any]) -> LocalContext:
+    """Open what the references are resolved with. The credential, if one is set, is only kept out of everything."""
+    from sealpipe.flows.policy import LocalContext
+    from sealpipe.registry.stores import read_policy_hooks
+    from sealpipe.secret_scan import CustodyGate
+    from sealpipe.values import as_seconds
+
+    config = run_config()
+    gate = CustodyGate(*_list_credentials(config))
+    registry = cache(partial(make_registry, values["ca_file"], gate, as_seconds(values["deadline"])))
+    return LocalContext(read_policy_hooks(config.user, config.machine), registry, gate)
+
+
+def _list_credentials(config: Config) -> list[Credential]:
+    from sealpipe.api import Credential
+
+    credentials = []
+    with suppress(SettingError):  # the service is not called: a wrong credential does no harm
+        text = config.read_api_key(os.environ.get("SEALPIPE_API_KEY_FILE"))
+        credentials += [Credential.parse(text)] if text else []
+    with suppress(SettingError):
+        credentials += [Credential.parse(config.previous_api_key)] if config.previous_api_key else []
+    return credentials
+
+
+def _drive(context: LocalContext, flow: Flow[T]) -> T:
+    from sealpipe.client_base import run as drive
+
+    def refuse_send(*_: object) -> NoReturn:
+        raise AssertionError("the service is not called")
+
+    try:
+        return drive(flow, refuse_send)
+    finally:
+        context.registry().close()

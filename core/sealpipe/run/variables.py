@@ -1,0 +1,134 @@
+"""Variables of a command: which names a secret may have, files of references, and the environment of the command.
+
+A secret comes from a store, and whoever can write there must not choose the code that runs here. So names that decide
+what a loader, a shell or an interpreter executes are refused.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from sealpipe.errors import Note, ReferenceSyntaxError, UsageError
+from sealpipe.plugin.context import drop_own_variables
+from sealpipe.reference import Everything, Reference, parse
+
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_EACH: Final = "write a name of letters, digits and _, and where its value lives: DB_PASSWORD=vault:app#password"
+_IN_A_FILE: Final = "give the command a file: sealpipe read REF > FILE"
+_MAX_FILE_SIZE: Final = 1024 * 1024
+
+REFUSED: Final[Mapping[str, tuple[str, ...]]] = {
+    "the dynamic loader": ("LD_*", "DYLD_*", "GCONV_PATH", "GLIBC_TUNABLES", "LOCPATH", "NLSPATH"),
+    "a shell": (
+        "PATH", "IFS", "ENV", "BASH_ENV", "BASHOPTS", "SHELLOPTS", "PS4", "PROMPT_COMMAND", "CDPATH", "ZDOTDIR",
+    ),
+    "an interpreter": (
+        "PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONUSERBASE", "PYTHONBREAKPOINT", "PYTHONWARNINGS",
+        "PYTHONINSPECT", "PYTHONEXECUTABLE", "PYTHONPLATLIBDIR", "PERL5LIB", "PERL5OPT", "PERL5DB", "RUBYLIB",
+        "RUBYOPT", "NODE_OPTIONS", "NODE_PATH", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "LUA_INIT",
+    ),
+    "sealpipe": ("SEALPIPE_*",),
+}  # fmt: skip
+"""Names that no secret may have, by what obeys them; `*` stands for any rest."""
+
+
+class Variable(NamedTuple):
+    """A variable of a command, and where its value comes from."""
+
+    name: str
+    ref: Reference
+
+
+def parse_variable(text: str) -> Variable:
+    """Parse NAME=REF. Raises UsageError, which shows nothing but a valid name."""
+    name, equals, ref = text.partition("=")
+    if not equals or not _NAME.fullmatch(name):
+        raise UsageError(
+            "the value is not NAME=REF",
+            remedy=_EACH,
+        )
+    if reader := _find_reader(name):
+        raise UsageError(
+            f"{name} may not come from a store: {reader} would obey it",
+            remedy="choose another name, or set it before sealpipe run",
+        )
+    reference = parse(ref, "what follows the first =")
+    check_single(reference, name)
+    return Variable(name, reference)
+
+
+def check_single(ref: Reference, what: str) -> None:
+    """Raise ReferenceSyntaxError if a reference selects more than one value."""
+    items = ref.selector or ()
+    if len(items) > 1 or Everything() in items:
+        raise ReferenceSyntaxError(
+            f"{what}: the reference selects several values, and only one is possible here",
+            remedy="name one key: REF#KEY",
+        )
+
+
+def _find_reader(name: str) -> str | None:
+    for reader, names in REFUSED.items():
+        if any(name.startswith(each[:-1]) if each.endswith("*") else name == each for each in names):
+            return reader
+    return None
+
+
+def read_variables(options: Sequence[str], file: str | None) -> list[Variable]:
+    """Read the variables of -e NAME=REF and of a file with such lines, where those that begin with # are comments.
+
+    Tells everything that is wrong with them in one UsageError, by number or line, without their content.
+    """
+    places = [(f"-e {number}" if len(options) > 1 else "-e", text) for number, text in enumerate(options, 1)]
+    if file:
+        places += ((f"{file}:{number}", text) for number, text in _read_lines(file))
+    if not places:
+        raise UsageError("no variable is given", remedy="add -e NAME=REF, or --env-file FILE")
+    found: dict[str, Variable] = {}
+    wrong: list[tuple[str, UsageError]] = []
+    for place, text in places:
+        try:
+            variable = parse_variable(text)
+            if variable.name in found:
+                raise UsageError(f"{variable.name} is given twice", remedy="give each variable once")
+            found[variable.name] = variable
+        except UsageError as error:
+            wrong.append((place, error))
+    if wrong:
+        first, *others = [f"{place}: {error.message}" for place, error in wrong]
+        failure = UsageError(first, remedy=wrong[0][1].remedy if not others else _EACH)
+        for other in others:
+            failure.add_note(Note(other))
+        raise failure
+    return list(found.values())
+
+
+def _read_lines(file: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines that say something, with their numbers."""
+    try:
+        with Path(file).open("rb") as stream:
+            content = stream.read(_MAX_FILE_SIZE + 1)
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}", remedy="check the path of --env-file") from None
+    if len(content) > _MAX_FILE_SIZE:
+        raise UsageError(f"{file} is larger than 1 MiB", remedy="give a file of lines NAME=REF")
+    for number, line in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
+        text = line.strip()
+        if text and not text.startswith(b"#"):
+            yield number, text.decode("utf-8", "surrogateescape")
+
+
+def make_environment(environ: Mapping[str, str], values: Mapping[str, bytes]) -> dict[bytes, bytes]:
+    """Return the environment of the command: ours without SEALPIPE_* variables, and the values, byte for byte.
+
+    UsageError for a value with a NUL byte.
+    """
+    inherited = {os.fsencode(name): os.fsencode(value) for name, value in drop_own_variables(environ).items()}
+    for name, value in values.items():
+        if b"\0" in value:
+            raise UsageError(f"the value of {name} has a NUL byte, which no variable can hold", remedy=_IN_A_FILE)
+    return inherited | {name.encode(): value for name, value in values.items()}
