@@ -19,7 +19,7 @@ from sealpipe.cli.command import (
     open_outbox,
     options,
 )
-from sealpipe.cli.requests_list import describe, format_line, list_requests, name_known_keys
+from sealpipe.cli.requests_list import KnownRequests, list_requests
 from sealpipe.errors import UsageError
 from sealpipe.values import format_time
 
@@ -48,7 +48,7 @@ def request(**values: Any) -> None:
     from sealpipe.flows.request import RequestOptions
     from sealpipe.flows.request import create as requesting
 
-    to = deliver.check_targets(None, values["receipt"])
+    to = deliver.check_targets(None, values["receipt"], values["name"])
     request_options = RequestOptions(**call_arguments("request", RequestOptions, values))
     _check_seed(values)
     _warn_of_typos(request_options.form)
@@ -57,7 +57,10 @@ def request(**values: Any) -> None:
     with Client.from_session(session) as client:
         outbox = open_outbox(values, session.credential)
         created = client.run(requesting.request(session, request_options, outbox, deliver=to))
-        deliver.finish(client, created, to, disclosure.NO_DISCLOSURE, as_json=values["output"] == "json")
+        created_folder = find_state_folder(values, "created")
+        deliver.finish(
+            client, created, to, disclosure.NO_DISCLOSURE, created=created_folder, as_json=values["output"] == "json"
+        )
 
 
 def _warn_of_typos(prompts: Sequence[Prompt]) -> None:
@@ -94,12 +97,12 @@ requests.add_command(list_requests)
 def show(code: str, **values: Any) -> None:
     """Show what the service knows about a request. Changes nothing."""
     with open_client(values) as client:
-        known = name_known_keys(client)
+        known = KnownRequests(client, values)
         row = client.get_request(resolve_request_code(client, code))
     if values["output"] == "json":
-        render.print_json(describe(row, known))
+        render.print_json(known.describe(row))
     else:
-        render.print_lines([format_line(row, known)])
+        render.print_lines([known.format_line(row)])
 
 
 @requests.command(cls=CodeCommand)

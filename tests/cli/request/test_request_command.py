@@ -260,7 +260,7 @@ def test_one_that_is_under_way_or_held_back_is_sent_again_with_the_same_bytes(
 def test_help_says_what_is_sent_and_what_is_never_overwritten(job: Job) -> None:
     told = " ".join(job.run("request", "--help").out.split())
     assert "SENT TO THE SERVICE" in told
-    assert "holds no secret and no link" in told
+    assert "holds the collect link and no secret" in told
     assert all(option in told for option in ("--ask", "--max-submissions", "--key", "--seed-to", "--receipt", "--send"))
     assert "[ID=]PROMPT[:TYPE]" in told
 
