@@ -69,7 +69,7 @@ _NAME = Setting(
 )
 _DESCRIPTION = Setting("description", "Description. The service can read it.", metavar="TEXT")
 _SEND_SETTING = repeatable("send", "Channel that delivers the link, instead of stdout", "CHANNEL", parse_target)
-_PARAM = repeatable("param", "Value for {NAME} in a channel", "NAME=REF", parse_param)
+PARAM = repeatable("param", "Value for {NAME} in a channel", "NAME=REF", parse_param)
 
 GLOBAL: tuple[Setting, ...] = (
     Setting("api_key", "The API credential.", secret=True),
@@ -118,7 +118,7 @@ FIRST: Mapping[str, tuple[Setting, ...]] = {
         Setting("passcode_generate", "Generate a passcode and deliver it to --passcode-to.", flag=True),
         repeatable("passcode_to", "Channel that delivers the passcode", "CHANNEL", parse_target),
         _SEND_SETTING,
-        _PARAM,
+        PARAM,
         repeatable("also_to", "Sink that also stores the fields", "SINK", parse),
         Setting("message_template", "File with the message's text; must contain {link}.", metavar="FILE"),
         Setting("link_file", "New file (mode 0600) for the link, instead of stdout.", metavar="FILE"),
@@ -151,7 +151,7 @@ FIRST: Mapping[str, tuple[Setting, ...]] = {
         ),
         Setting("seed_to", "Sink that stores the new key's seed (with --key new).", parse, metavar="SINK"),
         _SEND_SETTING,
-        _PARAM,
+        PARAM,
         Setting(
             "receipt", "New JSON file for `sealpipe collect`; holds the collect link and no secret.", metavar="FILE"
         ),

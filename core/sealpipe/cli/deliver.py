@@ -91,7 +91,8 @@ def read_message_template(path: str | None) -> str | None:
 def announce(share: Created) -> None:
     """Print the short code and the expiry as soon as the service has responded."""
     expiry = render.describe_expiry(share.expires_at, known=share.expiry_known)
-    render.print_note(f"created {render.escape(share.short_code)}, {expiry}")
+    verb = "reminding of" if share.outcome == "reminded" else "created"
+    render.print_note(f"{verb} {render.escape(share.short_code)}, {expiry}")
     for remark in share.remarks:
         render.print_note(render.escape(remark))
     for warning in share.warnings:
@@ -126,7 +127,7 @@ def describe_share(share: Created, to: Targets) -> dict[str, Any]:
         "link" if share.kind == "share" else "collect_link": share.link.reveal() if prints_link(share, to) else None,
         "short_code": share.short_code,
         "expires_at": None if share.expires_at is None else format_time(share.expires_at),
-        **{name: getattr(share, name) for name in _KIND_MEMBERS[share.kind]},
+        **{name: getattr(share, name) for name in _KIND_MEMBERS[share.kind] if share.outcome != "reminded"},
         **({} if share.expiry_known else {"expiry_known": False}),
         "outcome": share.outcome,
         "title": share.title,
@@ -178,14 +179,14 @@ def finish(
 def _note_creation(session: Session, share: Created, folder: Path) -> None:
     """Record what this machine knows of it. A failure only costs its name in lists, so it is no error."""
     is_request = share.kind == "request"
-    if not (is_request or share.name or share.title or share.run):
-        return  # there is nothing to know
+    if share.outcome == "reminded" or not (is_request or share.name or share.title or share.run):
+        return  # there is nothing new to know
     from sealpipe.state.creations import Creation, Kind, note_creation
 
     kind: Kind = "request" if is_request else "share"
-    link = share.link.reveal() if is_request else None
+    links = (share.link.reveal(), getattr(share, "public_key", None)) if is_request else ()
     created_at = datetime.now(UTC) if share.entry is None else share.entry.created_at
-    described = (share.expires_at, share.name, share.title, share.run, link)
+    described = (share.expires_at, share.name, share.title, share.run, *links)
     try:
         note_creation(folder, Creation(kind, session.base_url, share.short_code, created_at, *described))
     except StateError as error:

@@ -1,4 +1,4 @@
-"""`sealpipe request`, and `sealpipe requests list | show | submissions | expire | purge`."""
+"""`sealpipe request`, and `sealpipe requests list | show | submissions | link | remind | expire | purge`."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from sealpipe.cli.command import (
     open_outbox,
     options,
 )
+from sealpipe.cli.requests_link import link, remind
 from sealpipe.cli.requests_list import KnownRequests, list_requests
 from sealpipe.errors import UsageError
 from sealpipe.values import format_time
@@ -85,10 +86,11 @@ def _check_seed(values: dict[str, Any]) -> None:
 
 @click.group(cls=SettingsGroup)
 def requests() -> None:
-    """List, show, expire and purge requests, and list their submissions. `sealpipe collect` decrypts them."""
+    """List, show, remind of, expire and purge requests, and list submissions. `sealpipe collect` decrypts them."""
 
 
-requests.add_command(list_requests)
+for _command in (list_requests, link, remind):
+    requests.add_command(_command)
 
 
 @requests.command(cls=CodeCommand)

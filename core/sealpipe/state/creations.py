@@ -29,7 +29,7 @@ class Creation:
     """A share or a request of the service at `base_url`. What it does not have, or what is not known, is None.
 
     `run` is the CI run that it belongs to, as an outbox entry and the audit log name it; empty outside CI. `link` is a
-    request's collect link; a share's is never kept.
+    request's collect link; a share's is never kept. `public_key` is a request's, base64url of 65 bytes.
     """
 
     kind: Kind
@@ -41,6 +41,7 @@ class Creation:
     title: str | None = None
     run: str = ""
     link: str | None = None
+    public_key: str | None = None
 
     def matches(self, pattern: str | None, run: str | None) -> bool:
         """Return whether its name matches the pattern (with `*`, `?` and `[...]`), and its run is that one.
@@ -72,9 +73,17 @@ def find_creation(folder: Path, base_url: str, kind: Kind, short_code: str) -> C
 
 def list_creations(folder: Path, kind: Kind, base_url: str | None = None) -> list[Creation]:
     """List all that is known, of one service or of every one: newest first. A damaged file is left out."""
-    found = filter(None, map(_read, folder.glob("*.json")))
+    paths = sorted(folder.glob("*.json"), key=_read_age, reverse=True)  # times are in whole seconds
+    found = filter(None, map(_read, paths))
     chosen = [each for each in found if each.kind == kind and base_url in (None, each.base_url)]
-    return sorted(chosen, key=lambda each: (each.created_at, each.short_code), reverse=True)
+    return sorted(chosen, key=lambda each: each.created_at, reverse=True)
+
+
+def _read_age(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _make_name(base_url: str, kind: Kind, short_code: str) -> str:
@@ -93,6 +102,7 @@ def _to_members(creation: Creation) -> dict[str, Any]:
         "title": creation.title,
         "run": creation.run,
         "link": creation.link,
+        "public_key": creation.public_key,
     }
 
 
@@ -120,6 +130,7 @@ def _parse(members: Mapping[str, Any]) -> Creation:
         _read_optional(members.get("title")),
         _read_text(members.get("run", "")),
         _read_optional(members.get("link")),
+        _read_optional(members.get("public_key")),
     )
 
 

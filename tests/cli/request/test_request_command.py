@@ -120,7 +120,7 @@ def test_only_the_addresses_are_let_in(job: Job) -> None:
 # -- the receipt --------------------------------------------------------------------------------
 
 
-def test_the_receipt_holds_what_collect_needs_and_neither_link_nor_secret(job: Job) -> None:
+def test_the_receipt_holds_what_collect_needs_the_link_and_no_secret(job: Job) -> None:
     done = job.run(*ASK, "--receipt", "acme.json", "--passcode-from", "env:CODE", CODE=CODE)
     file = job.terminal.here / "acme.json"
     text = file.read_text()
@@ -132,7 +132,8 @@ def test_the_receipt_holds_what_collect_needs_and_neither_link_nor_secret(job: J
         ("user", "User name", "text"),
     ]
     assert found.public_key == encode_base64url(custody_pair(job.api_key).public_key)
-    for secret in (done.out.strip(), "/r/", CODE, job.api_key.rpartition(".")[0], *custody_seeds(job.api_key)):
+    assert found.link == done.out.strip()
+    for secret in (CODE, job.api_key.rpartition(".")[0], *custody_seeds(job.api_key)):
         assert secret not in text
 
 

@@ -54,7 +54,7 @@ class SecureRequest(JournaledLink):
     public_key: str
     key: RequestKey
     prompts: tuple[Prompt, ...]
-    outcome: Literal["created", "replayed"]
+    outcome: Literal["created", "replayed", "reminded"]
     title: str | None = None
     seed: str | None = None
     name: str | None = None
@@ -270,7 +270,7 @@ def build_request(meta: Mapping[str, Any], response: Mapping[str, Any], entry: E
         meta["public_key"],
         meta["key"],
         tuple(Prompt(*row) for row in meta["prompts"]),
-        "replayed" if response["replayed"] else "created",
+        "reminded" if meta.get("is_reminder") else "replayed" if response["replayed"] else "created",
         meta["title"],
         meta["seed"],
         meta.get("name"),
