@@ -13,7 +13,7 @@ import pytest
 
 HERE = Path(__file__).parent
 NAMES = [
-    *("version", "help"),
+    *("version", "help", "completion", "completion-wall"),
     *("share", "share-cpu", "share-wall", "share-one-root", "share-plugins"),
     *("share-custody-off", "share-wrap", "share-wrap-both", "share-sdk"),
     *("library-cpu", "library-wall", "library-memory"),

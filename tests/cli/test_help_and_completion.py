@@ -76,7 +76,7 @@ def test_what_begins_with_h_is_a_code_and_no_help(
     [
         ("bash", "complete -o nosort -F"),
         ("zsh", "#compdef sealpipe"),
-        ("fish", "complete --no-files --command sealpipe"),
+        ("fish", "complete --command sealpipe --no-files"),
     ],
 )
 def test_each_shells_script_is_printed(bare: Terminal, shell: str, holds: str) -> None:
@@ -98,6 +98,7 @@ def test_each_shells_script_is_printed(bare: Terminal, shell: str, holds: str) -
 def test_bash_completes_with_the_script_that_we_print(bare: Terminal, line: str, offers: set[str]) -> None:
     ask = """
         eval "$(sealpipe completion bash)"
+        COMP_LINE=$1 COMP_POINT=${#1}
         COMP_WORDS=($1); [[ $1 == *' ' ]] && COMP_WORDS+=('')
         COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
         function_name=$(complete -p sealpipe | sed -E 's/.*-F ([^ ]+) .*/\\1/')

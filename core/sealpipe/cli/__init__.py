@@ -30,7 +30,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "shares": ("sealpipe.cli.shares:shares", "List, show and expire shares."),
     "stats": ("sealpipe.cli.account:stats", "Show how many shares exist and how often they were viewed."),
     "tools": ("sealpipe.cli.account:tools", "List and call the tools of the hosted MCP endpoint."),
-    "requests": ("sealpipe.cli.requests:requests", "List, show, remind of, expire and purge requests."),
+    "requests": ("sealpipe.cli.requests:requests", "List, show, expire and purge requests."),
     "resume": ("sealpipe.cli.resume:resume", "Finish interrupted shares and requests from the outbox."),
     "doctor": ("sealpipe.cli.doctor:doctor", "Diagnose settings, credential, connectivity and scopes."),
     "plugins": ("sealpipe.cli.offline:plugins", "List installed plugins."),
@@ -41,9 +41,13 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "Take a tour, or run a command, against a local service.",
     ),
     "rehearsal": ("sealpipe_rehearsal.commands:rehearsal", "Run the local service and manage its keys and accounts."),
-    "completion": ("sealpipe.cli.offline:completion", "Print a shell completion script."),
+    "completion": ("sealpipe.cli.completion:completion", "Print a shell completion script."),
 }
 """Each command's module and summary: `--help` imports none of them."""
+
+
+READING = frozenset({"open", "receive", "get", "view", "show", "reveal", "retrieve", "fetch", "decrypt"})
+"""Commands that other tools have to read a share."""
 
 
 class LazyGroup(click.Group):
@@ -67,6 +71,12 @@ class LazyGroup(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError:
+            if args[0] in READING:
+                raise UsageError(
+                    f"No such command {args[0]!r}: sealpipe reads no share",
+                    remedy="open its link in a browser: the service has no endpoint that reads one. `sealpipe collect` "
+                    "reads submissions, `sealpipe unseal` opens a link that another job sealed",
+                ) from None
             from difflib import get_close_matches  # for an error only
 
             matches = get_close_matches(args[0].lower(), COMMANDS, 1)
@@ -117,6 +127,10 @@ def run(arguments: Sequence[str]) -> int:
     try:
         signals.raise_on_signals()
         _open_standard_streams()
+        if "_SEALPIPE_COMPLETE" in os.environ:  # a shell's script asks
+            from sealpipe.cli import completion
+
+            return completion.print_answer(cli, COMMANDS, os.environ)
         as_json = _wants_json(arguments)
         shared: dict[str, Any] = {}  # what commands keep for this run (`command.run_config`)
         try:
@@ -196,7 +210,7 @@ def _load_config(ctx: click.Context) -> None:
 
 
 def _print_version(ctx: click.Context, *, on: bool) -> None:
-    if on:
+    if on and not ctx.resilient_parsing:
         from sealpipe import __version__
 
         render.print_result(f"sealpipe {__version__}\n")

@@ -1,4 +1,4 @@
-"""Commands that never connect: `plugins`, `audit`, `custody` and `completion`; and the search for plugin commands."""
+"""Commands that never connect: `plugins`, `audit` and `custody`; and the search for plugin commands."""
 
 from __future__ import annotations
 
@@ -210,20 +210,3 @@ def public_key(**values: Any) -> None:
         render.print_json({"public_key": shown, "fingerprint": f"sha256:{digest}", "key_id": credential.key_id})
     else:
         render.print_result(f"{shown}\n")
-
-
-@click.command(cls=Command)
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-def completion(shell: str) -> None:
-    """Print a shell completion script.
-
-    For bash, add `eval "$(sealpipe completion bash)"` to ~/.bashrc.
-    """
-    from click.shell_completion import get_completion_class
-
-    from sealpipe.cli import cli
-
-    kind = get_completion_class(shell)
-    if kind is None:  # click supports all three shells
-        raise click.UsageError(f"no completion for {shell}")
-    render.print_result(kind(cli, {}, "sealpipe", "_SEALPIPE_COMPLETE").source())

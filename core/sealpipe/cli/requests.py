@@ -1,4 +1,4 @@
-"""`sealpipe request`, and `sealpipe requests list | show | submissions | link | remind | expire | purge`."""
+"""`sealpipe request`, and `sealpipe requests list | show | submissions | expire | purge`."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ from sealpipe.cli.command import (
     open_outbox,
     options,
 )
-from sealpipe.cli.requests_link import link, remind
-from sealpipe.cli.requests_list import KnownRequests, list_requests
+from sealpipe.cli.requests_list import describe, format_line, list_requests, name_known_keys
 from sealpipe.errors import UsageError
 from sealpipe.values import format_time
 
@@ -49,7 +48,7 @@ def request(**values: Any) -> None:
     from sealpipe.flows.request import RequestOptions
     from sealpipe.flows.request import create as requesting
 
-    to = deliver.check_targets(None, values["receipt"], values["name"])
+    to = deliver.check_targets(None, values["receipt"])
     request_options = RequestOptions(**call_arguments("request", RequestOptions, values))
     _check_seed(values)
     _warn_of_typos(request_options.form)
@@ -58,10 +57,7 @@ def request(**values: Any) -> None:
     with Client.from_session(session) as client:
         outbox = open_outbox(values, session.credential)
         created = client.run(requesting.request(session, request_options, outbox, deliver=to))
-        created_folder = find_state_folder(values, "created")
-        deliver.finish(
-            client, created, to, disclosure.NO_DISCLOSURE, created=created_folder, as_json=values["output"] == "json"
-        )
+        deliver.finish(client, created, to, disclosure.NO_DISCLOSURE, as_json=values["output"] == "json")
 
 
 def _warn_of_typos(prompts: Sequence[Prompt]) -> None:
@@ -86,11 +82,10 @@ def _check_seed(values: dict[str, Any]) -> None:
 
 @click.group(cls=SettingsGroup)
 def requests() -> None:
-    """List, show, remind of, expire and purge requests, and list submissions. `sealpipe collect` decrypts them."""
+    """List, show, expire and purge requests, and list their submissions. `sealpipe collect` decrypts them."""
 
 
-for _command in (list_requests, link, remind):
-    requests.add_command(_command)
+requests.add_command(list_requests)
 
 
 @requests.command(cls=CodeCommand)
@@ -99,12 +94,12 @@ for _command in (list_requests, link, remind):
 def show(code: str, **values: Any) -> None:
     """Show what the service knows about a request. Changes nothing."""
     with open_client(values) as client:
-        known = KnownRequests(client, values)
+        known = name_known_keys(client)
         row = client.get_request(resolve_request_code(client, code))
     if values["output"] == "json":
-        render.print_json(known.describe(row))
+        render.print_json(describe(row, known))
     else:
-        render.print_lines([known.format_line(row)])
+        render.print_lines([format_line(row, known)])
 
 
 @requests.command(cls=CodeCommand)

@@ -216,8 +216,7 @@ class CIContract(Contract):
         assert isinstance(found, CI)
         info = self.info(self.registry_in(environ))
         assert isinstance(info, CIInfo)
-        sign = info.sign.partition("=")[0]
-        bare = {name: value for name, value in environ.items() if name != sign}
+        bare = {name: value for name, value in environ.items() if name != info.sign}
         assert self.registry_in(bare).ci() is None
 
     def test_a_run_has_a_name_that_tells_it_from_others(self, registry: Registry) -> None:
