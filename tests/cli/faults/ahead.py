@@ -12,6 +12,9 @@ import pytest
 AT_ONCE, WAITING_AT_ONCE = 4, 32
 """More of those that do not wait would only get into each other's way."""
 
+WAITS_FOR_ALL = pytest.mark.timeout(600)
+"""The limit of a test whose result comes after those of many others: it may be the first that is asked."""
+
 
 class Waiting(Protocol):
     @property

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from cli.faults.ahead import ahead, selected
+from cli.faults.ahead import WAITS_FOR_ALL, ahead, selected
 from cli.faults.table import FINER, LATE, ROWS, Row
 from sealpipe import AsyncClient, Client, Field, errors
 from sealpipe.api import Credential
@@ -140,6 +140,7 @@ def results(
         yield begun
 
 
+@WAITS_FOR_ALL
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("row", ROWS + FINER, ids=str)
 def test_a_fault_raises_what_is_promised_and_its_entry_makes_exactly_one_share(

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from cli.faults.ahead import WAITS_FOR_ALL
 from cli.faults.table import HTML, LASTING, LATE, LIMIT, PAGE, SILENT
 from sealpipe import AsyncClient, Client, errors
 from sealpipe_rehearsal.running_service import RunningService
@@ -185,6 +186,7 @@ def shared_directly(job: Job) -> str:
         return client.share(["text:nothing"]).short_code
 
 
+@WAITS_FOR_ALL
 @pytest.mark.parametrize("row", ROWS, ids=str)
 def test_a_fault_ends_as_promised(row: Row, outcomes: dict[str, Future[Outcome]]) -> None:
     outcome = outcomes[str(row)].result()

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from cli.faults.ahead import WAITS_FOR_ALL
 from cli.faults.conftest import Lost
 from cli.faults.resuming import assert_finished_by_resume
 from cli.faults.table import LATE, ROWS, Row
@@ -65,6 +66,7 @@ def _state(done: Done, job: Job, server: Faulty) -> State:
     return State(done, job.entries(), job.left(), job.shares(), server.received())
 
 
+@WAITS_FOR_ALL
 @pytest.mark.parametrize("row", ROWS, ids=str)
 def test_a_fault_ends_as_promised_and_resume_makes_exactly_one_share_of_it(
     row: Row, outcomes: dict[str, Future[Outcome]]
