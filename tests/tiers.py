@@ -32,6 +32,7 @@ REST: Final[Mapping[str, str]] = {
     "tests/service/pytest_plugin/test_example_project.py": _PYTEST,
     "tests/service/pytest_plugin/test_failing_tests.py": _PYTEST,
     "tests/service/pytest_plugin/test_fixture.py": _PYTEST,
+    "tests/e2e/recipes/": "runs whole pipelines, and OpenBao",
     "tests/e2e/gitlab/": "gitlab-ci-local and a container engine",
     "tests/plugins/precommit/test_in_git.py": "pre-commit, with environments of its own",
     "tests/cli/kills/test_commands.py": _KILLS,

@@ -11,12 +11,9 @@ import sys
 import threading
 import time
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
-from e2e.gitlab import engine as engines
 from e2e.gitlab.engine import CANARY, Engine
 from e2e.gitlab.gitlab_ci import ANSWERED, BASE, BOUND, IMAGE, SUBMITS, Pipeline, log_in, read_dotenv
 from sealpipe_rehearsal.running_service import RunningService
@@ -35,14 +32,6 @@ send = ["file:/tmp/{name}.link"]
 name = "acme"
 """
 READ_ONLY = {"read_only": True, "tmpfs": {"/tmp": ""}, "network_mode": "host"}
-
-
-@pytest.fixture(scope="session")
-def engine(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iterator[Engine]:
-    folder = tmp_path_factory.getbasetemp()
-    run = folder if worker_id == "master" else folder.parent
-    with engines.shared(run / "engine") as running:
-        yield running
 
 
 def test_a_container_of_any_user_in_group_0_shares_with_a_read_only_root(

@@ -1,4 +1,4 @@
-"""Write the files that docs/how-to/ci/github.md shows into it: `python tests/e2e/workflows/pages.py`.
+"""Write the files that the pages of docs/how-to/ci show into them: `python tests/e2e/workflows/pages.py`.
 
 A block of the page begins with `<!-- PATH -->` on a line of its own, and the file follows.
 """
@@ -10,6 +10,7 @@ from pathlib import Path
 
 CI = Path(__file__).resolve().parents[3] / "docs/how-to/ci"
 PAGE = CI / "github.md"
+PAGES = sorted(CI.glob("*.md"))
 BLOCK = re.compile(r"^<!-- (\S+) -->\n```(\w+)\n.*?^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -29,4 +30,5 @@ def filled(text: str) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    for page in PAGES:
+        page.write_text(filled(page.read_text(encoding="utf-8")), encoding="utf-8")

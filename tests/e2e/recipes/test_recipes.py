@@ -1,0 +1,311 @@
+"""Each recipe's shell steps, run in order against the rehearsal service and a real OpenBao, as its CI system would.
+
+The systems themselves are fakes, written from their documentation: the variables of a job, how a script is started,
+what a step is given and hands on, and the programs and the endpoint by which a job gets its token.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from e2e.recipes.recipes import FOLDER, PARTS, SYSTEMS, Step, System, read
+from sealpipe.ci_systems import CI_SYSTEMS, detect_ci_system
+from sealpipe_rehearsal.running_service import RunningService
+from support.fake_web import Asked, FakeWeb, Reply
+from support.openbao import Bao, dev_server
+from support.parts import ROOT, load_module, missing
+from support.terminal import PATIENCE, Terminal, bare, one_service, service, user
+
+__all__ = ["bare", "one_service", "service", "user"]
+
+PASSWORD = "canary-of-the-staging-system"
+ANSWERS = {"User name": "acme-bot", "Password": "canary-of-the-vendor"}
+STORED = {"user": "acme-bot", "password": "canary-of-the-vendor"}
+AUDIENCES = {"azure": "api://AzureADTokenExchange", "bitbucket": "ari:cloud:bitbucket::workspace/w"}
+"""Where the system chooses the audience; elsewhere it is Vault's address."""
+
+PROGRAM = f"""#!{sys.executable} -I
+# In the place of buildkite-agent and circleci.
+import os, sys
+words = sys.argv[1:]
+if words[:2] in (["redactor", "add"], ["meta-data", "set"]):
+    sys.stdin.read()
+elif "oidc" in words:
+    sys.stdout.write(open(os.environ["TOKEN_OF_THE_JOB"]).read())
+elif words[:2] != ["artifact", "download"]:
+    sys.exit(f"no such command: {{words}}")
+"""
+
+
+@pytest.fixture(scope="session")
+def bao() -> Iterator[Bao]:
+    """A Vault that trusts each system's tokens at a mount of its own, and an AppRole; what they may is one policy."""
+    with dev_server() as running:
+        rules = (
+            'path "secret/data/vendor/*" { capabilities = ["create", "read", "update"] }',
+            'path "secret/metadata/vendor/*" { capabilities = ["read", "patch"] }',
+        )
+        running.call("PUT", "sys/policies/acl/vendor", {"policy": "\n".join(rules)})
+        running.call("POST", "sys/auth/approle", {"type": "approle"})
+        running.call("POST", "auth/approle/role/vendor", {"token_policies": ["vendor"]})
+        yield running
+
+
+@pytest.fixture(scope="session")
+def issuer(bao: Bao) -> rsa.RSAPrivateKey:
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    public = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+    for name in ("azure", "bitbucket", "buildkite", "circleci", "jenkins"):
+        bao.call("POST", f"sys/auth/{name}", {"type": "jwt"})
+        bao.call("POST", f"auth/{name}/config", {"jwt_validation_pubkeys": [public.decode()]})
+        role = {"role_type": "jwt", "user_claim": "sub", "token_policies": ["vendor"]}
+        bao.call("POST", f"auth/{name}/role/vendor", role | {"bound_audiences": [AUDIENCES.get(name, bao.addr)]})
+    return key
+
+
+class Endpoint(FakeWeb):
+    """In the place of Azure's token endpoint."""
+
+    token = ""
+
+    def answer(self, asked: Asked) -> Reply:
+        allowed = asked.headers.get("authorization") == "Bearer token-of-the-run"
+        return Reply(200, {"oidcToken": self.token}) if allowed else Reply(401)
+
+
+class Job:
+    """The jobs of one recipe: their secrets, what they said, and the files that they hand on."""
+
+    def __init__(self, name: str, place: Path, replaced: Mapping[str, str], secrets: Mapping[str, str]) -> None:
+        self.system: System = SYSTEMS[name]
+        self.steps: dict[str, Step] = read(name, replaced)
+        self.place, self.secrets = place, secrets
+        self.settings: dict[str, str] = {}
+        self.log = ""
+        self.handed: dict[str, bytes] = {}
+        self.told = place / "told"
+
+    def run(self, part: str) -> int:
+        """Run a step in a checkout of its own, or in that of the step before."""
+        step = self.steps[part]
+        here = self.place / ("work" if self.system.shared_workspace else part)
+        (here / "link").parent.mkdir(parents=True, exist_ok=True)
+        notify = here / "notify"
+        notify.write_text(f"#!/bin/sh\ncat >> '{self.told}'\n")
+        notify.chmod(0o755)
+        for name, content in self.handed.items():
+            folder = self.place / "downloads/link" if "PIPELINE_WORKSPACE" in self.settings else here
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(content)
+        script = self.place / f"{part}.sh"
+        script.write_text(step.script)
+        done = subprocess.run(
+            [*self.system.shell, str(script)],
+            cwd=here,
+            env=self._environ(step),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+        self.log += done.stdout
+        self.handed |= {name: (here / name).read_bytes() for name in step.kept}
+        left = {each.name for each in here.iterdir()} - {"notify", "link.sealed"}
+        assert left == set(), "nothing is left where a later build could find it"
+        return done.returncode
+
+    def _environ(self, step: Step) -> dict[str, str]:
+        tools = [str(self.place / "bin"), str(Path(sys.executable).parent), os.defpath]
+        base = {"PATH": os.pathsep.join(tools), "HOME": str(self.place / "home"), "LANG": "C.UTF-8"}
+        given = {name: self.secrets[name] for name in step.secrets if name in self.secrets}
+        return {**base, **self.system.job, **self.settings, **step.environ, **given}
+
+
+@pytest.fixture(params=sorted(SYSTEMS))
+def job(
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    service: RunningService,
+    user: Terminal,
+    bao: Bao,
+    issuer: rsa.RSAPrivateKey,
+) -> Iterator[Job]:
+    name = request.param
+    asked = user.sealpipe("request", "-a", "User name:text", "-a", "Password", "--output", "json").json
+    service.submitter().submit(asked["collect_link"], ANSWERS)
+    now = int(time.time())
+    claims = {"sub": "acme/app", "aud": AUDIENCES.get(name, bao.addr), "iat": now, "exp": now + 300}
+    token = jwt.encode(claims, issuer, algorithm="RS256")
+    role = bao.call("GET", "auth/approle/role/vendor/role-id")["role_id"]
+    secrets = {
+        "SEALPIPE_API_KEY": user.environ["SEALPIPE_API_KEY"],
+        "STAGING_PASSWORD": PASSWORD,
+        "BITBUCKET_STEP_OIDC_TOKEN": token,
+        "ID_TOKEN": token,
+        "SYSTEM_ACCESSTOKEN": "token-of-the-run",
+        "SEALPIPE_PLUGIN_AZURE__SERVICE_CONNECTION": "0000-1111",
+        "VAULT_ROLE_ID": role,
+        "VAULT_SECRET_ID": bao.call("POST", "auth/approle/role/vendor/secret-id")["secret_id"],
+    }
+    replaced = {
+        "https://api.example.com/v1": service.base_url,
+        "https://links.example.com": "https://links.example",
+        "https://vault.example.com": bao.addr,
+        "code-of-the-request": asked["short_code"],
+        "role-of-this-project": role,
+        "%system.teamcity.build.tempDir%": str(tmp_path),
+        "/tmp/sealpipe": str(tmp_path / "state"),
+    }
+    made = Job(name, tmp_path / "jobs", replaced, secrets)
+    (made.place / "bin").mkdir(parents=True)
+    (made.place / "home").mkdir()
+    (made.place / "token").write_text(token)
+    if name in ("buildkite", "circleci"):
+        program = made.place / "bin" / {"buildkite": "buildkite-agent", "circleci": "circleci"}[name]
+        program.write_text(PROGRAM)
+        program.chmod(0o755)
+    with Endpoint() as endpoint:
+        endpoint.token = token
+        known = {
+            "SEALPIPE_BASE_URL": service.base_url,
+            "SEALPIPE_LINK_BASE_URL": "https://links.example",
+            "VENDOR_REQUEST": asked["short_code"],
+            "VAULT_ADDR": bao.addr,
+            "PIPELINE_WORKSPACE": str(made.place / "downloads"),
+            "WORKSPACE_TMP": str(tmp_path),
+            "SYSTEM_OIDCREQUESTURI": f"http://127.0.0.1:{endpoint.port}/token",
+        }
+        made.settings = {each: known[each] for each in made.system.settings}
+        made.settings["TOKEN_OF_THE_JOB"] = str(made.place / "token")
+        yield made
+
+
+def test_it_shares_unseals_in_a_later_job_and_collects_by_a_login_without_a_stored_secret(
+    job: Job, service: RunningService, bao: Bao
+) -> None:
+    for part in PARTS:
+        assert job.run(part) == 0, job.log
+    link = job.told.read_text().strip()
+    assert link.startswith("https://links.example/")
+    fields = service.recipient().open_link(link)
+    assert {each.key: str(each.value) for each in fields if each.type == "text"} == {"User": "staging"}
+    assert bao.call("GET", "secret/data/vendor/acme")["data"] == STORED
+    fragment = link.partition("#")[2]
+    secrets = {name: value for name, value in job.secrets.items() if name not in ("VAULT_ROLE_ID",)}
+    for name, canary in {**secrets, "link": fragment, "key": fragment[1:], "answer": STORED["password"]}.items():
+        masked = re.sub(r"^##vso\[task\.setsecret\].*$", "", job.log, flags=re.MULTILINE)
+        assert canary not in masked or name.endswith("SERVICE_CONNECTION"), name
+    bao.call("DELETE", "secret/metadata/vendor/acme")
+
+
+def test_a_collect_without_a_submission_passes(job: Job, user: Terminal) -> None:
+    code = user.sealpipe("request", "-a", "Password", "--output", "json").json["short_code"]
+    step = job.steps["collect"]
+    environ = {**step.environ, "VENDOR_REQUEST": code}
+    job.steps["collect"] = Step(step.script, environ, step.secrets)
+    assert job.run("collect") == 0, job.log
+    job.steps["collect"] = Step(step.script, {**environ, "VENDOR_REQUEST": "no-such-code"}, step.secrets)
+    assert job.run("collect") != 0, "only a missing submission passes"
+
+
+def test_a_link_of_another_run_is_refused(job: Job) -> None:
+    assert job.run("share") == 0, job.log
+    step = job.steps["unseal"]
+    script = step.script.replace('--bind "', '--bind "another-')
+    job.steps["unseal"] = Step(script, step.environ, step.secrets)
+    assert job.run("unseal") != 0, job.log
+    assert not job.told.exists() or job.told.read_text() == ""
+
+
+@pytest.mark.parametrize("name", sorted(SYSTEMS))
+def test_a_recipe_has_the_three_parts_and_its_job_is_detected(name: str) -> None:
+    assert sorted(read(name)) == sorted(PARTS)
+    found = detect_ci_system(SYSTEMS[name].job)
+    assert found is not None
+    assert found.name == name
+
+
+@pytest.mark.parametrize("name", sorted(SYSTEMS))
+def test_no_secret_is_written_in_a_recipe_or_given_to_a_step_that_does_not_need_it(name: str) -> None:
+    for part, step in read(name).items():
+        assert not [each for each in step.environ if re.search("API_KEY|PASSWORD|SECRET_ID", each)]
+        assert "SEALPIPE_API_KEY" in step.secrets, part
+        assert "$SEALPIPE_API_KEY" not in step.script
+        assert "PASSWORD" not in step.script.replace("env:STAGING_PASSWORD", "")
+
+
+@pytest.mark.parametrize("name", [name for name, system in SYSTEMS.items() if system.schema])
+def test_the_schema_of_the_system_finds_nothing(name: str) -> None:
+    tool = Path(sys.executable).with_name("check-jsonschema")
+    if not tool.exists():
+        missing("check-jsonschema is not installed")
+    own = ["--data-transform", "azure-pipelines", "--regex-variant", "nonunicode"] if name == "azure" else []
+    files = [FOLDER / file for file in SYSTEMS[name].files]
+    command = [tool, "--builtin-schema", f"vendor.{SYSTEMS[name].schema}", *own, *files]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", [name for name, system in SYSTEMS.items() if not system.schema])
+def test_a_file_without_a_schema_is_at_least_balanced(name: str) -> None:
+    """No parser of Groovy or Kotlin is had here: brackets and quotes outside of scripts close in the right order."""
+    (file,) = SYSTEMS[name].files
+    text = re.sub(r"'''.*?'''|\"\"\".*?\"\"\"", "", (FOLDER / file).read_text(encoding="utf-8"), flags=re.DOTALL)
+    lines = [
+        re.sub(r"'[^']*'|\"[^\"]*\"", "", line.partition("//")[0] if ":" not in line else line)
+        for line in text.splitlines()
+    ]
+    opened: list[str] = []
+    for char in "\n".join(line for line in lines if not line.lstrip().startswith("//")):
+        if char in "([{":
+            opened.append(char)
+        elif char in ")]}":
+            assert opened.pop() == {")": "(", "]": "[", "}": "{"}[char]
+    assert opened == []
+
+
+@pytest.mark.parametrize("name", sorted(SYSTEMS))
+def test_scripts_are_ones_for_the_shell_that_starts_them(name: str, tmp_path: Path) -> None:
+    tool = Path(sys.executable).with_name("shellcheck")
+    if not tool.exists():
+        missing("shellcheck is not installed")
+    for part, step in read(name).items():
+        file = tmp_path / f"{part}.sh"
+        file.write_text(f"#!/usr/bin/env {SYSTEMS[name].shell[0]}\nset -e\n{step.script}")
+        done = subprocess.run([tool, "--severity=warning", file], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout
+
+
+def test_every_system_with_a_plugin_has_a_page_that_shows_its_recipe() -> None:
+    pages = load_module("recipe_pages", ROOT / "tests/e2e/workflows/pages.py")
+    shown = {name for page in pages.PAGES for name in pages.shown(page.read_text(encoding="utf-8"))}
+    assert {f"recipes/{file}" for system in SYSTEMS.values() for file in system.files} <= shown
+    assert {file.name for file in FOLDER.iterdir()} == {file for system in SYSTEMS.values() for file in system.files}
+    others = {"github", "gitlab", "plain"}
+    assert {row.plugin for row in CI_SYSTEMS} - others == set(SYSTEMS)
+    for page in pages.PAGES:
+        assert page.read_text(encoding="utf-8") == pages.filled(page.read_text(encoding="utf-8"))
+
+
+def test_the_fakes_know_the_tokens_that_the_table_names() -> None:
+    rows = {row.name: row.job for row in CI_SYSTEMS}
+    assert json.dumps(sorted(name for name in SYSTEMS if not rows[name].oidc)) == '["teamcity", "woodpecker"]'
+    given: dict[str, Any] = {name: read(name)["collect"] for name in SYSTEMS}
+    for name in ("bitbucket", "jenkins"):
+        assert rows[name].oidc in given[name].secrets
+    assert rows["azure"].oidc in SYSTEMS["azure"].settings
