@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pty
 import signal
+import struct
 import subprocess
 import sys
 import termios
@@ -94,6 +96,10 @@ class Person:
     def types(self, text: str | bytes) -> None:
         """Type, as it comes off a keyboard: Enter is a carriage return."""
         os.write(self._master, text if isinstance(text, bytes) else text.encode())
+
+    def resizes(self, rows: int, columns: int) -> None:
+        """Change the size of the window."""
+        fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def answers(self, prompt: str, text: str) -> None:
         """Wait for a question, and answer it."""
