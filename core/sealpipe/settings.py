@@ -64,9 +64,12 @@ def make_print_setting(what: str) -> Setting:
     return Setting("print", f"In CI: confirm that you capture stdout, and print the {what}.", flag=True)
 
 
+_NAME = Setting(
+    "name", "Name for you, in lists, receipts and {name}. The service never gets it.", values.parse_name, metavar="NAME"
+)
 _DESCRIPTION = Setting("description", "Description. The service can read it.", metavar="TEXT")
 _SEND_SETTING = repeatable("send", "Channel that delivers the link, instead of stdout", "CHANNEL", parse_target)
-_PARAM = repeatable("param", "Value for {NAME} in a channel", "NAME=REF", parse_param)
+PARAM = repeatable("param", "Value for {NAME} in a channel", "NAME=REF", parse_param)
 
 GLOBAL: tuple[Setting, ...] = (
     Setting("api_key", "The API credential.", secret=True),
@@ -89,6 +92,7 @@ GLOBAL: tuple[Setting, ...] = (
 FIRST: Mapping[str, tuple[Setting, ...]] = {
     "share": (
         repeatable("field", "A field to share, by reference", "[LABEL=]REF", parse_field, short="-f"),
+        _NAME,
         Setting("title", "Title. The service can read it.", metavar="TEXT"),
         _DESCRIPTION,
         Setting("expires_in", "How long the link works.", values.parse_duration, "72h", "DURATION"),
@@ -114,7 +118,7 @@ FIRST: Mapping[str, tuple[Setting, ...]] = {
         Setting("passcode_generate", "Generate a passcode and deliver it to --passcode-to.", flag=True),
         repeatable("passcode_to", "Channel that delivers the passcode", "CHANNEL", parse_target),
         _SEND_SETTING,
-        _PARAM,
+        PARAM,
         repeatable("also_to", "Sink that also stores the fields", "SINK", parse),
         Setting("message_template", "File with the message's text; must contain {link}.", metavar="FILE"),
         Setting("link_file", "New file (mode 0600) for the link, instead of stdout.", metavar="FILE"),
@@ -126,6 +130,7 @@ FIRST: Mapping[str, tuple[Setting, ...]] = {
     ),
     "request": (
         repeatable("ask", "A prompt for the submitter", "[ID=]PROMPT[:TYPE]", values.parse_ask, short="-a"),
+        _NAME,
         Setting("title", "Title. The service can read it. Default: the prompts.", metavar="TEXT"),
         _DESCRIPTION,
         Setting("expires_in", "How long the collect link works.", values.parse_duration, "30d", "DURATION"),
@@ -146,8 +151,10 @@ FIRST: Mapping[str, tuple[Setting, ...]] = {
         ),
         Setting("seed_to", "Sink that stores the new key's seed (with --key new).", parse, metavar="SINK"),
         _SEND_SETTING,
-        _PARAM,
-        Setting("receipt", "New JSON file for `sealpipe collect`; holds no secret and no link.", metavar="FILE"),
+        PARAM,
+        Setting(
+            "receipt", "New JSON file for `sealpipe collect`; holds the collect link and no secret.", metavar="FILE"
+        ),
     ),
     "collect": (
         Setting(

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Final
 
 from sealpipe import values
-from sealpipe.reference import parse
-from sealpipe.settings import Setting, make_print_setting, parse_param, repeatable
+from sealpipe.reference import parse, parse_target
+from sealpipe.settings import PARAM, Setting, make_print_setting, parse_param, repeatable
 
+_REQUEST_NAME = Setting("name", "The request's name, instead of a code.", values.parse_name, metavar="NAME")
 _PAGES = (
     Setting("page", "Page number, from 1.", values.parse_count, metavar="N"),
     Setting("limit", "Rows per page, at most 100.", values.parse_count, metavar="N"),
@@ -67,6 +68,12 @@ OTHERS: Final[Mapping[str, tuple[Setting, ...]]] = {
             "List only requests sealed to this key; `previous` exits with 15 if any remain.",
             choices=("credential", "previous"),
         ),
+    ),
+    "link": (_REQUEST_NAME,),
+    "remind": (
+        repeatable("send", "Channel that delivers the link", "CHANNEL", parse_target),
+        PARAM,
+        _REQUEST_NAME,
     ),
     "purge": (Setting("confirm", "Repeat the short code to confirm: purging cannot be undone.", metavar="CODE"),),
     "resume": (

@@ -15,6 +15,30 @@ _RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?(?P<zone>[
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
+_NAME = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,100}")
+NAME_PLACEHOLDER: Final = "{name}"
+
+
+def parse_name(text: str) -> str:
+    """Parse the owner's name for a share or a request. It can stand in a path, and never makes one. Raises UsageError.
+
+    The text is not shown: it may be a secret.
+    """
+    if not _NAME.fullmatch(text):
+        raise UsageError(
+            "the name has other characters than letters, digits, `.`, `-` and `_`, or more than 100 of them",
+            remedy="write it as staging-db",
+        )
+    return text
+
+
+def fill_name(path: str, name: str | None, option: str) -> str:
+    """Return a path with `{name}` filled in; other braces stay. UsageError, which calls it `option`, without a name."""
+    if NAME_PLACEHOLDER in path and name is None:
+        raise UsageError(f"{option} contains {{name}}, and there is no name", remedy="add --name NAME")
+    return path.replace(NAME_PLACEHOLDER, name or "")
+
+
 def parse_duration(text: str) -> timedelta:
     """Parse `N(s|m|h|d|w)`. UsageError if the text is no duration, or it is zero."""
     match = _DURATION.fullmatch(text)

@@ -21,7 +21,7 @@ class JobProgramResult(NamedTuple):
     reason: str
 
 
-def find_missing_program(context: Context, name: str) -> bool:
+def is_missing(context: Context, name: str) -> bool:
     """Whether a program is not on PATH."""
     try:
         program.find_program(name, context.environ, "")
@@ -47,7 +47,7 @@ def run_job_program(context: Context, argv: Sequence[str], stdin: bytes | None =
 
 def request_token(context: Context, argv: Sequence[str], remedy: str) -> Secret:
     """Return the OIDC token that a program prints. Raises NotConfiguredError without the program, BackendAuthError."""
-    if find_missing_program(context, argv[0]):
+    if is_missing(context, argv[0]):
         raise NotConfiguredError(f"no OIDC token: the program {argv[0]} is not on PATH", remedy=remedy)
     result = run_job_program(context, argv)
     if result.reason:

@@ -6,24 +6,17 @@ from collections.abc import Mapping
 
 import pytest
 
+from sealpipe.ci_systems import PLUGINS
 from sealpipe.testing import CIContract
-from support.ci_jobs import GITHUB, GITLAB, PLAIN
+from support.ci_jobs import PLAIN, with_one_sign
 
 
-class TestGitHub(CIContract):
-    name = "github"
-
-    @pytest.fixture
-    def environ(self) -> Mapping[str, str]:
-        return GITHUB
-
-
-class TestGitLab(CIContract):
-    name = "gitlab"
+class OfOurs(CIContract):
+    """A system of the table, in a job that has only one of its signs."""
 
     @pytest.fixture
     def environ(self) -> Mapping[str, str]:
-        return GITLAB
+        return with_one_sign(self.name)
 
 
 class TestPlain(CIContract):
@@ -34,16 +27,42 @@ class TestPlain(CIContract):
         return PLAIN
 
 
-class TestAzure(CIContract):
+class TestGitHub(OfOurs):
+    name = "github"
+
+
+class TestGitLab(OfOurs):
+    name = "gitlab"
+
+
+class TestAzure(OfOurs):
     name = "azure"
 
-    @pytest.fixture
-    def environ(self) -> Mapping[str, str]:
-        return {
-            "TF_BUILD": "True",
-            "SYSTEM_COLLECTIONURI": "https://dev.azure.com/acme/",
-            "SYSTEM_TEAMPROJECT": "handover",
-            "BUILD_BUILDID": "17",
-            "SYSTEM_JOBID": "12f1170f-54f2-53f3-20dd-22fc7dff55f9",
-            "BUILD_REQUESTEDFOR": "Ada",
-        }
+
+class TestBitbucket(OfOurs):
+    name = "bitbucket"
+
+
+class TestBuildkite(OfOurs):
+    name = "buildkite"
+
+
+class TestCircleCI(OfOurs):
+    name = "circleci"
+
+
+class TestJenkins(OfOurs):
+    name = "jenkins"
+
+
+class TestTeamCity(OfOurs):
+    name = "teamcity"
+
+
+class TestWoodpecker(OfOurs):
+    name = "woodpecker"
+
+
+def test_every_plugin_of_ours_is_held_to_the_contract() -> None:
+    classes = [each for each in globals().values() if isinstance(each, type) and issubclass(each, CIContract)]
+    assert {each.name for each in classes if hasattr(each, "name")} == PLUGINS

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from sealpipe.ci_systems import CI_SYSTEMS, CISystem
+from sealpipe.ci_systems import CI_SYSTEMS, CISystem, list_variables
 from support.commands import SEALPIPE
 from support.fake_web import Asked, FakeWeb, Reply
 from support.terminal import ABROAD, Done, Terminal
@@ -72,6 +72,84 @@ GITLAB = {
     "GITLAB_USER_LOGIN": "eve",
     "CI_JOB_URL": "https://gitlab.example/acme/app/-/jobs/99",
 }
+AZURE = {
+    "TF_BUILD": "True",
+    "SYSTEM_COLLECTIONURI": "https://dev.azure.com/acme/",
+    "SYSTEM_TEAMPROJECT": "hand over",
+    "BUILD_BUILDID": "17",
+    "SYSTEM_JOBID": "12f1170f-54f2-53f3-20dd-22fc7dff55f9",
+    "BUILD_REQUESTEDFOR": "Ada",
+}
+BITBUCKET = {
+    "CI": "true",
+    "BITBUCKET_BUILD_NUMBER": "31",
+    "BITBUCKET_REPO_FULL_NAME": "acme/app",
+    "BITBUCKET_STEP_UUID": "{b7b7e8a4-9a9b-4d51-a3ec-6a4bd5b5d4a5}",
+    "BITBUCKET_STEP_TRIGGERER_UUID": "{0e8f4a1d-54f2-4a8e-8f0e-1d2c3b4a5f60}",
+}
+BUILDKITE = {
+    "CI": "true",
+    "BUILDKITE": "true",
+    "BUILDKITE_BUILD_ID": "4735ba57-80d0-46e2-8fa0-b28223a86586",
+    "BUILDKITE_JOB_ID": "e44f9784-e20e-4b93-a21d-f41fd5869db9",
+    "BUILDKITE_BUILD_URL": "https://buildkite.com/acme/app/builds/1514",
+    "BUILDKITE_BUILD_CREATOR": "Carol Danvers",
+    "BUILDKITE_AGENT_ACCESS_TOKEN": "canary-of-the-agents-own-token",
+    "BUILDKITE_AGENT_JOB_API_SOCKET": "/tmp/job-api.sock",
+}
+CIRCLECI = {
+    "CI": "true",
+    "CIRCLECI": "true",
+    "CIRCLE_WORKFLOW_ID": "0f2f0b2c-7a9a-4b6a-9d8e-5c1b7a3d2e4f",
+    "CIRCLE_BUILD_NUM": "812",
+    "CIRCLE_BUILD_URL": "https://circleci.com/gh/acme/app/812",
+    "CIRCLE_USERNAME": "grace",
+}
+JENKINS = {
+    "JENKINS_URL": "https://jenkins.example/",
+    "JOB_NAME": "app/main",
+    "BUILD_NUMBER": "153",
+    "BUILD_ID": "153",
+    "BUILD_URL": "https://jenkins.example/job/app/job/main/153/",
+    "BUILD_USER_ID": "linus",
+}
+TEAMCITY = {
+    "TEAMCITY_VERSION": "2026.1 (build 200000)",
+    "TEAMCITY_PROJECT_NAME": "App",
+    "TEAMCITY_BUILDCONF_NAME": "Deploy",
+    "BUILD_NUMBER": "66",
+    "BUILD_URL": "https://teamcity.example/build/901",
+}
+WOODPECKER = {
+    "CI": "woodpecker",
+    "CI_REPO": "acme/app",
+    "CI_PIPELINE_NUMBER": "8",
+    "CI_WORKFLOW_NUMBER": "1",
+    "CI_PIPELINE_URL": "https://ci.example/repos/7/pipeline/8",
+    "CI_PIPELINE_AUTHOR": "octocat",
+}
+JOBS = {
+    "gitlab": GITLAB,
+    "buildkite": BUILDKITE,
+    "bitbucket": BITBUCKET,
+    "circleci": CIRCLECI,
+    "teamcity": TEAMCITY,
+    "woodpecker": WOODPECKER,
+    "azure": AZURE,
+    "forgejo": {**GITHUB, "FORGEJO_ACTIONS": "true"},
+    "gitea": {**GITHUB, "GITEA_ACTIONS": "true"},
+    "github": GITHUB,
+    "jenkins": JENKINS,
+}
+"""What each system's own pages say that a job has, without a token; by the name of its row."""
+
+
+def with_one_sign(name: str) -> dict[str, str]:
+    """A job of a system by one variable alone: those that tell it, too, are left out."""
+    sign = ROWS[name].indicators[0].partition("=")[0]
+    return {each: value for each, value in JOBS[name].items() if each == sign or each not in set(list_variables())}
+
+
 Answer = Callable[[dict[str, list[str]], str], tuple[int, bytes]]
 PLAIN = {"CI": "true", "BUILD_URL": "https://ci.example/job/app/12/"}
 

@@ -9,6 +9,7 @@ import asyncio
 import http.client
 import json
 import os
+import re
 import secrets
 import subprocess
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
@@ -107,8 +108,9 @@ class Job:
         return sorted(path.stem for path in self.outbox.glob("*.sealed")) if self.outbox.is_dir() else []
 
     def left(self) -> list[str]:
-        """Every file in the state folder, whatever it is called."""
-        return sorted(str(path.relative_to(self.state)) for path in self.state.rglob("*") if not path.is_dir())
+        """Every file in the state folder, whatever it is called, but what it knows of what it created."""
+        files = (str(path.relative_to(self.state)) for path in self.state.rglob("*") if not path.is_dir())
+        return sorted(name for name in files if not re.fullmatch(r"created/[0-9a-f]{32}\.json", name))
 
     def shares(self) -> list[str]:
         """The short code of every share of this account that there ever was."""

@@ -58,6 +58,7 @@ COMMON = (
 )
 _OFFLINE: Mapping[str, tuple[str, ...]] = {"unseal": ("base-url", "link-base-url", "state-dir", "deadline")}
 """Common inputs that an action lacks because its command makes no connection."""
+_NAME = Input("name", "Name for you, in lists, receipts and {name} of paths. The service never gets it.")
 _SEND = Input("send", "Channels that deliver the link, one per line: `slack:#ops`.", "lines", real=True)
 _PARAM = Input("param", "Values for {NAME} in a channel, one `NAME=REF` per line.", "lines", real=True)
 _RECIPIENT = Input("recipient", "Value for {recipient} in a channel: plain data, not a reference.", "own", real=True)
@@ -72,6 +73,7 @@ INPUTS: Mapping[str, tuple[Input, ...]] = {
             "field",
         ),
         Input("fields-from", "File with more such lines.", "own"),
+        _NAME,
         Input("title", "Title. The service can read it."),
         Input("description", "Description. The service can read it."),
         Input("expires-in", "How long the link works: `72h`."),
@@ -107,6 +109,7 @@ INPUTS: Mapping[str, tuple[Input, ...]] = {
     ),
     "request": (
         Input("ask", "Prompts for the submitter, one `[ID=]PROMPT[:TYPE]` per line.", "lines"),
+        _NAME,
         Input("title", "Title. The service can read it. Default: the prompts."),
         Input("description", "Description. The service can read it."),
         Input("expires-in", "How long the collect link works: `30d`."),
@@ -119,7 +122,7 @@ INPUTS: Mapping[str, tuple[Input, ...]] = {
         _SEND,
         _RECIPIENT,
         _PARAM,
-        Input("receipt", "New JSON file for `sealpipe collect`; holds no secret and no link."),
+        Input("receipt", "New JSON file for `sealpipe collect`; holds the collect link and no secret."),
     ),
     "collect": (
         Input("requests", "Short codes or receipt files, one per line.", "own"),

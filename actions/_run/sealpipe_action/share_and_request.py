@@ -49,7 +49,8 @@ def request(step: Step) -> int:
     """Create a request. The collect link is not secret: the short code is enough to build it."""
     result = step.sealpipe("request", *_prepare(step, []), "--output=json")
     for row in result.rows():
-        step.outputs |= {"link": _text(row, "collect_link"), "receipt": step.values["receipt"]}
+        receipt = step.values["receipt"].replace("{name}", step.values["name"])
+        step.outputs |= {"link": _text(row, "collect_link"), "receipt": receipt}
         _summarize(step, row, "asked")
     return step.end(result.code, _outcome(result.rows()))
 

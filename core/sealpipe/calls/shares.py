@@ -197,6 +197,7 @@ def _rebuild_share(entry: Entry) -> Share:
         response["custody"],
         "replayed" if response["replayed"] else "created",
         meta["title"],
+        meta.get("name"),
         sharing.warn_of_custody(response["custody"], response["short_code"]),
         entry=entry,
         deliveries=outgoing.load_deliveries(meta, entry),

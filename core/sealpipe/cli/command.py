@@ -60,12 +60,13 @@ class Command(click.Command):
 
 
 class SettingsGroup(click.Group):
-    """A group whose commands all read the group's table in the config file."""
+    """A group whose commands all read the group's table in the config file, and their own if they have one."""
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
         ctx = super().make_context(*args, **extra)
         if ctx.default_map is not None:
-            ctx.default_map = dict.fromkeys(self.list_commands(ctx), ctx.default_map)
+            tables = run_config().user
+            ctx.default_map = {name: {**ctx.default_map, **tables.get(name, {})} for name in self.list_commands(ctx)}
         return ctx
 
 

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Mapping
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -14,7 +15,7 @@ from sealpipe.errors import DeliveryError, StateError, UsageError
 from sealpipe.permissions import has_content
 from sealpipe.state import create_file
 from sealpipe.state.entry import keep_entry_on_error
-from sealpipe.values import format_time
+from sealpipe.values import fill_name, format_time
 
 if TYPE_CHECKING:
     from sealpipe.cli.disclosure import Disclosure
@@ -34,13 +35,14 @@ Targets = Mapping[str, str | None]
 """Paths of link and receipt: absolute, None for stdout or no file; and the text that binds a sealed link."""
 
 
-def check_targets(link_file: str | None, receipt: str | None) -> dict[str, str | None]:
-    """Check both paths, before anything is sent: new files in existing directories."""
+def check_targets(link_file: str | None, receipt: str | None, name: str | None = None) -> dict[str, str | None]:
+    """Check both paths, before anything is sent: new files in existing directories. Fill in `{name}`."""
     paths: dict[str, str | None] = {"link_file": link_file, "receipt": receipt}
-    for name, text in paths.items():
+    for target, text in paths.items():
         if text is None:
             continue
-        path, option = Path(text).absolute(), "--" + name.replace("_", "-")
+        option = "--" + target.replace("_", "-")
+        path = Path(fill_name(text, name, option)).absolute()
         if os.path.lexists(path):
             raise UsageError(f"{option}: {path} already exists", remedy="remove it, or choose another file")
         if not path.parent.is_dir():
@@ -49,7 +51,7 @@ def check_targets(link_file: str | None, receipt: str | None) -> dict[str, str |
             )
         if not os.access(path.parent, os.W_OK | os.X_OK):
             raise UsageError(f"{option}: the directory {path.parent} is not writable", remedy="choose another file")
-        paths[name] = str(path)
+        paths[target] = str(path)
     if paths["link_file"] is not None and paths["link_file"] == paths["receipt"]:
         raise UsageError("--link-file and --receipt name the same file", remedy="choose two different files")
     return paths
@@ -89,7 +91,8 @@ def read_message_template(path: str | None) -> str | None:
 def announce(share: Created) -> None:
     """Print the short code and the expiry as soon as the service has responded."""
     expiry = render.describe_expiry(share.expires_at, known=share.expiry_known)
-    render.print_note(f"created {render.escape(share.short_code)}, {expiry}")
+    verb = "reminding of" if share.outcome == "reminded" else "created"
+    render.print_note(f"{verb} {render.escape(share.short_code)}, {expiry}")
     for remark in share.remarks:
         render.print_note(render.escape(remark))
     for warning in share.warnings:
@@ -124,24 +127,33 @@ def describe_share(share: Created, to: Targets) -> dict[str, Any]:
         "link" if share.kind == "share" else "collect_link": share.link.reveal() if prints_link(share, to) else None,
         "short_code": share.short_code,
         "expires_at": None if share.expires_at is None else format_time(share.expires_at),
-        **{name: getattr(share, name) for name in _KIND_MEMBERS[share.kind]},
+        **{name: getattr(share, name) for name in _KIND_MEMBERS[share.kind] if share.outcome != "reminded"},
         **({} if share.expiry_known else {"expiry_known": False}),
         "outcome": share.outcome,
         "title": share.title,
+        **({} if share.name is None else {"name": share.name}),
         "delivered": [*files, *dict.fromkeys(sent)],
     }
 
 
 def finish(
-    driver: Driver, share: Created, to: Targets, leave: Disclosure, *, as_json: bool, resend: bool = False
+    driver: Driver,
+    share: Created,
+    to: Targets,
+    leave: Disclosure,
+    *,
+    created: Path,
+    as_json: bool,
+    resend: bool = False,
 ) -> None:
     """Announce, deliver, print, then remove the entry: a kill at any moment leads to one share and one link.
 
     A share's link goes to stdout only through `leave`. A failed delivery does not stop the others; its error is
-    raised last, and the entry stays in the outbox.
+    raised last, and the entry stays in the outbox. `created` is the folder of what this machine created.
     """
     with keep_entry_on_error(share.entry):
         announce(share)
+        _note_creation(driver.session, share, created)
         disclosure.set_step_outputs(driver.session.registry, _describe_outputs(share))
         unsent = send_messages(driver, share, resend=resend)
         try:
@@ -162,6 +174,23 @@ def finish(
         except StateError as error:
             render.print_note(f"sealpipe: {error.message}")
             render.print_note(f"  {error.remedy}")
+
+
+def _note_creation(session: Session, share: Created, folder: Path) -> None:
+    """Record what this machine knows of it. A failure only costs its name in lists, so it is no error."""
+    is_request = share.kind == "request"
+    if share.outcome == "reminded" or not (is_request or share.name or share.title or share.run):
+        return  # there is nothing new to know
+    from sealpipe.state.creations import Creation, Kind, note_creation
+
+    kind: Kind = "request" if is_request else "share"
+    links = (share.link.reveal(), getattr(share, "public_key", None)) if is_request else ()
+    created_at = datetime.now(UTC) if share.entry is None else share.entry.created_at
+    described = (share.expires_at, share.name, share.title, share.run, *links)
+    try:
+        note_creation(folder, Creation(kind, session.base_url, share.short_code, created_at, *described))
+    except StateError as error:
+        render.print_note(f"sealpipe: {error.message}")
 
 
 def _print_result(session: Session, share: Created, to: Targets, leave: Disclosure, *, as_json: bool) -> None:
@@ -252,5 +281,6 @@ def _format_receipt(share: Created) -> str:
     if receipt is not None:
         return str(receipt.dump())
     members = {"schema": render.SCHEMA, "kind": "share", **describe_share(share, {"link_file": "elsewhere"})}
+    members |= {"run": share.run} if share.run else {}
     del members["link"], members["delivered"], members["outcome"]
     return json.dumps(members) + "\n"

@@ -1,4 +1,4 @@
-"""`sealpipe request`, and `sealpipe requests list | show | submissions | expire | purge`."""
+"""`sealpipe request`, and `sealpipe requests list | show | submissions | link | remind | expire | purge`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from sealpipe.cli.command import (
     open_outbox,
     options,
 )
-from sealpipe.cli.requests_list import describe, format_line, list_requests, name_known_keys
+from sealpipe.cli.requests_link import link, remind
+from sealpipe.cli.requests_list import KnownRequests, list_requests
 from sealpipe.errors import UsageError
 from sealpipe.values import format_time
 
@@ -48,7 +49,7 @@ def request(**values: Any) -> None:
     from sealpipe.flows.request import RequestOptions
     from sealpipe.flows.request import create as requesting
 
-    to = deliver.check_targets(None, values["receipt"])
+    to = deliver.check_targets(None, values["receipt"], values["name"])
     request_options = RequestOptions(**call_arguments("request", RequestOptions, values))
     _check_seed(values)
     _warn_of_typos(request_options.form)
@@ -57,7 +58,10 @@ def request(**values: Any) -> None:
     with Client.from_session(session) as client:
         outbox = open_outbox(values, session.credential)
         created = client.run(requesting.request(session, request_options, outbox, deliver=to))
-        deliver.finish(client, created, to, disclosure.NO_DISCLOSURE, as_json=values["output"] == "json")
+        created_folder = find_state_folder(values, "created")
+        deliver.finish(
+            client, created, to, disclosure.NO_DISCLOSURE, created=created_folder, as_json=values["output"] == "json"
+        )
 
 
 def _warn_of_typos(prompts: Sequence[Prompt]) -> None:
@@ -82,10 +86,11 @@ def _check_seed(values: dict[str, Any]) -> None:
 
 @click.group(cls=SettingsGroup)
 def requests() -> None:
-    """List, show, expire and purge requests, and list their submissions. `sealpipe collect` decrypts them."""
+    """List, show, remind of, expire and purge requests, and list submissions. `sealpipe collect` decrypts them."""
 
 
-requests.add_command(list_requests)
+for _command in (list_requests, link, remind):
+    requests.add_command(_command)
 
 
 @requests.command(cls=CodeCommand)
@@ -94,12 +99,12 @@ requests.add_command(list_requests)
 def show(code: str, **values: Any) -> None:
     """Show what the service knows about a request. Changes nothing."""
     with open_client(values) as client:
-        known = name_known_keys(client)
+        known = KnownRequests(client, values)
         row = client.get_request(resolve_request_code(client, code))
     if values["output"] == "json":
-        render.print_json(describe(row, known))
+        render.print_json(known.describe(row))
     else:
-        render.print_lines([format_line(row, known)])
+        render.print_lines([known.format_line(row)])
 
 
 @requests.command(cls=CodeCommand)

@@ -11,6 +11,7 @@ import click
 from sealpipe.cli import render
 from sealpipe.cli.codes import fetch_page, print_page
 from sealpipe.cli.command import COMMON, Command, open_client, options
+from sealpipe.cli.names import UNKNOWN, KnownNames
 from sealpipe.errors import NotFoundError, PendingError, SettingError, UsageError
 from sealpipe.values import format_time
 
@@ -32,7 +33,7 @@ def list_requests(status: str, sealed_to: str | None, **values: Any) -> None:
     all requests that still need the previous key, and exits with 15 if any remain.
     """
     with open_client(values) as client:
-        known = name_known_keys(client)
+        known = KnownRequests(client, values)
         wanted_page = {**values, "all": values["all"] or sealed_to is not None}
         fetch = _list_active if status == "active" else _list_expired
         listed_page = fetch(client, wanted_page, sealed_to)
@@ -40,8 +41,8 @@ def list_requests(status: str, sealed_to: str | None, **values: Any) -> None:
         "requests",
         listed_page,
         values,
-        members=lambda row: describe(row, known),
-        line=lambda row: format_line(row, known),
+        members=known.describe,
+        line=known.format_line,
     )
     if sealed_to == "previous" and listed_page.items:
         count = render.count(len(listed_page.items), "request")
@@ -51,27 +52,37 @@ def list_requests(status: str, sealed_to: str | None, **values: Any) -> None:
         )
 
 
-def describe(row: RequestInfo, known: Mapping[str, str]) -> dict[str, Any]:
-    """Return a request as JSON members. `known` maps our public keys to their names."""
-    expires_at = None if row.expires_at is None else format_time(row.expires_at)
-    key_name = {
-        "short_code": row.short_code,
-        "expires_at": expires_at,
-        "public_key": row.public_key,
-        "key": _name_key(row, known),
-    }
-    return {**row.extra, **key_name}
+class KnownRequests:
+    """What this environment knows of requests: the keys of its credentials, and names that this machine gave."""
+
+    def __init__(self, client: Client, values: Mapping[str, Any]) -> None:
+        self._keys = {each.public_key: each.name for each in reversed(_key_pairs(client))}
+        self._names = KnownNames(values, "request", client.session.base_url)
+
+    def describe(self, row: RequestInfo) -> dict[str, Any]:
+        """Return a request as JSON members."""
+        expires_at = None if row.expires_at is None else format_time(row.expires_at)
+        members = {
+            "short_code": row.short_code,
+            "expires_at": expires_at,
+            "public_key": row.public_key,
+            "key": self._name_key(row),
+        }
+        return {**row.extra, **members, **self._names.describe(row.short_code, _find_state(row))}
+
+    def format_line(self, row: RequestInfo) -> str:
+        """Return a request as a line: code, expiry, key, state, name and title, with tabs between them."""
+        expires_at = "expired" if row.expires_at is None else format_time(row.expires_at)
+        cells = [render.escape(row.short_code), expires_at, self._name_key(row) or UNKNOWN]
+        return "\t".join([*cells, *self._names.list_cells(row.short_code, _find_state(row))])
+
+    def _name_key(self, row: RequestInfo) -> str | None:
+        """Return the name of the key that a request is sealed to; None if it is unknown."""
+        return self._keys.get(row.public_key, "other") if row.public_key and self._keys else None
 
 
-def format_line(row: RequestInfo, known: Mapping[str, str]) -> str:
-    """Return a request as a line: code, tab, expiry, tab, key."""
-    expires_at = "expired" if row.expires_at is None else format_time(row.expires_at)
-    return "\t".join((render.escape(row.short_code), expires_at, _name_key(row, known) or "-"))
-
-
-def name_known_keys(client: Client) -> dict[str, str]:
-    """Return the public keys of this environment's credentials, each with its name."""
-    return {each.public_key: each.name for each in reversed(_key_pairs(client))}
+def _find_state(row: RequestInfo) -> str:
+    return "expired" if row.expires_at is None else "active"
 
 
 def _key_pairs(client: Client) -> tuple[OpeningKey, ...]:
@@ -81,11 +92,6 @@ def _key_pairs(client: Client) -> tuple[OpeningKey, ...]:
     session = client.session
     has = [each for each in (session.credential, session.previous) if each is not None and each.custody_secret]
     return client.run(load_keys(session, "credential")) if has else ()
-
-
-def _name_key(row: RequestInfo, known: Mapping[str, str]) -> str | None:
-    """Return the name of the key that a request is sealed to; None if it is unknown."""
-    return known.get(row.public_key, "other") if row.public_key and known else None
 
 
 def _list_active(client: Client, filters: dict[str, Any], sealed_to: str | None) -> Page[RequestInfo]:

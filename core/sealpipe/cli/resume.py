@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sealpipe.cli import render
-from sealpipe.cli.command import COMMON, Command, make_session, open_outbox, options, run_config
+from sealpipe.cli.command import COMMON, Command, find_state_folder, make_session, open_outbox, options, run_config
 from sealpipe.errors import SealpipeError, StateError, UsageError
 
 if TYPE_CHECKING:
@@ -93,7 +93,10 @@ def _finish(client: Client, outbox: Outbox, name: str, values: dict[str, Any], *
             addresses=[entry.meta["base_url"], entry.meta["link_base_url"]],
         )
     share = client.run(finish_entry(client.session, entry, resend=values["resend"]))
-    deliver.finish(client, share, to, gate, as_json=values["output"] == "json", resend=values["resend"])
+    created_folder = find_state_folder(values, "created")
+    deliver.finish(
+        client, share, to, gate, created=created_folder, as_json=values["output"] == "json", resend=values["resend"]
+    )
 
 
 def _print_entries(values: dict[str, Any]) -> None:

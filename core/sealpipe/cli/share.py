@@ -8,7 +8,15 @@ import click
 from click.core import ParameterSource
 
 from sealpipe.cli import render
-from sealpipe.cli.command import COMMON, Command, call_arguments, make_session, open_outbox, options
+from sealpipe.cli.command import (
+    COMMON,
+    Command,
+    call_arguments,
+    find_state_folder,
+    make_session,
+    open_outbox,
+    options,
+)
 from sealpipe.errors import UsageError
 
 if TYPE_CHECKING:
@@ -44,7 +52,7 @@ def share(ctx: click.Context, /, **values: Any) -> None:
     if ctx.get_parameter_source("bind") is ParameterSource.COMMANDLINE and not values["seal_link"]:
         raise UsageError("--bind needs --seal-link", remedy="add --seal-link, or leave --bind out")
     to = {
-        **deliver.check_targets(values["link_file"], values["receipt"]),
+        **deliver.check_targets(values["link_file"], values["receipt"], values["name"]),
         **deliver.describe_seal_target(values["bind"], wanted=values["seal_link"]),
     }
     fields = call_arguments("share", ShareOptions, values, but=_EXPIRY)
@@ -70,7 +78,7 @@ def share(ctx: click.Context, /, **values: Any) -> None:
             return
         outbox = open_outbox(values, session.credential)
         created = driver.run(sharing.share(session, share_options, outbox, deliver=to))
-        deliver.finish(driver, created, to, gate, as_json=as_json)
+        deliver.finish(driver, created, to, gate, created=find_state_folder(values, "created"), as_json=as_json)
 
 
 def _choose_expiry(ctx: click.Context, values: dict[str, Any]) -> dict[str, Any]:

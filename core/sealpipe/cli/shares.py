@@ -19,6 +19,7 @@ from sealpipe.cli.command import (
     options,
     run_config,
 )
+from sealpipe.cli.names import KnownNames, find_state
 from sealpipe.values import format_time
 
 if TYPE_CHECKING:
@@ -48,7 +49,14 @@ def list_(**values: Any) -> None:
             lambda page, limit: client.list_shares(page=page, limit=limit),
             lambda limit: client.iter_shares(limit=limit),
         )
-    print_page("shares", found, values, members=_to_members, line=_format_line)
+        names = KnownNames(values, "share", client.session.base_url)
+    print_page(
+        "shares",
+        found,
+        values,
+        members=lambda row: _to_members(row, names, find_state(row.expires_at)),
+        line=lambda row: _format_line(row, names, find_state(row.expires_at)),
+    )
 
 
 @shares.command(cls=CodeCommand)
@@ -58,10 +66,13 @@ def show(code: str, **values: Any) -> None:
     """Show what the service knows about a share. Uses no view."""
     with open_client(values) as client:
         row = client.get_share(resolve_share_code(client, code))
+        names = KnownNames(values, "share", client.session.base_url)
+    # The service does not say whether its views are used up.
+    state = "expired" if find_state(row.expires_at) == "expired" else None
     if values["output"] == "json":
-        render.print_json(_to_members(row))
+        render.print_json(_to_members(row, names, state))
     else:
-        render.print_lines([_format_line(row)])
+        render.print_lines([_format_line(row, names, state)])
 
 
 @shares.command(cls=CodeCommand)
@@ -112,15 +123,16 @@ def _find_notes_folder(values: dict[str, Any]) -> Path | None:
         return None
 
 
-def _to_members(row: ShareInfo) -> dict[str, Any]:
+def _to_members(row: ShareInfo, names: KnownNames, state: str | None) -> dict[str, Any]:
     expires_at = None if row.expires_at is None else format_time(row.expires_at)
     unknown = {} if row.expiry_known else {"expiry_known": False}
-    return {**row.extra, "short_code": row.short_code, "expires_at": expires_at, **unknown}
+    members = {"short_code": row.short_code, "expires_at": expires_at, **unknown}
+    return {**row.extra, **members, **names.describe(row.short_code, state)}
 
 
-def _format_line(row: ShareInfo) -> str:
+def _format_line(row: ShareInfo, names: KnownNames, state: str | None) -> str:
     expires_at = render.describe_expiry(row.expires_at, known=row.expiry_known).removeprefix("expires ")
-    return f"{render.escape(row.short_code)}\t{expires_at}"
+    return "\t".join([render.escape(row.short_code), expires_at, *names.list_cells(row.short_code, state)])
 
 
 def _describe_log(code: str, first: AccessLog | None, entries: list[Access]) -> dict[str, Any]:

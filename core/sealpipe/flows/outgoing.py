@@ -52,6 +52,24 @@ def describe_request(
     return _with_recipients(session, action, recipients)._replace(labels=labels, expires_at=options.expires_at)
 
 
+def describe_reminder(
+    session: Session,
+    short_code: str,
+    title: str | None,
+    link_base_url: str,
+    delivery: DeliveryPlan,
+    recipients: Sequence[Recipient] | None = None,
+    labels: tuple[tuple[str, str], ...] = (),
+    expires_at: datetime | None = None,
+) -> OutgoingAction:
+    """Describe a request whose link is sent once more; without `recipients`, before anything is read."""
+    action = _describe_new(session, "request", (), delivery, title)
+    action = action._replace(short_codes=(short_code,), link_address=link_base_url, resumed=True)
+    if recipients is None:
+        return action._replace(complete=False)
+    return _with_recipients(session, action, recipients)._replace(labels=labels, expires_at=expires_at)
+
+
 def describe_collect(session: Session, options: CollectOptions) -> OutgoingAction:
     """Describe a collection: where the key is read and where values are written. The caller counts as a sink."""
     keys: list[object] = [] if options.key == "credential" else [options.key]

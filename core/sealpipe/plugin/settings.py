@@ -34,8 +34,8 @@ class PluginSettings(BaseSettings):
 
     model_config = SettingsConfigDict(extra="forbid", hide_input_in_errors=True, frozen=True)
 
-    own_variables: ClassVar[Mapping[str, str]] = {}
-    """The backend's own variable for each setting; they apply to the default store only."""
+    own_variables: ClassVar[Mapping[str, str | tuple[str, ...]]] = {}
+    """The backend's own variable for each setting, or several; they apply to the default store only."""
 
     file_only: ClassVar[Collection[str]] = ()
     """Settings that the environment cannot set: only users who may write the config file decide."""
@@ -133,9 +133,9 @@ def _make_error(store: Store, first: Mapping[str, Any], model: type[PluginSettin
         near = get_close_matches(name, model.model_fields, n=1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(model.model_fields))}"
         return SettingError(f"the store {store.name} has no setting {name[:40]}", remedy=hint)
-    variable = model.own_variables.get(name)
-    where = store.get_variable(name)
-    remedy = f"set {where}" + (f" or {variable}" if variable and store.is_default else "")
+    variables = model.own_variables.get(name, ()) if store.is_default else ()
+    names = (store.get_variable(name), *((variables,) if isinstance(variables, str) else variables))
+    remedy = f"set {' or '.join(names)}"
     if first["type"] == "missing":
         return SettingError(f"the store {store.name} lacks the setting {name}", remedy=remedy)
     return SettingError(f"the store {store.name} has an invalid value for {name} ({first['type']})", remedy=remedy)

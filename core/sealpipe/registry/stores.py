@@ -35,15 +35,33 @@ class Store(NamedTuple):
         """Return the environment variable of one of its settings."""
         return f"{PLUGIN_PREFIX if self.is_default else STORE_PREFIX}{_to_variable(self.name)}__{setting.upper()}"
 
-    def collect_values(self, environ: Mapping[str, str], own_variables: Mapping[str, str]) -> dict[str, Any]:
-        """Collect its settings: environment over config file over the backend's own variables (default store only)."""
+    def collect_values(
+        self, environ: Mapping[str, str], own_variables: Mapping[str, str | tuple[str, ...]]
+    ) -> dict[str, Any]:
+        """Collect its settings: environment over config file over the backend's own variables (default store only).
+
+        SettingError if two variables of a setting that nothing else sets have different values.
+        """
         prefix = self.get_variable("")
         environment = {
             name.removeprefix(prefix).lower(): value for name, value in environ.items() if name.startswith(prefix)
         }
-        known = {name: environ[variable] for name, variable in own_variables.items() if environ.get(variable)}
-        values = {**(known if self.is_default else {}), **self.table, **{k: v for k, v in environment.items() if v}}
+        values = {**self.table, **{name: value for name, value in environment.items() if value}}
+        for name, variables in own_variables.items() if self.is_default else ():
+            if name not in values and (value := _read_own(environ, variables)):
+                values[name] = value
         return {name: value for name, value in values.items() if name != "plugin"}
+
+
+def _read_own(environ: Mapping[str, str], variables: str | tuple[str, ...]) -> str:
+    """Return the value that a backend's own variables have; empty if none is set."""
+    names = (variables,) if isinstance(variables, str) else variables
+    given = {name: environ[name] for name in names if environ.get(name)}
+    if len(set(given.values())) > 1:
+        raise SettingError(
+            f"{' and '.join(given)} are both set, and differ", remedy=f"unset {' or '.join(given)}, or make them equal"
+        )
+    return next(iter(given.values()), "")
 
 
 def read_stores(config: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Store]:

@@ -122,7 +122,8 @@ class Outbox:
             journal = Journal.create(
                 path, derive_key(self.credential, salt, _INFO, tokens.KEY_SIZE), header, _make_records(meta, body)
             )
-            return FileEntry(entry_id, moment, meta, body, key=meta["idempotency_key"], journal=journal, path=path)
+            key = meta["idempotency_key"]
+            return FileEntry(entry_id, moment, meta, body, key=key, run=self.run, journal=journal, path=path)
         except OSError as error:
             raise StateError(f"the outbox in {self.folder} cannot be written: {error.strerror}") from None
         except BaseException:
@@ -180,7 +181,7 @@ class Outbox:
         if not path.exists():  # it ended before it was locked
             journal.close()
             return "gone"
-        return _replay(entry_id, parse_time(header["created_at"]), journal, path, entry)
+        return _replay(header, journal, path, entry)
 
     def discard(self, entry_id: str) -> None:
         """Remove an entry without opening it. StateError if there is none, or another process works on it."""
@@ -254,10 +255,9 @@ def _make_records(meta: Mapping[str, Any], body: bytes | bytearray) -> list[Reco
     return [(_META, _dump({**meta, "body_size": len(body)})), (_BODY, memoryview(body))]
 
 
-def _replay(
-    entry_id: str, created_at: datetime, journal: Journal, path: Path, records: list[tuple[bytes, bytes]]
-) -> FileEntry:
-    """Restore the entry from its journal's records. StateError if the journal is truncated."""
+def _replay(header: Mapping[str, Any], journal: Journal, path: Path, records: list[tuple[bytes, bytes]]) -> FileEntry:
+    """Restore the entry from its first line and its journal's records. StateError if the journal is truncated."""
+    entry_id, created_at, run = header["id"], parse_time(header["created_at"]), header["run"]
     meta = wrap_secrets(json.loads(records[0][1])) if records and records[0][0] == _META else {}
     body = b"".join(payload for tag, payload in records if tag == _BODY)
     if not meta or len(body) != meta["body_size"]:
@@ -267,7 +267,8 @@ def _replay(
             remedy="check `sealpipe shares list` and `sealpipe requests list`, "
             f"then discard it with `sealpipe resume {entry_id} --discard`",
         )
-    entry = FileEntry(entry_id, created_at, meta, body, key=meta["idempotency_key"], journal=journal, path=path)
+    key = meta["idempotency_key"]
+    entry = FileEntry(entry_id, created_at, meta, body, key=key, run=run, journal=journal, path=path)
     for tag, payload in records:
         if tag == _EVENT:
             event = json.loads(payload)

@@ -1,4 +1,4 @@
-"""The receipt of a request, which `collect` needs: the prompts' ids and the public key. No secret, and no link."""
+"""The receipt of a request, which `collect` needs: the prompts' ids and the public key. No secret."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Any, Final, Literal
 
 from sealpipe.errors import EncodingError, UsageError
 from sealpipe.prompts import Prompt, check_prompt, check_prompts
-from sealpipe.values import format_time, parse_time
+from sealpipe.values import format_time, parse_link_base_url, parse_name, parse_time
+from sealpipe.wire import link
 from sealpipe.wire.encoding import decode_base64url
 
 MAX_SIZE: Final = 1024 * 1024
@@ -21,9 +22,16 @@ RequestKey = Literal["credential", "new", "given"]
 """The key that a request is sealed to: the credential's, a fresh one, or the caller's."""
 
 
+_OPTIONAL: Final = ("seed", "name", "link", "run")
+"""Members that are left out if they are not set."""
+
+
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """A request to collect. `public_key` is base64url of 65 bytes; `seed` is the reference to a fresh key's seed."""
+    """A request to collect. `public_key` is base64url of 65 bytes; `seed` is the reference to a fresh key's seed.
+
+    `name` is the owner's, `link` the collect link, `run` the CI run that created it. Older receipts have none of them.
+    """
 
     short_code: str
     public_key: str
@@ -32,6 +40,9 @@ class Receipt:
     expires_at: datetime | None = None
     title: str | None = None
     seed: str | None = None
+    name: str | None = None
+    link: str | None = None
+    run: str | None = None
 
     def to_members(self) -> dict[str, Any]:
         """Return the receipt as JSON members."""
@@ -45,7 +56,8 @@ class Receipt:
             "key": self.key,
             "title": self.title,
         }
-        return members if self.seed is None else {**members, "seed": self.seed}
+        optional = {name: getattr(self, name) for name in _OPTIONAL}
+        return members | {name: value for name, value in optional.items() if value is not None}
 
     @staticmethod
     def load(text: str) -> Receipt:
@@ -71,6 +83,9 @@ def parse_receipt(text: str) -> Receipt:
             None if members.get("expires_at") is None else parse_time(_read_text(members, "expires_at")),
             None if members.get("title") is None else _read_text(members, "title"),
             None if members.get("seed") is None else _read_line(members, "seed"),
+            None if members.get("name") is None else parse_name(_read_text(members, "name")),
+            None if members.get("link") is None else _read_link(members),
+            None if members.get("run") is None else _read_line(members, "run"),
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, UsageError, EncodingError):
         pass
@@ -118,6 +133,15 @@ def _read_code(members: Mapping[str, Any]) -> str:
     """Read a short code, in a form that the service may use."""
     value = _read_line(members, "short_code")
     if value in (".", ".."):
+        raise ValueError
+    return value
+
+
+def _read_link(members: Mapping[str, Any]) -> str:
+    """Read the collect link: to this request, on an address that links may have."""
+    value = _read_line(members, "link")
+    base = value.removesuffix(f"/r/{link.segment(_read_code(members))}")
+    if base == value or parse_link_base_url(base) != base:
         raise ValueError
     return value
 

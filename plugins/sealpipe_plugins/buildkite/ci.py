@@ -9,7 +9,7 @@ from typing import Final
 
 from sealpipe.plugin import Level, PluginError, Secret, UnsupportedError, select_maskable_lines
 from sealpipe_plugins.ci import JobCI, describe_short_lines, write_text
-from sealpipe_plugins.job_programs import find_missing_program, request_token, run_job_program
+from sealpipe_plugins.job_programs import is_missing, request_token, run_job_program
 
 _STYLES: Final[dict[Level, str]] = {"error": "error", "warning": "warning", "notice": "info"}
 """The styles of annotations."""
@@ -34,7 +34,7 @@ class BuildkiteCI(JobCI):
     def set_output(self, name: str, value: str) -> None:
         """Set meta-data of the build, which all its jobs can read. An empty value is `-`: Buildkite stores none."""
         argv = self.job.output.format(name=re.sub(r"[^A-Za-z0-9_.-]", "_", name)).split()
-        if find_missing_program(self.context, argv[0]):
+        if is_missing(self.context, argv[0]):
             raise UnsupportedError(f"{argv[0]} is not on PATH", remedy=self.job.oidc_setup)
         if reason := self._run(argv, value if value.strip() else "-"):
             raise PluginError(f"the output cannot be set: {reason}")

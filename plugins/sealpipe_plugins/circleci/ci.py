@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from typing import Final
 
 from sealpipe.plugin import Secret
 from sealpipe_plugins.ci import JobCI, read_audiences
-from sealpipe_plugins.job_programs import request_token
+from sealpipe_plugins.job_programs import is_missing, request_token
+
+_PROGRAM: Final = ("circleci", "run", "oidc", "get")
 
 
 class CircleCI(JobCI):
@@ -15,7 +18,8 @@ class CircleCI(JobCI):
     def oidc_token(self, audience: str | None = None) -> Secret:
         """Return the job's token, or for another audience the one that `circleci run oidc get` prints."""
         token = self.context.environ.get(self.oidc_variable, "")
-        if audience is None or audience in read_audiences(token):
+        has_it = audience is None or audience in read_audiences(token)
+        if has_it or is_missing(self.context, _PROGRAM[0]):
             return super().oidc_token(audience)
         claims = json.dumps({"aud": audience})
-        return request_token(self.context, ["circleci", "run", "oidc", "get", "--claims", claims], self.job.audience)
+        return request_token(self.context, [*_PROGRAM, "--claims", claims], self.job.audience)

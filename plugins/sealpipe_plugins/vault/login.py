@@ -46,7 +46,8 @@ def choose_method(settings: VaultSettings, context: Context) -> str:
         return "token"
     raise NotConfiguredError(
         f"no login for {context.store} is configured",
-        remedy="set VAULT_TOKEN, VAULT_ROLE_ID and VAULT_SECRET_ID, or a role for the CI's own token (auth = jwt)",
+        remedy="set VAULT_TOKEN or BAO_TOKEN, VAULT_ROLE_ID and VAULT_SECRET_ID, or a role for the CI's own token "
+        "(auth = jwt)",
     )
 
 
@@ -127,7 +128,7 @@ def _read_token(settings: VaultSettings, context: Context) -> Secret:
     configured = settings.token or _read_file(settings.token_file, "token_file", context)
     token = configured or _read_file(_default_token_file(context), "token_file", context)
     if token is None:
-        raise _missing_setting(context, "token", "VAULT_TOKEN")
+        raise _missing_setting(context, "token", "VAULT_TOKEN or BAO_TOKEN")
     if not token.reveal().isascii() or not token.reveal().isprintable():
         raise NotConfiguredError(f"the token of {context.store} contains invalid characters")
     return token

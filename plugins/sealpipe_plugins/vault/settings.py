@@ -51,10 +51,10 @@ class VaultSettings(PluginSettings):
     ca_file: Path | None = None
     timeout: Annotated[float, BeforeValidator(_seconds)] = 15.0
 
-    own_variables: ClassVar[Mapping[str, str]] = {
-        "addr": "VAULT_ADDR",
+    own_variables: ClassVar[Mapping[str, str | tuple[str, ...]]] = {
+        "addr": ("VAULT_ADDR", "BAO_ADDR"),
         "namespace": "VAULT_NAMESPACE",
-        "token": "VAULT_TOKEN",
+        "token": ("VAULT_TOKEN", "BAO_TOKEN"),
         "role_id": "VAULT_ROLE_ID",
         "secret_id": "VAULT_SECRET_ID",
         "role": "VAULT_AUTH_ROLE",

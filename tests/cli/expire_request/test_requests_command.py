@@ -47,7 +47,7 @@ def test_the_previous_credential_is_never_sent(job: Job, previous: str) -> None:
 @pytest.mark.usefixtures("extended")
 def test_what_has_ended_is_listed_when_asked_for(job: Job, codes: list[str]) -> None:
     assert job.run("requests", "expire", codes[1]).code == 0
-    assert job.run("requests", "list", "--status", "expired").out == f"{codes[1]}\texpired\t-\n"
+    assert job.run("requests", "list", "--status", "expired").out == f"{codes[1]}\texpired\t-\texpired\t-\t-\n"
     assert job.run("requests", "list").out.count("\n") == 2
 
 

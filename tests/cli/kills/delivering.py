@@ -1,15 +1,17 @@
-"""A share that sends its messages, killed at one system call after another: no second message, and no link lost."""
+"""A share that sends its messages, or a reminder, killed at one step after another: no second message, no link lost."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from sealpipe_rehearsal.running_service import RunningService
 from support.fake_web import Receiver
 from support.job import Job
 from support.strace import HASH_SEED, Point
+from support.terminal import Done
 
 MATTER = (
     "write", "fsync", "ftruncate", "linkat", "unlink", "connect", "sendto", "recvfrom", "exit_group",
@@ -120,3 +122,85 @@ class Delivering:
         link, passcode = (here, there) if self.to_file else (there, here)
         fields = self.service.recipient().open_link(link, passcode)
         return len(fields) == len(files) == 1
+
+
+RECEIPT = "r.json"
+
+
+@dataclass(frozen=True)
+class Reminded:
+    """Which messages there were after a kill, after the same command again, and after `resume` (`--resend` after 11).
+
+    `again` and `resumed` are exit codes.
+    """
+
+    point: Point
+    code: int
+    messages: Sequence[str]
+    again: int
+    then: Sequence[str]
+    resumed: int
+    finally_: Sequence[str]
+    link: str
+    entries: list[str]
+    left: list[str]
+    said: str
+
+    def wrong(self) -> str | None:
+        """What broke the promise; None where it is kept."""
+        if len(self.messages) > 1:
+            return "two messages of one reminder"
+        if self.again == 0 and (len(self.then) != len(self.messages) + 1 or self.finally_ != self.then):
+            return "a reminder that was nothing but asked for was not sent once"
+        if self.again not in (0, 11):
+            return f"the second reminder ended with {self.again}"
+        if self.again == 11 and self.then != self.messages:
+            return "a second reminder was sent while the first one was not finished"
+        if self.again == 11 and self.resumed == 0 and len(self.finally_) != 1:
+            return "resume says that all is out, and nothing is"
+        if self.again == 11 and self.resumed == 11 and len(self.finally_) != len(self.then) + 1:
+            return "--resend did not send once more"
+        if set(self.finally_) != {self.link}:
+            return "a message with another link"
+        if self.entries or self.left:
+            return f"litter: {self.entries} {self.left}"
+        return "a traceback" if "Traceback" in self.said or "bug of ours" in self.said else None
+
+
+@dataclass(frozen=True)
+class Reminding:
+    """A request whose collect link is sent once more, to a receiver."""
+
+    service: RunningService
+    kind: type[Job] = Job
+
+    def points(self, place: Path) -> list[Point]:
+        """The steps of an undisturbed reminder; then one beyond."""
+        with Receiver() as receiver:
+            job, _ = self._ask(place)
+            found = job.steps(place / "trace", lambda under: self._remind(job, receiver, under), "", MATTER)
+            assert len(receiver.hooks) == 1
+            return found
+
+    def kill_at(self, point: Point, place: Path) -> Reminded:
+        with Receiver() as receiver:
+            job, link = self._ask(place)
+            killed = self._remind(job, receiver, job.killing(point, place / "log"))
+            messages = list(receiver.secrets)
+            again = self._remind(job, receiver)
+            then = list(receiver.secrets)
+            resumed = job.resume()
+            if resumed.code == 11:
+                assert job.resume("--resend").code == 0
+            return Reminded(
+                point, killed.code, messages, again.code, then, resumed.code, list(receiver.secrets), link,
+                job.entries(), job.left(), killed.err + again.err + resumed.err,
+            )  # fmt: skip
+
+    def _ask(self, place: Path) -> tuple[Job, str]:
+        job = self.kind(place, self.service)
+        job.terminal.environ["SEALPIPE_PLUGIN_WEBHOOK__SECRET"] = "whsec-0123456789abcdef"
+        return job, job.run("request", "-a", "Password", "--receipt", RECEIPT).out.strip()
+
+    def _remind(self, job: Job, receiver: Receiver, under: Any = ()) -> Done:
+        return job.run("requests", "remind", RECEIPT, "--send", receiver.target, under=under, **HASH_SEED)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from cli.kills.collecting import Sweep as CollectSweep
-from cli.kills.delivering import Delivering
+from cli.kills.delivering import Delivering, Reminding
 from cli.kills.requesting import KEYS, Asking
 from cli.rotating import Rotating
 from cli.sweep import LINK_FILE, Sweep
@@ -120,6 +120,13 @@ def test_every_message_once_and_again_only_on_demand(service: RunningService, tm
     found = kill_everywhere(sweep.kill_at, sweep.points(tmp_path / "undisturbed"), tmp_path)
     assert len(found) >= 12
     assert {(len(each.messages), each.resumed) for each in found} >= {(0, 0), (0, 11), (1, 11), (1, 0)}
+
+
+def test_every_reminder_once_and_again_only_on_demand(service: RunningService, tmp_path: Path) -> None:
+    sweep = Reminding(service, AtEachStep)
+    found = kill_everywhere(sweep.kill_at, sweep.points(tmp_path / "undisturbed"), tmp_path)
+    assert len(found) >= 20
+    assert {(len(each.messages), each.again) for each in found} >= {(0, 0), (0, 11), (1, 11), (1, 0)}
 
 
 class InFileAndDotenv(InFile):

@@ -39,6 +39,9 @@ RECEIPTS = st.builds(
     | st.datetimes(datetime(1970, 1, 1), timezones=st.just(UTC)).map(lambda time: time.replace(microsecond=0)),
     st.none() | TEXT,
     st.none() | PRINTABLE,
+    st.none() | st.from_regex(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}", fullmatch=True),
+    st.none(),
+    st.none() | PRINTABLE,
 )
 
 
@@ -57,7 +60,27 @@ JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=12), inner, max_size=4),
 )
-GOOD = Receipt("abc", encode_base64url(bytes(65)), (Prompt("pw", "Password"),)).to_members()
+VALUES: dict[str, Any] = {
+    "short_code": "abc",
+    "public_key": encode_base64url(bytes(65)),
+    "prompts": (Prompt("pw", "Password"),),
+}
+GOOD = Receipt(**VALUES).to_members()
+
+
+def test_a_receipt_of_the_first_version_is_read() -> None:
+    """It has no name, link and run; and a later version may have members that this one does not know."""
+    text = (Path(__file__).parent / "receipt-1.json").read_text(encoding="utf-8")
+    receipt = parse_receipt(text)
+    assert (receipt.short_code, receipt.name, receipt.link, receipt.run) == ("gkRayqLPGib0", None, None, None)
+    assert receipt.dump() == text
+    assert parse_receipt(json.dumps({**json.loads(text), "unknown": [1]})) == receipt
+
+
+def test_a_collect_link_is_kept_in_the_receipt() -> None:
+    link = "https://links.example/r/a%2Fb"
+    receipt = Receipt(**{**VALUES, "short_code": "a/b", "link": link})
+    assert parse_receipt(receipt.dump()).link == link
 
 
 @given(st.text() | JSON.map(json.dumps))
@@ -98,6 +121,16 @@ def test_a_member_of_another_kind_is_refused_or_harmless(name: str, value: Any) 
         {"expires_at": 1},
         {"seed": 1},
         {"seed": f"file:x\n{CANARY}"},
+        {"name": f"../{CANARY}"},
+        {"name": ".."},
+        {"name": "x" * 101},
+        {"run": f"1\n{CANARY}"},
+        {"link": 1},
+        {"link": "https://links.example/r/other"},
+        {"link": "https://links.example/abc"},
+        {"link": f"https://links.example/r/abc#{CANARY}"},
+        {"link": f"http://{CANARY}.example/r/abc"},
+        {"link": f"https://links.example?{CANARY}/r/abc"},
     ],
     ids=str,
 )

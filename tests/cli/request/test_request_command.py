@@ -120,7 +120,7 @@ def test_only_the_addresses_are_let_in(job: Job) -> None:
 # -- the receipt --------------------------------------------------------------------------------
 
 
-def test_the_receipt_holds_what_collect_needs_and_neither_link_nor_secret(job: Job) -> None:
+def test_the_receipt_holds_what_collect_needs_the_link_and_no_secret(job: Job) -> None:
     done = job.run(*ASK, "--receipt", "acme.json", "--passcode-from", "env:CODE", CODE=CODE)
     file = job.terminal.here / "acme.json"
     text = file.read_text()
@@ -132,7 +132,8 @@ def test_the_receipt_holds_what_collect_needs_and_neither_link_nor_secret(job: J
         ("user", "User name", "text"),
     ]
     assert found.public_key == encode_base64url(custody_pair(job.api_key).public_key)
-    for secret in (done.out.strip(), "/r/", CODE, job.api_key.rpartition(".")[0], *custody_seeds(job.api_key)):
+    assert found.link == done.out.strip()
+    for secret in (CODE, job.api_key.rpartition(".")[0], *custody_seeds(job.api_key)):
         assert secret not in text
 
 
@@ -260,7 +261,7 @@ def test_one_that_is_under_way_or_held_back_is_sent_again_with_the_same_bytes(
 def test_help_says_what_is_sent_and_what_is_never_overwritten(job: Job) -> None:
     told = " ".join(job.run("request", "--help").out.split())
     assert "SENT TO THE SERVICE" in told
-    assert "holds no secret and no link" in told
+    assert "holds the collect link and no secret" in told
     assert all(option in told for option in ("--ask", "--max-submissions", "--key", "--seed-to", "--receipt", "--send"))
     assert "[ID=]PROMPT[:TYPE]" in told
 

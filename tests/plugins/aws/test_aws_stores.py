@@ -169,6 +169,22 @@ class TestARole:
         assert (front.asked[0].signer, token.encode() in front.asked[0].body) == ("", True)
         assert front.asked[1].signer.startswith("ASIA")
 
+    @pytest.mark.parametrize(
+        ("sign", "variable", "audience"),
+        [
+            ("BITBUCKET_BUILD_NUMBER", "BITBUCKET_STEP_OIDC_TOKEN", "ari:cloud:bitbucket::workspace/1"),
+            ("CIRCLECI", "CIRCLE_OIDC_TOKEN_V2", "the-id-of-the-organization"),
+            ("JENKINS_URL", "ID_TOKEN", "sts.amazonaws.com"),
+        ],
+    )
+    def test_is_assumed_by_the_token_of_any_job(
+        self, sign: str, variable: str, audience: str, named: dict[str, str], front: Front
+    ) -> None:
+        role = {f"{STORE}ROLE_ARN": ROLE, f"{STORE}AUDIENCE": audience}
+        assert values({**named, **role, sign: "7", variable: job_token(audience)}, "other:db") == [b"x"]
+        assert front.operations == ["AssumeRoleWithWebIdentity", "GetSecretValue"]
+        assert job_token(audience).encode() in front.asked[0].body
+
     def test_a_token_for_another_audience_is_not_requested(self, named: dict[str, str], front: Front) -> None:
         role = {f"{STORE}ROLE_ARN": ROLE, f"{STORE}AUDIENCE": "sts.amazonaws.com"}
         environ = {**named, **role, "GITLAB_CI": "true", "VAULT_ID_TOKEN": job_token("vault")}

@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from plugins.vault.conftest import Registries
 from plugins.vault.storing import values
 from sealpipe.errors import AccessDeniedError, BackendAuthError, NotConfiguredError, SettingError
+from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.registry import Registry
 from support.fake_web import FrontDoor
 from support.flows import failed
@@ -75,6 +76,25 @@ def test_a_token_is_taken_from_where_vaults_users_put_it(bao: Bao, registry_of: 
     assert values(registry_of({f"{P}TOKEN_FILE": str(file)}), REF) == ["s3cret"]
     (tmp_path / ".vault-token").write_text(token)
     assert values(registry_of({"HOME": str(tmp_path)}), REF) == ["s3cret"]
+
+
+def test_openbaos_variables_serve_beside_vaults_and_may_not_differ(bao: Bao) -> None:
+    network = PluginNetwork(None)
+
+    def read(environ: Mapping[str, str]) -> list[Any]:
+        return values(Registry(environ=environ, network=lambda: network), REF)
+
+    token = bao.token("app")
+    openbao, vault = {"BAO_ADDR": bao.addr, "BAO_TOKEN": token}, {"VAULT_ADDR": bao.addr, "VAULT_TOKEN": token}
+    assert read(openbao) == read({**openbao, **vault}) == read({**openbao, "VAULT_ADDR": bao.addr}) == ["s3cret"]
+    for name in ("ADDR", "TOKEN"):
+        with pytest.raises(SettingError) as refused:
+            read({**openbao, **vault, f"VAULT_{name}": "http://127.0.0.1:1"})
+        assert refused.value.message == f"VAULT_{name} and BAO_{name} are both set, and differ"
+        assert token not in f"{refused.value!r} {refused.value.remedy}"
+    other = {"SEALPIPE_STORE__OTHER__PLUGIN": "vault", "SEALPIPE_STORE__OTHER__ADDR": bao.addr, **openbao}
+    found = failed(Registry(environ=other, network=lambda: network), "other:secret/app/db")
+    assert "no login for other" in found.message
 
 
 def test_a_named_store_gets_nothing_that_is_the_default_vaults(

@@ -75,6 +75,8 @@ TITLES = {
     "open": "sealpipe rehearsal open",
     "answer": "sealpipe rehearsal answer",
     "purge": "sealpipe requests purge",
+    "link": "sealpipe requests link",
+    "remind": "sealpipe requests remind",
     "requests": "sealpipe requests list",
     "shares": "sealpipe shares list",
     "tools": "sealpipe tools call",

@@ -22,8 +22,9 @@ from sealpipe.plugin.settings import PluginSettings
 class Settings(PluginSettings):
     addr: str = "default"
     port: int = 1
+    rooms: int = 1
     token: Secret | None = None
-    own_variables = {"addr": "ATTIC_ADDR", "token": "ATTIC_TOKEN"}
+    own_variables = {"addr": "ATTIC_ADDR", "token": "ATTIC_TOKEN", "rooms": ("ATTIC_ROOMS", "LOFT_ROOMS")}
 
 class It(Source):
     def fetch(self, locator):
@@ -83,6 +84,20 @@ def test_a_value_comes_from_the_nearest_place_and_own_variables_serve_the_defaul
     assert registry(config, environ).source(store).settings.addr == addr
 
 
+def test_two_variables_that_mean_the_same_may_not_differ() -> None:
+    assert registry({}, {"ATTIC_ROOMS": "1"}).source("attic").settings.rooms == 1
+    assert registry({}, {"LOFT_ROOMS": "2"}).source("attic").settings.rooms == 2
+    assert registry({}, {"ATTIC_ROOMS": "3", "LOFT_ROOMS": "3"}).source("attic").settings.rooms == 3
+    assert registry({}, {"ATTIC_ROOMS": "", "LOFT_ROOMS": "4"}).source("attic").settings.rooms == 4
+    both = {"ATTIC_ROOMS": "5555", "LOFT_ROOMS": "6666"}
+    with pytest.raises(SettingError) as refused:
+        registry({}, both).source("attic")
+    assert refused.value.message == "ATTIC_ROOMS and LOFT_ROOMS are both set, and differ"
+    assert "5555" not in f"{refused.value!r} {refused.value.remedy}"
+    assert registry({}, {**both, "SEALPIPE_PLUGIN_ATTIC__ROOMS": "7"}).source("attic").settings.rooms == 7
+    assert registry(IN_FILE, both).source("my-attic").settings.rooms == 1, "they are the default store's"
+
+
 def test_a_store_may_be_in_the_environment_alone() -> None:
     environ = {"SEALPIPE_STORE__MY_ATTIC__PLUGIN": "attic", NAMED: "x", "SEALPIPE_STORE__MY_ATTIC__PORT": "77"}
     found = registry({}, environ).source("my-attic")
@@ -132,7 +147,7 @@ WRONG = {
     ),
     "a name like nothing": (
         {"plugins": {"attic": {"zzz": CANARY}}}, {}, "attic",
-        "the store attic has no setting zzz", "there are addr, port, token",
+        "the store attic has no setting zzz", "there are addr, port, rooms, token",
     ),
     "a secret in the file": (
         {"plugins": {"attic": {"token": CANARY}}}, {}, "attic",

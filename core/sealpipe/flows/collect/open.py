@@ -36,7 +36,7 @@ from sealpipe.plugin import SinkField
 from sealpipe.prompts import Prompt
 from sealpipe.reference import Reference, parse
 from sealpipe.secret import Secret, as_secret
-from sealpipe.values import format_time
+from sealpipe.values import fill_name, format_time
 from sealpipe.wire import fields, keys, link, sealed_box
 from sealpipe.wire.encoding import decode_base64url, encode_base64url
 from sealpipe.wire.fields import Field
@@ -258,13 +258,14 @@ MAX_FILES: Final = 1000
 
 def plan_writes(job: CollectJob, received: OpenedSubmission, folder: Path | None) -> list[SinkWrite]:
     """Plan the writes of a submission. Raises MisfitError if it does not fit a target; UsageError."""
-    placeholders = {"submission": received.marker, "request": make_plain_name(job.short_code)}
+    placeholders = job.make_placeholders(received.marker)
     writes = []
     for target, mappings in job.mappings:
         sink_fields = select_values(target, mappings, received.fields)
         if sink_fields:
             writes.append(SinkWrite(target.fill(placeholders), tuple(sink_fields), target.mode, received.marker))
     if folder is not None:
+        folder = Path(fill_name(str(folder), job.name, "--dir"))
         writes.append(_write_to_folder(folder, received, job.prompts))
     return merge_writes(writes)
 

@@ -18,7 +18,7 @@ from sealpipe.flows.store.write import SinkWrite, merge_writes
 from sealpipe.plugin import Mode, SinkField
 from sealpipe.reference import Reference
 from sealpipe.secret import Secret
-from sealpipe.values import as_seconds
+from sealpipe.values import NAME_PLACEHOLDER, as_seconds
 from sealpipe.wire.keys import KeyPair
 from sealpipe.wire.link import called
 
@@ -112,6 +112,7 @@ AfterCollect = Literal["keep", "expire"]
 KeyChoice = str | Secret | Reference | KeyPair
 """How a key is given: `credential`, a reference, or the seed, access link or credential itself."""
 PLACEHOLDERS = ("submission", "request")
+"""Placeholders of a target. With the request's receipt there is another one, its `name`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +127,16 @@ class CollectJob:
     def prompts(self) -> tuple[Prompt, ...] | None:
         """The request's prompts; None if they are unknown."""
         return None if self.receipt is None else self.receipt.prompts
+
+    @property
+    def name(self) -> str | None:
+        """The owner's name for the request; None if it has none, or it is unknown."""
+        return None if self.receipt is None else self.receipt.name
+
+    def make_placeholders(self, submission: str) -> dict[str, str]:
+        """Return the values of placeholders in targets, by name; `submission` is a marker."""
+        names = {} if self.name is None else {"name": self.name}
+        return {"submission": submission, "request": make_plain_name(self.short_code), **names}
 
 
 SubmissionCheck = Callable[[CollectJob, OpenedSubmission], CheckError | None]
@@ -184,15 +195,15 @@ class CollectOptions:
         seconds = 0.0 if self.wait is None else as_seconds(self.wait)
         if seconds < 0:
             raise UsageError("wait is negative", remedy="leave it out to poll once")
-        targets = parse_targets(self.to, self.mode, PLACEHOLDERS)
-        jobs = [_plan_job(each, targets) for each in requests]
+        targets = parse_targets(self.to, self.mode, (*PLACEHOLDERS, "name"))
+        jobs = [_plan_job(each, targets, self.folder) for each in requests]
         codes = [job.short_code for job in jobs]
         for code in codes:
             called(code)
             if codes.count(code) > 1:
                 raise UsageError(f"the request {code} is given twice", remedy="give each once")
         for target in targets:
-            _check_placeholders(target, has_several_requests=len(codes) > 1, takes_each=self.pick == "each")
+            _check_placeholders(target, [job.name for job in jobs], takes_each=self.pick == "each")
         set_checked(
             self,
             jobs=tuple(jobs),
@@ -233,7 +244,7 @@ def use_ledger(options: CollectOneOptions, opener: LedgerOpener) -> CollectOneOp
 
 def plan_sample_writes(job: CollectJob) -> list[SinkWrite]:
     """Plan the writes of a request without values, to find mistakes before anything is read or sent."""
-    placeholders = {"submission": "submission", "request": make_plain_name(job.short_code)}
+    placeholders = job.make_placeholders("submission")
     return merge_writes(
         SinkWrite(
             target.fill(placeholders), tuple(SinkField(each.key, Secret("")) for each in key_mappings), target.mode, ""
@@ -242,23 +253,34 @@ def plan_sample_writes(job: CollectJob) -> list[SinkWrite]:
     )
 
 
-def _plan_job(request: str | Receipt, targets: Sequence[SinkTarget]) -> CollectJob:
+def _plan_job(request: str | Receipt, targets: Sequence[SinkTarget], folder: str | Path | None) -> CollectJob:
     receipt = None if isinstance(request, str) else request
     prompts = None if receipt is None else receipt.prompts
     code = request if isinstance(request, str) else request.short_code
     job = CollectJob(code, receipt, tuple((target, tuple(map_keys(target, prompts))) for target in targets))
+    texts = [target.text for target in targets if "name" in target.placeholders]
+    texts += [] if folder is None or NAME_PLACEHOLDER not in str(folder) else [str(folder)]
+    if texts and job.name is None:
+        raise UsageError(
+            f"{texts[0]} contains {{name}}, and the name of request {code} is not known",
+            remedy="collect by a receipt of `sealpipe request --name NAME --receipt FILE`",
+        )
     plan_sample_writes(job)
     return job
 
 
-def _check_placeholders(target: SinkTarget, *, has_several_requests: bool, takes_each: bool) -> None:
-    """Check that a target without `{submission}` gets exactly one: a second submission must not overwrite the first."""
+def _check_placeholders(target: SinkTarget, names: Sequence[str | None], *, takes_each: bool) -> None:
+    """Check that a target without `{submission}` gets exactly one: a second submission must not overwrite the first.
+
+    `names` are those of the requests.
+    """
     if takes_each and "submission" not in target.placeholders:
         raise UsageError(
             f"{target.text} accepts one submission, but --pick each can give several",
             remedy="add {submission} to the target, or choose one with --pick",
         )
-    if has_several_requests and not target.placeholders:
+    is_by_name = set(target.placeholders) == {"name"} and len(set(names)) == len(names)
+    if len(names) > 1 and not is_by_name and not set(target.placeholders) & {*PLACEHOLDERS}:
         raise UsageError(
             f"{target.text} accepts one submission, but there are several requests",
             remedy="add {request} or {submission} to the target",

@@ -86,7 +86,8 @@ def restore_deliveries(meta: Mapping[str, Any], states: Mapping[int, DeliverySta
     items = [TrackedDelivery(each, states.get(number, "pending")) for number, each in enumerate(recipients)]
     if not items:
         return None
-    return Deliveries(items, meta["passcode"], meta["kind"], meta["views"], meta["message_template"])
+    is_reminder = meta.get("is_reminder", False)
+    return Deliveries(items, meta["passcode"], meta["kind"], meta["views"], meta["message_template"], is_reminder)
 
 
 def deliver(session: Session, share: Deliverable, *, resend: bool = False) -> Flow[None]:

@@ -24,6 +24,7 @@ from sealpipe.plugin import SinkField
 from sealpipe.prompts import Prompt, check_prompt, check_prompts, parse_prompt
 from sealpipe.reference import Everything, Key, Reference, Target
 from sealpipe.secret import Secret
+from sealpipe.values import parse_name
 from sealpipe.wire.encoding import encode_base64url
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ class RequestOptions:
     prompts: Sequence[Prompt | str]
     """What to ask for; a string is `[ID=]PROMPT[:TYPE]`."""
     _: KW_ONLY
+    name: str | None = None
+    """The owner's name for it, which also fills `{name}` in `seed_to`. The service never gets it."""
     title: str | None = None
     """The title. The service can read it. None: the prompts."""
     description: str | None = None
@@ -115,7 +118,9 @@ class RequestOptions:
             code = parse_passcode(self.passcode, remedy)
             set_checked(self, passcode=code, code=code)
         kind: RequestKey = self.key if isinstance(self.key, str) else "given"
-        target = _parse_seed_target(kind, self.seed_to)
+        if self.name is not None:
+            parse_name(self.name)
+        target = _parse_seed_target(kind, self.seed_to, self.name)
         set_checked(self, key_kind=kind, key_pair=None if isinstance(self.key, str) else self.key)
         set_checked(self, seed_target=target, seed_key="" if target is None else _read_seed_key(target))
         set_checked(
@@ -150,7 +155,7 @@ def parse_address(text: str) -> str:
     return str(network.network_address) if network.num_addresses == 1 else str(network)
 
 
-def _parse_seed_target(kind: RequestKey, seed_to: Reference | str | None) -> SinkTarget | None:
+def _parse_seed_target(kind: RequestKey, seed_to: Reference | str | None, name: str | None) -> SinkTarget | None:
     if seed_to is None:
         return None
     if kind != "new":
@@ -158,10 +163,10 @@ def _parse_seed_target(kind: RequestKey, seed_to: Reference | str | None) -> Sin
             "--seed-to stores the seed of a new key, but the request uses an existing key",
             remedy="add --key new, or leave --seed-to out",
         )
-    (target,) = parse_targets([seed_to])
-    for name in ("optional", "trim", "decode"):
-        if target.ref.param(name) is not None:
-            raise UsageError(f"{target.text}: {name}= does not apply to a seed", remedy="leave it out")
+    (target,) = parse_targets([seed_to], name=name)
+    for param in ("optional", "trim", "decode"):
+        if target.ref.param(param) is not None:
+            raise UsageError(f"{target.text}: {param}= does not apply to a seed", remedy="leave it out")
     return target
 
 

@@ -54,9 +54,10 @@ class SecureRequest(JournaledLink):
     public_key: str
     key: RequestKey
     prompts: tuple[Prompt, ...]
-    outcome: Literal["created", "replayed"]
+    outcome: Literal["created", "replayed", "reminded"]
     title: str | None = None
     seed: str | None = None
+    name: str | None = None
     access_link: Secret | None = field(default=None, repr=False)
     warnings: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
@@ -72,15 +73,16 @@ class SecureRequest(JournaledLink):
 
     @property
     def receipt(self) -> Receipt:
-        """The receipt for collecting: no secret, and no link."""
-        return Receipt(self.short_code, self.public_key, self.prompts, self.key, self.expires_at, self.title, self.seed)
+        """The receipt for collecting, with the collect link. No secret."""
+        known = (self.title, self.seed, self.name, self.collect_link, self.run or None)
+        return Receipt(self.short_code, self.public_key, self.prompts, self.key, self.expires_at, *known)
 
 
 def request(
     session: Session, options: RequestOptions, outbox: EntryStore | None = None, **notes: object
 ) -> Flow[SecureRequest]:
     """Create a request. With an outbox, the entry is open until `delivered()`; `notes` are added to it."""
-    session.check_clear(options.heading, options.description, *(each.text for each in options.form))
+    session.check_clear(options.name, options.heading, options.description, *(each.text for each in options.form))
     if session.policy_hooks:
         yield from policy.check_policies(session, (yield Do(partial(outgoing.describe_request, session, options))))
     cache: Cache = {}
@@ -234,6 +236,7 @@ def _make_entry_meta(prepared: _PreparedRequest, chosen: ChosenKey, session: Ses
         "seed": chosen.seed,
         "prompts": [list(each) for each in options.form],
         "passcode": prepared.passcode,
+        "name": options.name,
         "title": options.heading,
         "views": None,
         "recipients": [list(recipient) for recipient in prepared.recipients],
@@ -267,9 +270,10 @@ def build_request(meta: Mapping[str, Any], response: Mapping[str, Any], entry: E
         meta["public_key"],
         meta["key"],
         tuple(Prompt(*row) for row in meta["prompts"]),
-        "replayed" if response["replayed"] else "created",
+        "reminded" if meta.get("is_reminder") else "replayed" if response["replayed"] else "created",
         meta["title"],
         meta["seed"],
+        meta.get("name"),
         remarks=_describe_remarks(meta),
         entry=entry,
         deliveries=load_deliveries(meta, entry),

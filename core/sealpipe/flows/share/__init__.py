@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from sealpipe.errors import UsageError
 from sealpipe.reference import FieldSpec, Reference, Target, parse_field
 from sealpipe.secret import Secret
-from sealpipe.values import NOTIFY_ON, as_duration
+from sealpipe.values import NOTIFY_ON, as_duration, parse_name
 from sealpipe.wire.fields import Field
 
 if TYPE_CHECKING:
@@ -33,6 +33,8 @@ class ShareOptions:
     fields: Sequence[Field | FieldSpec | str]
     """What to share; a string is a reference, such as `Root=vault:secret/app#root`."""
     _: KW_ONLY
+    name: str | None = None
+    """The owner's name for it, which also fills `{name}` in `also_to`. The service never gets it."""
     title: str | None = None
     """The title. The service can read it."""
     description: str | None = None
@@ -82,6 +84,8 @@ class ShareOptions:
         if not self.fields:
             raise UsageError("there is nothing to share", remedy="name at least one field, such as -f env:DB_PASSWORD")
         set_checked(self, expires_at=resolve_expiry(self.expires_in, self.expires_at, "the share"))
+        if self.name is not None:
+            parse_name(self.name)
         for name, number in (("views", self.views), ("timed_view", self.timed_view)):
             if number is not None and number < 1:
                 raise UsageError(f"{name} is less than one", remedy="leave it out for no limit")
@@ -102,7 +106,7 @@ class ShareOptions:
         if self.also_to:
             from sealpipe.flows.store import parse_targets  # most shares have no target
 
-            set_checked(self, targets=tuple(parse_targets(self.also_to)))
+            set_checked(self, targets=tuple(parse_targets(self.also_to, name=self.name)))
 
     def _check_passcode(self) -> Secret | Reference | None:
         if self.passcode is None and not self.passcode_generate:

@@ -54,6 +54,7 @@ class Share(JournaledLink):
     custody: str | None
     outcome: Literal["created", "replayed"]
     title: str | None = None
+    name: str | None = None
     warnings: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     deliveries: Deliveries | None = field(default=None, repr=False)
@@ -64,7 +65,7 @@ class Share(JournaledLink):
 
 def share(session: Session, options: ShareOptions, outbox: EntryStore | None = None, **notes: object) -> Flow[Share]:
     """Create a share. With an outbox, the entry is open until `delivered()`; `notes` are added to it."""
-    session.check_clear(options.title, options.description, options.message_template)
+    session.check_clear(options.name, options.title, options.description, options.message_template)
     if session.policy_hooks:
         yield from policy.check_policies(session, (yield Do(partial(outgoing.describe_share, session, options))))
     sealed = yield from seal_share(options, session)
@@ -79,7 +80,7 @@ def share(session: Session, options: ShareOptions, outbox: EntryStore | None = N
 
 def plan_dry_run(session: Session, options: ShareOptions) -> Flow[SealedShare]:
     """Do everything but store and send, policies included, for `share --dry-run`."""
-    session.check_clear(options.title, options.description, options.message_template)
+    session.check_clear(options.name, options.title, options.description, options.message_template)
     if session.policy_hooks:
         yield from policy.check_policies(session, (yield Do(partial(outgoing.describe_share, session, options))))
     sealed = yield from seal_share(options, session)
@@ -147,6 +148,7 @@ def post(session: Session, posting: Posting, *, unclear: bool = False) -> Flow[S
         created.custody,
         "replayed" if created.replayed else "created",
         meta["title"],
+        meta.get("name"),
         (*posting.warnings, *warn_of_custody(created.custody, created.short_code)),
         posting.stored,
         entry=entry,
@@ -253,6 +255,7 @@ def _make_entry_meta(
         "passcode": sealed.passcode,
         "wrap_at": sealed.wrap_at,
         "custody": options.custody,
+        "name": options.name,
         "title": options.title,
         "views": options.views,
         "recipients": [list(recipient) for recipient in sealed.recipients],

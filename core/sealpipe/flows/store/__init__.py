@@ -19,6 +19,7 @@ from sealpipe.prompts import Prompt
 from sealpipe.reference import PARAMETERS, TARGET_PARAMETERS, Everything, Pointer, Reference, parse
 from sealpipe.reference.text import Template, parse_template
 from sealpipe.secret import Secret
+from sealpipe.values import NAME_PLACEHOLDER
 from sealpipe.wire.fields import Field, revealed
 
 MODES: Final[tuple[Mode, ...]] = get_args(Mode)
@@ -35,7 +36,7 @@ class SinkTarget(NamedTuple):
 
     @property
     def placeholders(self) -> Collection[str]:
-        """The placeholders in its body: `submission`, `request`."""
+        """The placeholders in its body: `submission`, `request`, `name`."""
         return set(self.body.names)
 
     def fill(self, values: Mapping[str, str]) -> Reference:
@@ -56,14 +57,31 @@ class KeyMapping(NamedTuple):
 
 
 def parse_targets(
-    texts: Iterable[str | Reference], mode: Mode = "create", placeholders: Collection[str] = ()
+    texts: Iterable[str | Reference],
+    mode: Mode = "create",
+    placeholders: Collection[str] = (),
+    name: str | None = None,
 ) -> list[SinkTarget]:
     """Parse targets. Raises UsageError.
 
-    `mode` is for targets that name none; `placeholders` are those that their bodies may contain.
+    `mode` is for targets that name none; `placeholders` are those that their bodies may contain. A `name` fills in
+    `{name}` at once, so that the target's text has it, too.
     """
     default = _parse_mode(mode, "the default")
-    return [_parse_target(parse(text) if isinstance(text, str) else text, default, placeholders) for text in texts]
+    refs = [parse(text) if isinstance(text, str) else text for text in texts]
+    return [_parse_target(ref if name is None else _fill_name(ref, name), default, placeholders) for ref in refs]
+
+
+def _fill_name(ref: Reference, name: str) -> Reference:
+    """Return the reference with `{name}` in its body filled in; all else in it stays as it is written."""
+    if NAME_PLACEHOLDER not in ref.body:
+        return ref
+    pieces = parse_template(ref.body, "the body of a target").pieces
+    texts = (
+        piece.replace("{", "{{").replace("}", "}}") if number % 2 == 0 else name if piece == "name" else f"{{{piece}}}"
+        for number, piece in enumerate(pieces)
+    )
+    return Reference(ref.name, "".join(texts), ref.params, ref.selector)
 
 
 def _parse_target(ref: Reference, mode: Mode, placeholders: Collection[str]) -> SinkTarget:
@@ -76,6 +94,8 @@ def _parse_target(ref: Reference, mode: Mode, placeholders: Collection[str]) -> 
         raise UsageError(f"{text}: a JSON pointer names no prompt", remedy="write #KEY=PROMPT, or #* for every one")
     body = parse_template(ref.body, f"the body of {text}")
     for name in body.names:
+        if name == "name" and name not in placeholders:
+            raise UsageError(f"{text} contains {{name}}, and there is no name", remedy="add --name NAME")
         if name not in placeholders:
             known = ", ".join(f"{{{placeholder}}}" for placeholder in placeholders) or "none here"
             raise UsageError(

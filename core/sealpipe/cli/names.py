@@ -1,0 +1,56 @@
+"""What this machine knows of shares and requests, beside what the service lists: name, title, state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sealpipe.cli.command import find_state_folder
+from sealpipe.errors import StateError
+
+if TYPE_CHECKING:
+    from sealpipe.state.creations import Creation, Kind
+
+UNKNOWN = "-"
+
+
+def find_created_folder(values: Mapping[str, Any]) -> Path | None:
+    """Return the folder of what this machine created; None if there is no state directory."""
+    try:
+        return find_state_folder(values, "created")
+    except StateError:
+        return None
+
+
+class KnownNames:
+    """Looks up names and titles of one service's shares or requests."""
+
+    def __init__(self, values: Mapping[str, Any], kind: Kind, base_url: str) -> None:
+        self._folder = find_created_folder(values)
+        self._kind: Kind = kind
+        self._base_url = base_url
+
+    def find(self, short_code: str) -> Creation | None:
+        """Return what is known of it; None if nothing is."""
+        from sealpipe.state.creations import find_creation
+
+        return None if self._folder is None else find_creation(self._folder, self._base_url, self._kind, short_code)
+
+    def describe(self, short_code: str, state: str | None) -> dict[str, Any]:
+        """Return its name, title and state as JSON members."""
+        known = self.find(short_code)
+        return {"name": known and known.name, "title": known and known.title, "state": state}
+
+    def list_cells(self, short_code: str, state: str | None) -> list[str]:
+        """Return its state, name and title as cells of a line."""
+        from sealpipe.cli.render import escape
+
+        members = self.describe(short_code, state)
+        return [escape(members[name] or UNKNOWN) for name in ("state", "name", "title")]
+
+
+def find_state(expires_at: datetime | None) -> str:
+    """Return the state of a listed share: `active`, or `expired` since the service listed it."""
+    return "expired" if expires_at is not None and expires_at <= datetime.now(UTC) else "active"

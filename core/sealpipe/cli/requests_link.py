@@ -1,0 +1,164 @@
+"""`sealpipe requests link` and `remind`: a request's collect link, printed or sent once more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sealpipe.cli import render
+from sealpipe.cli.codes import CodeCommand, names_receipt
+from sealpipe.cli.command import COMMON, find_state_folder, make_session, open_outbox, options
+from sealpipe.errors import DeliveryError, SettingError, UsageError
+
+if TYPE_CHECKING:
+    from sealpipe.flows.request.remind import Answered, OpenRequest
+    from sealpipe.state.creations import Creation
+    from sealpipe.state.outbox import Outbox
+
+_LOCAL = ("base_url", "link_base_url", "state_dir", "output")
+"""Global options of `requests link`, which makes no connection."""
+
+
+@click.command(cls=CodeCommand)
+@click.argument("request", metavar="[CODE|RECEIPT]", required=False)
+@options("link", common=_LOCAL)
+def link(request: str | None, **values: Any) -> None:
+    """Print a request's collect link. Makes no connection.
+
+    Give its receipt; on the machine that created it, its code or its --name will do.
+    """
+    found = _find_request(request, values["name"], values["base_url"], values)
+    collect_link = found.link or _build_link(found.short_code, values["link_base_url"])
+    if values["output"] == "json":
+        names = {"name": found.name, "title": found.title}
+        render.print_json({"collect_link": collect_link, "short_code": found.short_code, **names})
+    else:
+        render.print_lines([collect_link])
+
+
+@click.command(cls=CodeCommand)
+@click.argument("request", metavar="[CODE|RECEIPT]", required=False)
+@options("remind", common=())
+@options("", common=COMMON)
+def remind(request: str | None, **values: Any) -> None:
+    """Send a request's collect link once more, unless somebody has submitted.
+
+    Give its receipt; on the machine that created it, its code or its --name will do. Sends nothing if there are
+    submissions (exit code 0) or the request has expired (exit code 16).
+
+    sealpipe requests remind acme.json --send email:ann@example.com
+    """
+    from sealpipe.cli import deliver, disclosure
+    from sealpipe.client import Client
+    from sealpipe.flows.deliver import plan_delivery
+    from sealpipe.flows.request.create import SecureRequest
+    from sealpipe.flows.request.remind import remind as reminding
+
+    if not values["send"]:
+        raise UsageError("there is no recipient", remedy="name a channel: --send CHANNEL")
+    plan = plan_delivery(values["send"], (), values["param"], None, with_passcode=False)
+    session = make_session(values)
+    found = _find_request(request, values["name"], session.base_url, values)
+    disclosure.get_ci(session.registry)  # if it cannot be used, nothing is sent
+    outbox = open_outbox(values, session.credential)
+    _refuse_second(outbox, found.short_code)
+    with Client.from_session(session) as client:
+        prepared = client.run(reminding(session, found, plan, outbox))
+        if isinstance(prepared, SecureRequest):
+            created = find_state_folder(values, "created")
+            gate, as_json = disclosure.NO_DISCLOSURE, values["output"] == "json"
+            deliver.finish(client, prepared, {}, gate, created=created, as_json=as_json)
+            return
+    _print_answered(found, prepared, as_json=values["output"] == "json")
+
+
+def _print_answered(request: OpenRequest, answered: Answered, *, as_json: bool) -> None:
+    count, code = render.count(answered.submissions, "submission"), render.escape(request.short_code)
+    render.print_note(f"{code} has {count}{' and has expired' if answered.is_over else ''}: no reminder was sent")
+    if as_json:
+        members = {"short_code": request.short_code, "outcome": "answered", "submissions": answered.submissions}
+        render.print_json({"collect_link": None, **members, "title": request.title, "delivered": []})
+
+
+def _find_request(word: str | None, name: str | None, base_url: str | None, values: Mapping[str, Any]) -> OpenRequest:
+    """Return the request that a receipt, a short code or a name stands for. Raises UsageError."""
+    from sealpipe.wire.link import refuse_link
+
+    if (word is None) is (name is None):
+        raise UsageError("give a request or a name, one of the two", remedy="give a receipt, a short code, or --name")
+    if word is not None:
+        refuse_link(word)
+    if word is not None and names_receipt(word):
+        return _read_receipt(Path(word))
+    return _choose(word, name, base_url, values)
+
+
+def _read_receipt(path: Path) -> OpenRequest:
+    from sealpipe.flows.request.remind import OpenRequest
+    from sealpipe.state.receipt import read_receipt
+
+    receipt = read_receipt(path)
+    labels = tuple((each.text, each.type) for each in receipt.prompts)
+    return OpenRequest(receipt.short_code, receipt.public_key, receipt.link, receipt.name, receipt.title, labels)
+
+
+def _choose(word: str | None, name: str | None, base_url: str | None, values: Mapping[str, Any]) -> OpenRequest:
+    """Return the request that this machine's ledger has under a short code or a name."""
+    from sealpipe.flows.request.remind import OpenRequest
+    from sealpipe.state.creations import list_creations
+    from sealpipe.wire.encoding import names
+
+    known = list_creations(find_state_folder(values, "created"), "request", base_url)
+    found = [each for each in known if (each.name == name if word is None else names(_plain(word), each.short_code))]
+    if len(found) != 1 or not found[0].public_key:
+        raise _make_choice_error("that code" if word is not None else f"the name {name}", found)
+    (one,) = found
+    return OpenRequest(one.short_code, one.public_key or "", one.link, one.name, one.title)
+
+
+def _plain(word: str) -> str:
+    return word.removeprefix("code:")
+
+
+def _make_choice_error(what: str, found: list[Creation]) -> UsageError:
+    if not found:
+        return UsageError(
+            f"this machine knows no request of {what}",
+            remedy="give its receipt; or run this on the machine that created it",
+        )
+    codes = ", ".join(render.escape(each.short_code) for each in found)
+    return UsageError(f"this machine knows several requests of {what}: {codes}", remedy="give a code or a receipt")
+
+
+def _build_link(short_code: str, link_base_url: str | None) -> str:
+    """Build the link of a receipt that does not have it."""
+    from sealpipe.wire.link import collect_link
+
+    if link_base_url is None:
+        raise SettingError(
+            "the receipt has no link, and SEALPIPE_LINK_BASE_URL is not set, or empty",
+            remedy="set SEALPIPE_LINK_BASE_URL to the address that the service's links start with",
+        )
+    return collect_link(link_base_url, short_code)
+
+
+def _refuse_second(outbox: Outbox, short_code: str) -> None:
+    """Raise DeliveryError if an earlier reminder of the request is not finished: its message may have arrived."""
+    for listed in outbox.list(every_run=True):
+        if listed.damage or listed.key_id != outbox.credential.key_id:
+            continue
+        entry = outbox.open(listed.id)
+        if isinstance(entry, str):
+            continue  # another command is working on it
+        try:
+            if entry.meta.get("is_reminder") and (entry.response or {}).get("short_code") == short_code:
+                raise DeliveryError(
+                    f"an earlier reminder of {render.escape(short_code)} is not finished: {entry.label}",
+                    remedy=entry.fill_in("finish it with `sealpipe resume ID`, or drop it with --discard"),
+                    outbox_id=entry.id,
+                )
+        finally:
+            entry.close()

@@ -1,0 +1,134 @@
+"""Sends the collect link of a request once more, unless somebody has submitted or the request has expired.
+
+A reminder is an outbox entry whose response is known: each message is journaled as that of a new request, and `resume`
+finishes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+from sealpipe.api import requests as api
+from sealpipe.api.requests import RequestInfo
+from sealpipe.errors import NoSubmissionError, PolicyError, PublicKeyMismatchError
+from sealpipe.flows import Do, Flow, call, outgoing, policy
+from sealpipe.flows.deliver import DeliveryPlan, Recipient, resolve_recipients
+from sealpipe.flows.request.create import SecureRequest, build_request, describe_outcome
+from sealpipe.flows.session import Session
+from sealpipe.plugin import OutgoingAction
+from sealpipe.state.entry import EntryStore
+from sealpipe.values import format_time
+from sealpipe.wire import link
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRequest:
+    """A request as its receipt or this machine's ledger describes it.
+
+    `public_key` is base64url of 65 bytes. `link` is its collect link; None if that is not known. `labels` are prompts
+    and types; without a receipt there are none.
+    """
+
+    short_code: str
+    public_key: str
+    link: str | None = None
+    name: str | None = None
+    title: str | None = None
+    labels: Sequence[tuple[str, str]] = ()
+
+
+class Answered(NamedTuple):
+    """There is nothing to remind of: the request has submissions. `is_over`: it accepts no others."""
+
+    submissions: int
+    is_over: bool
+
+
+def remind(
+    session: Session, request: OpenRequest, plan: DeliveryPlan, outbox: EntryStore
+) -> Flow[SecureRequest | Answered]:
+    """Prepare a reminder: its entry is open, and `deliver` sends its messages. Nothing if there are submissions.
+
+    Raises NoSubmissionError if the request has expired, PublicKeyMismatchError if submissions would be sealed to
+    another key, and what policies and channels raise.
+    """
+    session.check_clear(request.title)
+    base = _find_base(session, request)
+    budget = session.start_budget()
+    info = yield from call(api.get(request.short_code), budget)
+    is_over = info.expires_at is None and info.public_key is None
+    if info.public_key not in (None, request.public_key):
+        raise _make_mismatch_error(request.short_code)
+    listed = yield from call(api.list_submissions(request.short_code), budget)
+    if listed.items or listed.skipped:
+        return Answered(len(listed.items) + (listed.skipped or 0), is_over)
+    if is_over:
+        raise NoSubmissionError(f"request {request.short_code} has expired without a submission: nothing was sent")
+    describe = partial(outgoing.describe_reminder, session, request.short_code, request.title, base, plan)
+    if session.policy_hooks:
+        yield from policy.check_policies(session, (yield Do(describe)))
+    recipients = yield from resolve_recipients(plan, session.registry, {})
+    session.check_clear(*(each.address for each in recipients))
+    action: OutgoingAction = yield Do(partial(describe, recipients, tuple(request.labels), info.expires_at))
+    work = _store(session, request, base, info, recipients, action, outbox)
+    return (yield from policy.run_under_policy(session, action, work, describe_outcome))
+
+
+def _find_base(session: Session, request: OpenRequest) -> str:
+    """Return the address of the request's link. PolicyError if this machine fixes another one."""
+    if request.link is None:
+        return session.link_base_url
+    base = request.link.removesuffix(f"/r/{link.segment(request.short_code)}")
+    if session.fixed_link and base != session.link_base_url:
+        raise PolicyError(
+            f"the link of request {request.short_code} begins with {base}, and this machine fixes "
+            f"{session.link_base_url}",
+            remedy="create a new request",
+        )
+    return base
+
+
+def _make_mismatch_error(short_code: str) -> PublicKeyMismatchError:
+    error = PublicKeyMismatchError(
+        f"the service shows {short_code} with another public key than it was created with: submissions to that key "
+        "could not be decrypted",
+        remedy="do not use its link any more: expire it, and create a new request",
+    )
+    error.short_code = short_code
+    return error
+
+
+def _store(
+    session: Session,
+    request: OpenRequest,
+    base: str,
+    info: RequestInfo,
+    recipients: Sequence[Recipient],
+    action: OutgoingAction,
+    outbox: EntryStore,
+) -> Flow[SecureRequest]:
+    """Journal the reminder before any of its messages is sent."""
+    expires_at = None if info.expires_at is None else format_time(info.expires_at)
+    response = {"short_code": request.short_code, "expires_at": expires_at, "replayed": True}
+    meta = {
+        **session.make_entry_meta("request"),
+        "link_base_url": base,
+        "is_reminder": True,
+        "response": response,
+        "public_key": request.public_key,
+        "key": None,
+        "seed": None,
+        "prompts": (),
+        "passcode": None,
+        "name": request.name,
+        "title": request.title,
+        "views": None,
+        "recipients": [list(each) for each in recipients],
+        "message_template": None,
+        "overseen": outgoing.to_entry_note(action),
+    }
+    entry = yield Do(partial(outbox.add, meta, b""))
+    return build_request(meta, response, entry)

@@ -1,0 +1,144 @@
+"""What this machine knows of the shares and requests that it created: name, title, collect link and CI run.
+
+Each is a small 0600 file of one JSON line in a 0700 folder, written once, as soon as the service has responded. None
+holds a secret: a collect link has no key. Lists show them, and shares and requests can be expired by them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from fnmatch import fnmatchcase
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from sealpipe.errors import StateError, UsageError
+from sealpipe.state import create_file, make_private_directory
+from sealpipe.values import format_time, parse_time
+
+_MAX_SIZE: Final = 1024 * 1024
+Kind = Literal["share", "request"]
+
+
+@dataclass(frozen=True, slots=True)
+class Creation:
+    """A share or a request of the service at `base_url`. What it does not have, or what is not known, is None.
+
+    `run` is the CI run that it belongs to, as an outbox entry and the audit log name it; empty outside CI. `link` is a
+    request's collect link; a share's is never kept. `public_key` is a request's, base64url of 65 bytes.
+    """
+
+    kind: Kind
+    base_url: str
+    short_code: str
+    created_at: datetime
+    expires_at: datetime | None = None
+    name: str | None = None
+    title: str | None = None
+    run: str = ""
+    link: str | None = None
+    public_key: str | None = None
+
+    def matches(self, pattern: str | None, run: str | None) -> bool:
+        """Return whether its name matches the pattern (with `*`, `?` and `[...]`), and its run is that one.
+
+        The beginning of a run, up to a slash, stands for all of it: `org/app/123` for every job of run 123. None
+        matches everything.
+        """
+        has_name = pattern is None or (self.name is not None and fnmatchcase(self.name, pattern))
+        return has_name and (run is None or f"{self.run}/".startswith(f"{run.rstrip('/')}/"))
+
+
+def note_creation(folder: Path, creation: Creation) -> None:
+    """Record a creation; one that is recorded stays as it is. Raises StateError."""
+    path = make_private_directory(folder) / _make_name(creation.base_url, creation.kind, creation.short_code)
+    line = json.dumps({"schema": 1, **_to_members(creation)}, separators=(",", ":")).encode() + b"\n"
+    try:
+        with suppress(FileExistsError):
+            create_file(path, lambda: [line])
+    except OSError as error:
+        raise StateError(f"{path} cannot be written: {error.strerror}") from None
+
+
+def find_creation(folder: Path, base_url: str, kind: Kind, short_code: str) -> Creation | None:
+    """Return what is known of a share or a request; None if nothing is."""
+    found = _read(folder / _make_name(base_url, kind, short_code))
+    is_it = found is not None and (found.base_url, found.kind, found.short_code) == (base_url, kind, short_code)
+    return found if is_it else None
+
+
+def list_creations(folder: Path, kind: Kind, base_url: str | None = None) -> list[Creation]:
+    """List all that is known, of one service or of every one: newest first. A damaged file is left out."""
+    paths = sorted(folder.glob("*.json"), key=_read_age, reverse=True)  # times are in whole seconds
+    found = filter(None, map(_read, paths))
+    chosen = [each for each in found if each.kind == kind and base_url in (None, each.base_url)]
+    return sorted(chosen, key=lambda each: each.created_at, reverse=True)
+
+
+def _read_age(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _make_name(base_url: str, kind: Kind, short_code: str) -> str:
+    return sha256(f"{base_url}\n{kind}\n{short_code}".encode(errors="surrogatepass")).hexdigest()[:32] + ".json"
+
+
+def _to_members(creation: Creation) -> dict[str, Any]:
+    expires_at = None if creation.expires_at is None else format_time(creation.expires_at)
+    return {
+        "kind": creation.kind,
+        "base_url": creation.base_url,
+        "short_code": creation.short_code,
+        "created_at": format_time(creation.created_at),
+        "expires_at": expires_at,
+        "name": creation.name,
+        "title": creation.title,
+        "run": creation.run,
+        "link": creation.link,
+        "public_key": creation.public_key,
+    }
+
+
+def _read(path: Path) -> Creation | None:
+    """Read a file; None if there is none, or it is no creation. Members that are not known are ignored."""
+    try:
+        with path.open("rb") as file:
+            return _parse(json.loads(file.read(_MAX_SIZE)))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, UsageError):
+        return None
+
+
+def _parse(members: Mapping[str, Any]) -> Creation:
+    kind: Kind = "share" if members["kind"] == "share" else "request"
+    if members["schema"] != 1 or members["kind"] != kind:
+        raise ValueError
+    ends = members.get("expires_at")
+    return Creation(
+        kind,
+        _read_text(members["base_url"]),
+        _read_text(members["short_code"]),
+        parse_time(members["created_at"]),
+        None if ends is None else parse_time(ends),
+        _read_optional(members.get("name")),
+        _read_optional(members.get("title")),
+        _read_text(members.get("run", "")),
+        _read_optional(members.get("link")),
+        _read_optional(members.get("public_key")),
+    )
+
+
+def _read_text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _read_optional(value: object) -> str | None:
+    return None if value is None else _read_text(value)
