@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from sealpipe_rehearsal.commands import ci_job
 from sealpipe_rehearsal.running_service import RunningService
 from support.fake_chat import FakeSlack
+from support.parts import ROOT
 from support.terminal import Terminal, addresses
 
 JOB = ("rehearse", "--job", "--", "sealpipe")
@@ -51,6 +55,56 @@ def test_a_code_or_a_receipt_that_is_not_there_gets_a_submission(bare: Terminal,
         assert [field["value"] for field in submission["fields"]] == ["stand-in for Password"]
 
 
+BATCH = """
+name = "vendors"
+kind = "request"
+key = "name"
+[request]
+ask = ["Password"]
+send = ["email:acme@example.com"]
+[[row]]
+name = "acme"
+"""
+MAIL = {
+    "SEALPIPE_PLUGIN_EMAIL__HOST": "mail.example",
+    "SEALPIPE_PLUGIN_EMAIL__SENDER": "us@example.com",
+    "SEALPIPE_PLUGIN_EMAIL__USERNAME": "us",
+    "SEALPIPE_PLUGIN_EMAIL__PASSWORD": "",
+}
+"""A job of a fork: its secret is empty."""
+
+
+def test_a_batch_is_planned_without_the_logins_of_its_channels(bare: Terminal) -> None:
+    bare.file("vendors.toml", BATCH)
+    done = bare.sealpipe(*JOB, "batch", "plan", "--", "vendors.toml", **MAIL)
+    assert (done.code, done.out) == (0, "create\tacme\n"), done
+    assert "made-up values for empty variables: SEALPIPE_PLUGIN_EMAIL__PASSWORD" in done.err
+
+
+def test_a_job_gets_no_setting_of_the_real_service(bare: Terminal, service: RunningService) -> None:
+    show = bare.file("show", "#!/bin/sh\nenv\n", 0o700)
+    key = service.create_key().reveal()
+    real = {
+        **addresses(service),
+        "SEALPIPE_API_KEY": key,
+        "SEALPIPE_API_KEY_PREVIOUS": key,
+        "SEALPIPE_STATE_DIR": "real",
+    }
+    own = {"SEALPIPE_SHARE_TITLE": "mine", "SEALPIPE_REQUEST_TITLE": "other", "SEALPIPE_STORE__X__PLUGIN": "vault"}
+    done = bare.sealpipe("rehearse", "--job", "--", str(show), "share", **real, **own, SEALPIPE_SHARE_SEND="slack:")
+    seen = dict(line.partition("=")[::2] for line in done.out.splitlines())
+    assert not set(real.values()) & set(seen.values())
+    assert {name for name in seen if name in own} == {"SEALPIPE_SHARE_TITLE", "SEALPIPE_STORE__X__PLUGIN"}
+    assert not {"SEALPIPE_SHARE_SEND", "SEALPIPE_API_KEY_PREVIOUS"} & set(seen)
+
+
+def test_the_page_names_every_option_that_is_left_out() -> None:
+    page = (ROOT / "docs/reference/rehearsal.md").read_text(encoding="utf-8").partition("### A command of a CI job")[2]
+    named = set(re.findall(r"`([a-z-]+)`", page.partition("\n## ")[0]))
+    left_out = {name.replace("_", "-") for names in ci_job.LEFT_OUT.values() for name in names}
+    assert left_out <= named
+
+
 @pytest.mark.parametrize("kind", ["shares", "requests"])
 def test_codes_are_expired_as_they_are_given(bare: Terminal, kind: str) -> None:
     done = bare.sealpipe(*JOB, kind, "expire", "--output=json", "--", "-code")
@@ -71,6 +125,8 @@ def test_a_sealed_link_is_made_up_with_its_text(bare: Terminal, bind: tuple[str,
         ((*JOB, "batch", "run", "--", "vendors.toml"), "--job does not know this command"),
         ((*JOB, "requests", "purge", "--", "x"), "--job does not know this command"),
         ((*JOB, "collect", "--", "pyproject.json"), "is not"),
+        ((*JOB, "collect", "--to=file:x#a\x1bb", "--", "code"), "control character"),
+        ((*JOB, "unseal", f"--bind={'x' * 513}"), "the rehearsal could not make up a share"),
     ],
 )
 def test_what_cannot_be_rehearsed_is_refused(bare: Terminal, words: tuple[str, ...], told: str) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from sealpipe.ci_systems import list_variables
 from sealpipe.cli import render
 from sealpipe.cli.codes import names_receipt
 from sealpipe.errors import UsageError
@@ -29,7 +30,9 @@ LEFT_OUT: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Options of each command whose variables do not count: they reach others, or need what only the real service has."""
 
-_KEPT: Final = ("SEALPIPE_PLUGIN_", "SEALPIPE_STORE__", "SEALPIPE_CA_FILE", "SEALPIPE_DEADLINE")
+_STORES: Final = ("SEALPIPE_PLUGIN_", "SEALPIPE_STORE__")
+_SECRETS: Final = ("PASSWORD", "TOKEN", "SECRET", "SECRET_ID", "KEY")
+_KEPT: Final = (*_STORES, "SEALPIPE_CA_FILE", "SEALPIPE_DEADLINE")
 """Variables of stores, and of what the rehearsal's own processes need, too. None of them reaches the service."""
 
 
@@ -47,11 +50,15 @@ class Stage:
     folder: Path
 
     def call(self, *arguments: str) -> dict[str, Any]:
-        """Run sealpipe and return its JSON. Raises UsageError if it fails; it has then said why."""
+        """Run sealpipe, not as a job, which would set outputs; return its JSON. Raises UsageError if it fails."""
+        of_jobs = set(list_variables())
+        environ = {name: value for name, value in self.environ.items() if name not in of_jobs}
         command = [self.program, *arguments, "--output=json"]
-        done = subprocess.run(command, env=self.environ, stdout=subprocess.PIPE, check=False)  # noqa: S603 - our own
+        done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)  # noqa: S603 - our own
         if done.returncode:
-            raise UsageError(f"the rehearsal could not make up a {arguments[0]}: see the message above")
+            for line in done.stderr.splitlines():
+                render.print_note(render.escape(line))
+            raise UsageError(f"the rehearsal could not make up a {arguments[0]}", remedy="see the message before this")
         made: dict[str, Any] = json.loads(done.stdout)
         return made
 
@@ -90,7 +97,7 @@ def prepare_job(
     call = _split(command[1:])
     name = "expire" if call.words[-1] == "expire" else call.words[0]
     kept = _keep_options(name, environ)
-    made_up = _make_up(call, {**environ, **kept})
+    made_up = _make_up(call, {**environ, **kept}) | _make_up_logins(name, kept)
     if made_up:
         names = ", ".join(map(render.escape, made_up))
         render.print_note(f"the rehearsal uses made-up values for empty variables: {names}")
@@ -129,6 +136,13 @@ def _make_up(call: Call, environ: Mapping[str, str]) -> dict[str, str]:
     references += [parse(each) for each in call.list_values("passcode-from", environ)]
     names = [each.body for each in references if each.name == "env"]
     return {name: f"stand-in for {name}" for name in names if not environ.get(name)}
+
+
+def _make_up_logins(name: str, kept: Mapping[str, str]) -> dict[str, str]:
+    """Return a value for each empty secret of a store, for commands that only describe stores and channels."""
+    described = kept if name in ("collect", "batch") else {}
+    empty = [each for each, value in described.items() if not value and each.startswith(_STORES)]
+    return {each: f"stand-in for {each}" for each in empty if each.endswith(_SECRETS)}
 
 
 def _prepare_collect(stage: Stage, call: Call, environ: Mapping[str, str]) -> Call:

@@ -64,6 +64,8 @@ def test_expire_ends_made_up_shares_and_requests_of_these_codes(rehearse: Rehear
     runner, step = rehearse("expire", {"shares": "one\n-two", "requests": "three"})
     assert (step.code, step.outputs["outcome"]) == (0, "expired"), runner.text
     assert step.outputs["expired"].split() == ["one", "-two", "three"]
+    written = {name for name, _ in step.pairs} - {"extras"}
+    assert written == set(step.outputs), "what is made up sets no outputs"
 
 
 @pytest.mark.parametrize("sealed", ["", "from-another-rehearsal"])
