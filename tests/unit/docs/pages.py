@@ -75,6 +75,7 @@ TITLES = {
     "open": "sealpipe rehearsal open",
     "answer": "sealpipe rehearsal answer",
     "purge": "sealpipe requests purge",
+    "expire": "sealpipe shares expire, sealpipe requests expire",
     "link": "sealpipe requests link",
     "remind": "sealpipe requests remind",
     "requests": "sealpipe requests list",
