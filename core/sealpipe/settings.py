@@ -87,6 +87,7 @@ GLOBAL: tuple[Setting, ...] = (
     Setting("ca_file", "Certificates to trust in addition to the system's (PEM).", metavar="FILE"),
     Setting("deadline", "Overall timeout, retries included.", values.parse_seconds, "60s", "DURATION"),
     Setting("output", "Format of the result on stdout.", default="text", choices=("text", "json")),
+    Setting("debug", "Print each step with its time on stderr: no value, body or header.", flag=True),
 )
 
 FIRST: Mapping[str, tuple[Setting, ...]] = {

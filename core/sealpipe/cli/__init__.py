@@ -149,6 +149,9 @@ def run(arguments: Sequence[str]) -> int:
         for line in ["sealpipe: interrupted", *Note.on(interruption)]:
             render.print_note(line)
         return 128 + interruption.number
+    finally:
+        if "sealpipe.cli.debug" in sys.modules:  # loaded by --debug
+            sys.modules["sealpipe.cli.debug"].turn_off()
     return code
 
 
@@ -238,7 +241,7 @@ def _print_bug(error: Exception, *, as_json: bool) -> None:
     """Print the type and the place of an unexpected error, not its message or values: they may hold a secret."""
 
     places = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)]
-    if not as_json:
+    if not as_json or "sealpipe.cli.debug" in sys.modules:  # JSON is the last line
         for place in places:
             render.print_note(f"  {place}")
     bug = SealpipeError(

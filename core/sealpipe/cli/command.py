@@ -39,6 +39,9 @@ COMMON = (
 )
 """Global options of commands that call the service."""
 
+DEBUG = "debug"
+"""The global option of every command."""
+
 OFFLINE = ("output",)
 """Global options of commands that never call the service."""
 
@@ -120,7 +123,8 @@ def options(
 ) -> Callable[[Function], Function]:
     """Add a command's options (`only` these, or its whole table) and global options (those in `common`, or all)."""
     command_settings = [setting for setting in COMMANDS.get(command, ()) if only is None or setting.name in only]
-    shared = [setting for setting in GLOBAL if not setting.secret and (common is None or setting.name in common)]
+    names = None if common is None else (*common, DEBUG) if common else ()
+    shared = [setting for setting in GLOBAL if not setting.secret and (names is None or setting.name in names)]
 
     def decorate(function: Function) -> Function:
         for setting in reversed(shared):
@@ -144,6 +148,8 @@ def call_arguments(command: str, call: type[Any], values: Mapping[str, Any], but
 def _make_option(setting: Setting, command: str) -> Callable[[Function], Function]:
     names = [setting.name, setting.option, *([setting.short] if setting.short else [])]
     keywords: dict[str, Any] = {"help": setting.help, "envvar": setting.get_variable(command)}
+    if setting.name == DEBUG:
+        keywords |= {"is_eager": True, "expose_value": False, "callback": _turn_on_debug}
     if setting.flag:
         return click.option(*names, is_flag=True, **keywords)
     if setting.choices:
@@ -154,6 +160,13 @@ def _make_option(setting: Setting, command: str) -> Callable[[Function], Functio
     if setting.default is not None:
         keywords |= {"default": setting.default, "show_default": True}
     return click.option(*names, type=kind, multiple=setting.multiple, **keywords)
+
+
+def _turn_on_debug(ctx: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's signature
+    if value and not ctx.resilient_parsing:
+        from sealpipe.cli import debug  # few commands print their steps
+
+        debug.turn_on()
 
 
 def run_config() -> Config:

@@ -65,6 +65,12 @@ class Notify(NamedTuple):
 Step = Send | Wait | Do | Notify
 Flow = Generator[Step, Any, T]
 
+Watch = Callable[[Step], Callable[[Any, BaseException | None], object] | None]
+"""Gets a step as it begins, and may return what gets its result or error."""
+
+watch: Watch | None = None
+"""Watches every flow that a client runs (`--debug`)."""
+
 MAX_TRIES = 5
 FIRST_BACKOFF, MAX_BACKOFF = 0.5, 8.0
 MIN_TRY_TIMEOUT = 30.0

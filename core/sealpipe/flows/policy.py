@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
+from sealpipe import flows
 from sealpipe.api import Resend
 from sealpipe.errors import PluginError, PolicyError, SealpipeError
 from sealpipe.flows import Do, Flow, Send, Step
@@ -108,7 +109,9 @@ def run_under_policy(
 
 def guard(session: PolicyContext, flow: Flow[T]) -> Flow[T]:
     """Return a flow that stops before changing anything at the service without having asked."""
-    return _map_steps(flow, _refuse_unchecked) if session.policy_hooks else flow
+    if session.policy_hooks:
+        return _map_steps(flow, _refuse_unchecked, flows.watch)
+    return flow if flows.watch is None else _map_steps(flow, lambda step: step, flows.watch)
 
 
 def report_delivery(
@@ -201,7 +204,7 @@ def _refuse_unchecked(step: Step) -> Step:
     return step
 
 
-def _map_steps(work: Flow[T], change: Callable[[Step], Step]) -> Flow[T]:
+def _map_steps(work: Flow[T], change: Callable[[Step], Step], watch: flows.Watch | None = None) -> Flow[T]:
     """Run the flow with every step replaced by the result of `change`; its exceptions are raised in the flow."""
     result: Any = None
     error: BaseException | None = None
@@ -212,13 +215,17 @@ def _map_steps(work: Flow[T], change: Callable[[Step], Step]) -> Flow[T]:
             value: T = stop.value
             return value
         result = error = None
+        step = change(step)
+        finish = None if watch is None else watch(step)
         try:
-            result = yield change(step)
+            result = yield step
         except GeneratorExit:
             work.close()
             raise
         except BaseException as raised:  # noqa: BLE001 - the flow decides what it means
             error = raised
+        if finish is not None:
+            finish(result, error)
 
 
 def _describe_run(registry: Registry) -> dict[str, Any]:

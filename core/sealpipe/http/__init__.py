@@ -39,6 +39,10 @@ def _is_loggable(_: logging.LogRecord) -> bool:
 logging.getLogger("httpcore.http11").addFilter(_is_loggable)  # httpcore logs everything that a peer sends
 
 
+watch: Callable[[str, str, int, float, int], object] | None = None
+"""Gets each request of a plugin: method, host, status, seconds, bytes sent (`--debug`)."""
+
+
 @contextmanager
 def silence_httpcore() -> Iterator[None]:
     """Keep httpcore from logging what this exchange reads. Other uses of httpcore in the program are still logged."""

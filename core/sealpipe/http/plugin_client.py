@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from urllib.parse import urlsplit
 import httpcore
 import httpx
 
-from sealpipe import __version__
+from sealpipe import __version__, http
 from sealpipe.errors import UsageError
 from sealpipe.http import make_pool_proxy, silence_httpcore
 from sealpipe.http.connections import EXCHANGE_DEADLINE, DeadlineBackend, refuse_cleartext
@@ -75,8 +76,12 @@ class _Transport(httpx.BaseTransport):
         self._check(request)
         pool = self._get_pool(self._proxy(str(request.url)))
         end = EXCHANGE_DEADLINE.compute_end(self._deadline)
+        began = time.monotonic()
         with silence_httpcore(), EXCHANGE_DEADLINE.hold_until(end), _translate_errors(request):
             response = pool.handle_request(self._convert(request))
+        if http.watch is not None:
+            length = len(request.content)
+            http.watch(request.method, request.url.host, response.status, time.monotonic() - began, length)
         return httpx.Response(
             response.status,
             headers=response.headers,

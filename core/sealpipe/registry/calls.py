@@ -25,6 +25,10 @@ T = TypeVar("T")
 _CORE_FOLDER = os.path.dirname(os.path.dirname(__file__)) + os.sep  # noqa: PTH120 - as text, like the names it is compared with
 
 
+watch: Callable[[str, Callable[[], Any]], Any] | None = None
+"""Makes each call of a plugin, which it gets with its name, and returns its result (`--debug`)."""
+
+
 def import_object(spec: str) -> Any:
     """Import the object that an import string names."""
     module, _, name = spec.partition(":")
@@ -35,7 +39,7 @@ def call_plugin(what: str, call: Callable[[], T], make_error: Callable[[str], Pl
     """Call a plugin. Only errors of the contract come out, without their causes."""
     error_to_raise: PluginError | PayloadTooLargeError
     try:
-        return call()
+        return call() if watch is None else watch(what, call)
     except (PluginError, PayloadTooLargeError) as error:
         error_to_raise = error
     except (Exception, SystemExit) as error:  # noqa: BLE001  # its text is not shown

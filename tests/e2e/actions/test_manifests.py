@@ -15,8 +15,8 @@ from support.parts import ROOT, load_module
 
 PAGES = load_module("action_pages", Path(__file__).with_name("pages.py"))
 ACTIONS = sorted(PAGES.INPUTS)
-OURS = {"output", "print"}
-"""Options that the action itself sets: it captures the result, and reads it."""
+OURS = {"output", "print", "debug"}
+"""Options that the action itself sets (it captures the result, and reads it), and what its `env:` turns on."""
 KEYS = {"api_key", "api_key_previous"}
 """They come by `env:` and have no option."""
 OFFLINE = {"unseal": {"base_url", "link_base_url", "state_dir", "deadline"}}
