@@ -21,8 +21,6 @@ from sealpipe.plugin import (
 )
 from sealpipe.plugin.settings import PluginSettings
 from sealpipe_plugins.ci import JobCI, name_variable, write_masks, write_text
-from sealpipe_plugins.http_api import Endpoint, Headers
-from sealpipe_plugins.http_errors import require_success
 
 _LEVELS: Final[dict[Level, str]] = {"error": "error", "warning": "warning", "notice": "warning"}
 """The agent's log levels."""
@@ -71,6 +69,9 @@ class AzureCI(JobCI):
 
     def oidc_token(self, audience: str | None = None) -> Secret:
         """Request the token of the service connection."""
+        from sealpipe_plugins.http_api import Endpoint, Headers  # httpx: only for a token
+        from sealpipe_plugins.http_errors import require_success
+
         env = self.context.environ
         url, bearer = env.get(self.job.oidc), env.get("SYSTEM_ACCESSTOKEN")
         connection = self.settings.service_connection

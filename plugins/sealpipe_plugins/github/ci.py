@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
 from sealpipe.plugin import (
@@ -18,8 +19,9 @@ from sealpipe.plugin import (
     make_annotation,
 )
 from sealpipe_plugins.ci import JobCI, write_masks, write_text
-from sealpipe_plugins.http_api import Endpoint, Reply
-from sealpipe_plugins.http_errors import require_success
+
+if TYPE_CHECKING:
+    from sealpipe_plugins.http_api import Reply
 
 _ENDPOINT = "GitHub's token endpoint"
 
@@ -49,6 +51,8 @@ class GitHubCI(JobCI):
 
     def oidc_token(self, audience: str | None = None) -> Secret:
         """Request a token from the runner's token endpoint."""
+        from sealpipe_plugins.http_api import Endpoint  # httpx: only for a token
+
         env = self.context.environ
         url, bearer = env.get(self.job.oidc), env.get("ACTIONS_ID_TOKEN_REQUEST_TOKEN")
         if not url or not bearer:
@@ -68,6 +72,8 @@ class GitHubCI(JobCI):
 
 
 def _read_token(reply: Reply, remedy: str) -> Secret:
+    from sealpipe_plugins.http_errors import require_success
+
     if 400 <= reply.status < 500 and reply.status != 429:
         raise BackendAuthError(f"{_ENDPOINT} responded with {reply.status}", remedy=remedy)
     value = require_success(reply).member("value")

@@ -9,7 +9,7 @@ import pytest
 
 from plugins.ci.fakes import FakePrograms, read_azure_commands, read_env_file
 from sealpipe_rehearsal.running_service import RunningService
-from support.ci_jobs import JOBS, ROWS
+from support.ci_jobs import BUILDKITE, JOBS, ROWS
 from support.github_log import pairs, read_azure, read_github
 from support.terminal import ABROAD, Done, Terminal, opened
 
@@ -111,3 +111,24 @@ def test_outside_a_job_the_audit_has_no_run(user: Terminal) -> None:
     assert user.sealpipe("share", "-f", "text:x", SEALPIPE_CONFIG=str(config)).code == 0
     created = json.loads(audit.read_text().splitlines()[-1])
     assert {created[name] for name in ("ci", "run", "run_url", "actor")} == {None}
+
+
+def test_buildkite_masks_what_other_commands_print(
+    user: Terminal, service: RunningService, programs: FakePrograms
+) -> None:
+    environ = BUILDKITE | programs.path | ABROAD | {"DB": "one line\nof two"}
+    done = user.sealpipe("read", "env:DB", "--print", **environ)
+    assert (done.code, done.out, "one line" in done.err) == (0, "one line\nof two", False), done
+    assert {"one line\nof two", "one line", "of two"} <= programs.redacted
+
+    made = user.sealpipe("request", "-a", "Password", "--receipt", "r.json", "--output", "json", **environ).json
+    service.submitter().submit(made["collect_link"], {"Password": "canary-of-the-submitter"})
+    done = user.sealpipe("collect", "./r.json", "--print", **environ)
+    assert (done.code, "canary-of-the-submitter" in done.out) == (0, True), done
+    assert "canary-of-the-submitter" in programs.redacted
+
+    sealed = user.sealpipe("share", "-f", "env:DB", "--seal-link", **environ).out.strip()
+    link = user.sealpipe("unseal", sealed, "--print", **environ).out.strip()
+    assert {link, link.partition("#")[2]} <= programs.redacted
+    done = user.sealpipe("run", "-e", "SECRET=env:DB", "--", "sh", "-c", "echo $SECRET", **environ)
+    assert (done.code, "one line" in done.out) == (0, False), done

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import zipfile
@@ -110,6 +111,17 @@ def test_metadata_is_not_imported_where_no_third_party_is_installed() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout == "False False\n"
+
+
+@pytest.mark.parametrize("row", OURS, ids=titled)
+def test_a_job_loads_an_http_client_only_for_a_token(row: CISystem) -> None:
+    code = (
+        "import os, sys\nfrom sealpipe.registry import Registry\n"
+        "ci = Registry(environ=dict(os.environ)).ci()\nci.run(), ci.mask([])\nprint('httpx' in sys.modules)"
+    )
+    environ = {**os.environ, **job(row)}
+    done = subprocess.run([sys.executable, "-c", code], env=environ, check=True, capture_output=True, text=True)
+    assert done.stdout == "False\n"
 
 
 def test_one_in_a_zip_file_is_found(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
