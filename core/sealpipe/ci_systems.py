@@ -149,7 +149,7 @@ _WOODPECKER: Final = Job(
 )
 
 CI_SYSTEMS: Final = (
-    # In these, a user who starts a job can set GITHUB_ACTIONS, too: a mask would be readable in the log.
+    # In most of these, the user who starts a job can set GITHUB_ACTIONS: a mask would be readable in the log.
     CISystem("gitlab", "GitLab CI", ("GITLAB_CI",), None, "gitlab", _GITLAB),
     CISystem("buildkite", "Buildkite", ("BUILDKITE",), None, "buildkite", _BUILDKITE),
     CISystem("bitbucket", "Bitbucket Pipelines", ("BITBUCKET_BUILD_NUMBER",), None, "bitbucket", _BITBUCKET),

@@ -6,8 +6,17 @@ from collections.abc import Mapping
 from typing import Final
 
 from sealpipe import values
+from sealpipe.errors import UsageError
 from sealpipe.reference import parse, parse_target
 from sealpipe.settings import PARAM, Setting, make_print_setting, parse_param, repeatable
+
+
+def parse_choice(text: str) -> str:
+    """Parse what a share or a request is chosen by. An empty text, such as an unset variable, is no choice."""
+    if not text.strip():
+        raise UsageError("the value is empty", remedy="check the variable that it comes from")
+    return text
+
 
 _REQUEST_NAME = Setting("name", "The request's name, instead of a code.", values.parse_name, metavar="NAME")
 _PAGES = (
@@ -68,6 +77,18 @@ OTHERS: Final[Mapping[str, tuple[Setting, ...]]] = {
             "List only requests sealed to this key; `previous` exits with 15 if any remain.",
             choices=("credential", "previous"),
         ),
+    ),
+    "expire": (
+        Setting(
+            "name", "What this machine created with a name like this: `staging-*`.", parse_choice, metavar="PATTERN"
+        ),
+        Setting(
+            "created_by_run",
+            "What this CI run created, as the audit log names it, or the beginning of that: ORG/REPO/RUN.",
+            parse_choice,
+            metavar="RUN",
+        ),
+        Setting("yes", "Expire all that is listed, without asking.", flag=True),
     ),
     "link": (_REQUEST_NAME,),
     "remind": (

@@ -78,19 +78,23 @@ _PLAIN_VALUE: Final = re.compile(r"[A-Za-z0-9_.,:+/=@~%-]*")
 """Values that need no quotes: most systems parse none in such a file, and later jobs expand `$`."""
 
 
-def name_variable(name: str, prefix: str = "") -> str:
-    """Return an output's name as a variable: SHORT_CODE. Raises PluginError if it cannot be one."""
+def name_variable(name: str, where: str, prefix: str = "") -> str:
+    """Return an output's name as a variable: SHORT_CODE. PluginError says that it cannot be written to `where`."""
     variable = prefix + name.upper().replace("-", "_")
     if not _VARIABLE.fullmatch(variable):
-        raise PluginError(f"{variable[:40]!r} cannot be the name of an output", remedy="take it from --receipt")
+        raise _output_error(f"the output {variable[:40]!r}", where)
     return variable
 
 
-def format_assignment(variable: str, value: str) -> bytes:
-    """Return `NAME=VALUE` for a file of variables. Raises PluginError if the value would need quotes."""
+def format_assignment(variable: str, value: str, where: str) -> bytes:
+    """Return `NAME=VALUE` for a file of variables. PluginError if the value would need quotes."""
     if not _PLAIN_VALUE.fullmatch(value):
-        raise PluginError(f"the value of {variable} would need quotes, which do not exist there")
+        raise _output_error(f"this value of {variable}", where)
     return f"{variable}={value}".encode()
+
+
+def _output_error(what: str, where: str) -> PluginError:
+    return PluginError(f"{what} cannot be written to {where}", remedy="take it from --receipt")
 
 
 def read_audiences(token: str) -> list[Any]:

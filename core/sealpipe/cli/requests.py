@@ -19,6 +19,7 @@ from sealpipe.cli.command import (
     open_outbox,
     options,
 )
+from sealpipe.cli.expire import expire_requests, note_skipped, report_ended
 from sealpipe.cli.requests_link import link, remind
 from sealpipe.cli.requests_list import KnownRequests, list_requests
 from sealpipe.errors import UsageError
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sealpipe.api.requests import Submission
-    from sealpipe.flows.request.expire import EndedRequest
     from sealpipe.prompts import Prompt
 
 UNKNOWN = "-"
@@ -89,7 +89,7 @@ def requests() -> None:
     """List, show, remind of, expire and purge requests, and list submissions. `sealpipe collect` decrypts them."""
 
 
-for _command in (list_requests, link, remind):
+for _command in (list_requests, link, remind, expire_requests):
     requests.add_command(_command)
 
 
@@ -123,21 +123,7 @@ def submissions(code: str, **values: Any) -> None:
         render.print_json({"short_code": code, "submissions": rows, "count": page.count, "skipped": page.skipped})
     else:
         render.print_lines(map(_format_submission, page.items))
-    _note_skipped(page.skipped)
-
-
-@requests.command(cls=CodeCommand)
-@click.argument("code")
-@options("", common=COMMON)
-def expire(code: str, **values: Any) -> None:
-    """Expire a request now. Its submissions stay at the service. Safe to run again at any time.
-
-    Also stores the ciphertext of every submission in the state directory.
-    """
-    with open_client(values) as client:
-        keep = find_state_folder(values, "requests")
-        ended = client.expire_request(resolve_request_code(client, code, keep), keep=keep)
-    _print_ended(ended, as_json=values["output"] == "json")
+    note_skipped(page.skipped)
 
 
 @requests.command(cls=CodeCommand)
@@ -156,7 +142,9 @@ def purge(code: str, confirm: str | None, **values: Any) -> None:
     confirmed = code_to_purge if names(confirm or "", code_to_purge) else confirm or ""
     with open_client(values) as client:
         ended = client.purge_request(code_to_purge, confirm=confirmed, keep=find_state_folder(values, "requests"))
-    _print_ended(ended, as_json=values["output"] == "json")
+    row = report_ended(ended)
+    if values["output"] == "json":
+        render.print_json(row)
 
 
 def _describe_submission(row: Submission) -> dict[str, Any]:
@@ -174,34 +162,3 @@ def _measure_box(row: Submission) -> int:
     """Return the size of the sealed box in bytes, without decoding it: the data may be invalid."""
     data = row.data or ""
     return len(data) * 3 // 4 - data[-2:].count("=")
-
-
-def _print_ended(ended: EndedRequest, *, as_json: bool) -> None:
-    code, count = render.escape(ended.short_code), len(ended.submissions)
-    expires_at = None if ended.expires_at is None else format_time(ended.expires_at)
-    description = {
-        "expired": f"expired {code}",
-        "already-expired": f"{code} was already expired",
-        "expiring": f"{code} expires at {expires_at}, too soon to expire it safely; run this again after that",
-        "deleted": f"purged {code}",
-    }
-    render.print_note(description[ended.outcome])
-    render.print_note(f"kept {render.count(count, 'submission')}, {ended.late} of them late, in {ended.kept_in}")
-    _note_skipped(ended.skipped)
-    if as_json:
-        render.print_json(
-            {
-                "short_code": ended.short_code,
-                "outcome": ended.outcome,
-                "expires_at": expires_at,
-                "kept": count,
-                "late": ended.late,
-                "skipped": ended.skipped,
-                "kept_in": str(ended.kept_in),
-            }
-        )
-
-
-def _note_skipped(skipped: int | None) -> None:
-    if skipped:
-        render.print_note(f"skipped {render.count(skipped, 'submission')} without end-to-end encryption")

@@ -13,19 +13,18 @@ from sealpipe.cli.command import (
     COMMON,
     Command,
     SettingsGroup,
-    find_state_folder,
     make_registry,
     open_client,
     options,
     run_config,
 )
+from sealpipe.cli.expire import expire_shares
 from sealpipe.cli.names import KnownNames, find_state
 from sealpipe.values import format_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
-    from pathlib import Path
 
     from sealpipe.api.account import Access, AccessLog, ShareInfo
     from sealpipe.flows import Flow
@@ -75,21 +74,7 @@ def show(code: str, **values: Any) -> None:
         render.print_lines([_format_line(row, names, state)])
 
 
-@shares.command(cls=CodeCommand)
-@click.argument("code")
-@options("", common=COMMON)
-def expire(code: str, **values: Any) -> None:
-    """Expire a share now: its link stops working, for good. Not an error if the share is already expired."""
-    with open_client(values) as client:
-        keep = _find_notes_folder(values)
-        code = resolve_share_code(client, code, keep)
-        ended = client.expire_share(code, keep=keep)
-    escaped_code = render.escape(code)
-    render.print_note(
-        f"expired {escaped_code}" if ended.outcome == "expired" else f"{escaped_code} was already expired"
-    )
-    if values["output"] == "json":
-        render.print_json({"short_code": code, "outcome": ended.outcome})
+shares.add_command(expire_shares)
 
 
 @shares.command(cls=CodeCommand)
@@ -111,16 +96,6 @@ def log(code: str, **values: Any) -> None:
         render.print_json(_describe_log(code, pages.first, entries))
     else:
         render.print_lines(map(_format_access, entries))
-
-
-def _find_notes_folder(values: dict[str, Any]) -> Path | None:
-    """Return the folder that records expired shares; None if there is no state directory."""
-    from sealpipe.errors import StateError
-
-    try:
-        return find_state_folder(values, "shares")
-    except StateError:
-        return None
 
 
 def _to_members(row: ShareInfo, names: KnownNames, state: str | None) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from hashlib import sha256
 from pathlib import Path
@@ -21,6 +21,7 @@ from sealpipe.state import create_file, make_private_directory
 from sealpipe.values import format_time, parse_time
 
 _MAX_SIZE: Final = 1024 * 1024
+_EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
 Kind = Literal["share", "request"]
 
 
@@ -35,7 +36,7 @@ class Creation:
     kind: Kind
     base_url: str
     short_code: str
-    created_at: datetime
+    created_at: datetime | None = None
     expires_at: datetime | None = None
     name: str | None = None
     title: str | None = None
@@ -76,7 +77,7 @@ def list_creations(folder: Path, kind: Kind, base_url: str | None = None) -> lis
     paths = sorted(folder.glob("*.json"), key=_read_age, reverse=True)  # times are in whole seconds
     found = filter(None, map(_read, paths))
     chosen = [each for each in found if each.kind == kind and base_url in (None, each.base_url)]
-    return sorted(chosen, key=lambda each: each.created_at, reverse=True)
+    return sorted(chosen, key=lambda each: each.created_at or _EARLIEST, reverse=True)
 
 
 def _read_age(path: Path) -> int:
@@ -96,7 +97,7 @@ def _to_members(creation: Creation) -> dict[str, Any]:
         "kind": creation.kind,
         "base_url": creation.base_url,
         "short_code": creation.short_code,
-        "created_at": format_time(creation.created_at),
+        "created_at": None if creation.created_at is None else format_time(creation.created_at),
         "expires_at": expires_at,
         "name": creation.name,
         "title": creation.title,

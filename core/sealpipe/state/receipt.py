@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 
 from sealpipe.errors import EncodingError, UsageError
 from sealpipe.prompts import Prompt, check_prompt, check_prompts
+from sealpipe.state.creations import Creation
 from sealpipe.values import format_time, parse_link_base_url, parse_name, parse_time
 from sealpipe.wire import link
 from sealpipe.wire.encoding import decode_base64url
@@ -59,6 +60,11 @@ class Receipt:
         optional = {name: getattr(self, name) for name in _OPTIONAL}
         return members | {name: value for name, value in optional.items() if value is not None}
 
+    def to_creation(self) -> Creation:
+        """Return what it says about the request's creation. It does not name the service."""
+        known = (self.expires_at, self.name, self.title, self.run or "", self.link, self.public_key)
+        return Creation("request", "", self.short_code, None, *known)
+
     @staticmethod
     def load(text: str) -> Receipt:
         """Parse a receipt from the text of `dump`. Raises UsageError."""
@@ -105,6 +111,21 @@ def read_receipt(path: Path) -> Receipt:
         ) from None
     except UsageError as error:
         raise UsageError(f"{path}: {error.message}", remedy=error.remedy) from None
+
+
+def read_share_receipt(path: Path) -> Creation:
+    """Read the file that `share --receipt` wrote. Raises UsageError, which shows nothing of the text."""
+    try:
+        with path.open("rb") as file:
+            members = json.loads(file.read(MAX_SIZE))
+        if members["schema"] == 1 and members["kind"] == "share":
+            name, title = (members.get(each) and _read_text(members, each) for each in ("name", "title"))
+            return Creation("share", "", _read_code(members), name=name, title=title, run=str(members.get("run", "")))
+    except OSError as error:
+        raise UsageError(f"the receipt {path} cannot be read: {error.strerror}", remedy="check the path") from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        pass
+    raise UsageError(f"{path}: this is not a share's receipt", remedy="give the file that `share --receipt` wrote")
 
 
 def _decode_utf8(content: bytes) -> str:

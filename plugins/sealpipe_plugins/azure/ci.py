@@ -51,7 +51,9 @@ class AzureCI(JobCI):
         """Set an output variable of the step, in capitals, by a command on stderr."""
         if not is_stderr_readable():
             raise PluginError("stderr does not reach the agent")
-        command = RunnerCommand(self.job.output.format(name=name_variable(name)), SET_SECRET.percent)
+        command = RunnerCommand(
+            self.job.output.format(name=name_variable(name, "the step's variables")), SET_SECRET.percent
+        )
         write_text(command.format(value))
 
     def summary(self, markdown: str) -> None:

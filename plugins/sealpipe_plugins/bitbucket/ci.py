@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 from sealpipe.plugin import UnsupportedError
 from sealpipe_plugins.ci import JobCI, format_assignment, name_variable
+
+_FILE: Final = "the step's variables"
 
 
 class BitbucketCI(JobCI):
@@ -16,6 +19,6 @@ class BitbucketCI(JobCI):
         file = self.context.environ.get(self.job.output)
         if not file:
             raise UnsupportedError(f"{self.job.output} is not set here", remedy="run it in a step of a pipeline")
-        line = format_assignment(name_variable(name), value)
+        line = format_assignment(name_variable(name, _FILE), value, _FILE)
         with Path(file).open("ab") as stream:
             stream.write(line + b"\n")

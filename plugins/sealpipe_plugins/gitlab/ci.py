@@ -25,6 +25,7 @@ class GitLabCISettings(PluginSettings):
 MAX_VARIABLES: Final = 20
 MAX_BYTES: Final = 5 * 1024
 """What GitLab accepts in a dotenv report."""
+_REPORT: Final = "a dotenv report"
 
 
 class GitLabCI(JobCI):
@@ -37,8 +38,8 @@ class GitLabCI(JobCI):
                 "GitLab passes values on only in a dotenv report",
                 remedy="set dotenv to the file of a dotenv report (artifacts:reports:dotenv)",
             )
-        key = name_variable(name, self.settings.dotenv_prefix)
-        line = format_assignment(key, value)
+        key = name_variable(name, _REPORT, self.settings.dotenv_prefix)
+        line = format_assignment(key, value, _REPORT)
         try:
             # bytes, because the job's other lines may not be UTF-8
             lines = self.settings.dotenv.read_bytes().split(b"\n")

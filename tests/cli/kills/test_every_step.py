@@ -23,7 +23,7 @@ from sealpipe.api import Credential
 from sealpipe.flows.share import sealed_link
 from sealpipe_rehearsal.running_service import RunningService
 from support.fake_github import FakeGitHub, InGitHub
-from support.job import Job
+from support.job import Job, client_of
 from support.killing import KILLED, InProcess
 from support.places import InDir, InDotenv, InFile, Values
 from support.storing import an_hour_later, asked_at_once
@@ -228,6 +228,44 @@ class Expiring(NamedTuple):
         kept = sorted(line["submission"]["short_code"] for line in lines if "submission" in line)
         lost = [] if kept == given and request.submissions() == len(given) else [*given, *kept]
         return Expired(code, tuple(again), request.deletes(), lost, request.is_over())
+
+
+class ExpiringByName(NamedTuple):
+    """Two requests of one name, which one command expires."""
+
+    service: RunningService
+
+    def points(self, place: Path) -> list[Point]:
+        job, words = self._ask(place)
+        return job.steps(place, lambda under: job.run(*words, under=under), "")
+
+    def kill_at(self, point: Point, place: Path) -> Expired:
+        job, words = self._ask(place)
+        code = job.run(*words, under=job.killing(point, place)).code
+        again = [job.run(*words).code]
+        if again == [9]:  # a DELETE may be on its way
+            an_hour_later(job)
+            again.append(job.run(*words).code)
+        codes = [json.loads(path.read_text())["short_code"] for path in job.terminal.here.glob("*.json")]
+        deletes = [
+            sum(each.method == "DELETE" and code in each.target for each in job.service.seen()) for code in codes
+        ]
+        with client_of(job) as client:
+            is_over = not list(client.iter_requests())
+        return Expired(code, tuple(again), max(deletes), [], is_over)
+
+    def _ask(self, place: Path) -> tuple[InProcess, tuple[str, ...]]:
+        job = InProcess(place, self.service)
+        for number in range(2):
+            assert job.run("request", "-a", "Password", "--name", "twin", "--receipt", f"{number}.json").code == 0
+        return job, ("requests", "expire", "--name", "tw*", "--yes")
+
+
+def test_one_delete_at_most_of_each_of_several(service: RunningService, tmp_path: Path) -> None:
+    sweep = ExpiringByName(service)
+    found = kill_everywhere(sweep.kill_at, sweep.points(tmp_path / "undisturbed"), tmp_path)
+    assert len(found) >= 11
+    assert {each.again for each in found} == {(0,), (9, 0)}, "no second DELETE follows within the hour"
 
 
 def test_one_delete_at_most_and_every_submission_kept(service: RunningService, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ import pytest
 
 from cli.leaks.canaries import LINK_FILE, PLANT, SHARE, Canaries, leaks, planted
 from sealpipe_rehearsal.running_service import RunningService
+from support.ci_jobs import BUILDKITE
 from support.faults import echoes, holds, holds_before, reset_after, says
 from support.faulty import Fault, Faulty, passes
 from support.leaks import Detector
@@ -262,6 +263,25 @@ def test_nothing_leaks_when_sigterm_strikes_while_the_answer_is_awaited(
     faulty.plan(then=fault)
     watched = canaries.watch(*SHARE, "--deadline", "60s", interrupt=lambda: faulty.committed.wait(30))
     check(canaries, watched, faulty, Case(143, requests=1, kept=True))
+
+
+def test_buildkites_agent_gets_the_link_by_its_standard_input_and_no_other_way(
+    bare: Terminal, service: RunningService, faulty: Faulty
+) -> None:
+    canaries = Canaries(bare, service, faulty.base_url)
+    del bare.environ["CANARY_ENV"]  # the agent's environment is the job's own, but for our variables
+    agent = bare.file("agent/buildkite-agent", "#!/bin/sh\nwhile read -r line; do :; done\nexit 0\n")
+    agent.chmod(0o755)
+    bare.environ |= BUILDKITE | ABROAD | {"PATH": f"{agent.parent}:{bare.environ['PATH']}"}
+    watched = canaries.watch("share", "-f", "file:secret.pem", "-f", "dotenv:prod.env#TOKEN", "--print")
+    assert watched.done.code == 0, watched.done
+    link = watched.done.out.rstrip("\n")
+    fragment = link.partition("#")[2]
+    (pipe,) = [place for place, data in watched.streams.items() if "pipe:" in place and b"{" in data]
+    assert set(json.loads(watched.streams.pop(pipe)).values()) == {link, fragment, fragment[1:]}
+    assert leaks(canaries, watched, 1, link, "stdout") == []
+    assert [words[0] for words in watched.executed] == [bytes(agent)] * 3, "a mask and two outputs"
+    assert not any(word.startswith(b"SEALPIPE_") for words in watched.executed for word in words)
 
 
 def test_nothing_leaks_if_the_link_cannot_be_printed(bare: Terminal, service: RunningService, faulty: Faulty) -> None:

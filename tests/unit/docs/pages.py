@@ -75,6 +75,7 @@ TITLES = {
     "open": "sealpipe rehearsal open",
     "answer": "sealpipe rehearsal answer",
     "purge": "sealpipe requests purge",
+    "expire": "sealpipe shares expire, sealpipe requests expire",
     "link": "sealpipe requests link",
     "remind": "sealpipe requests remind",
     "requests": "sealpipe requests list",
@@ -148,9 +149,9 @@ One variable is enough, and the first matching row counts. Empty, `0`, `false`, 
 `CI=false` turns off only the last row: a system with its own variable is still recognised.
 
 The systems under [What a job gets](#what-a-job-gets) have plugins of sealpipe's own. In every other system a
-[third-party CI plugin](../how-to/write-a-plugin.md) is used if one is installed and its variable is set. In the first
-rows, the user who starts a job can set variables such as `GITHUB_ACTIONS`: these rows come first, so that no mask is
-written into a log that shows it.
+[third-party CI plugin](../how-to/write-a-plugin.md) is used if one is installed and its variable is set. In most of the
+first rows, the user who starts a job can set variables such as `GITHUB_ACTIONS`: these rows come first, so that no mask
+is written into a log that shows it.
 
 | system | variables | mask |
 | --- | --- | --- |

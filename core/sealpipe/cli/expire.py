@@ -1,0 +1,226 @@
+"""`sealpipe shares expire` and `sealpipe requests expire`: one by its code, or several by names and CI runs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import click
+
+from sealpipe.cli import render
+from sealpipe.cli.codes import CodeCommand, names_receipt, resolve_request_code, resolve_share_code
+from sealpipe.cli.command import COMMON, find_state_folder, open_client, options
+from sealpipe.cli.names import KnownNames, find_created_folder
+from sealpipe.errors import NotFoundError, SealpipeError, StateError, UsageError
+from sealpipe.state.creations import Creation
+from sealpipe.values import format_time
+
+if TYPE_CHECKING:
+    from sealpipe.client import Client
+    from sealpipe.flows.request.expire import EndedRequest
+    from sealpipe.state.creations import Kind
+
+_CLOCK_MARGIN: Final = timedelta(hours=1)
+"""How long after its expiry, by this machine's clock, a share or a request still counts as one that may be active."""
+
+
+class Ending(NamedTuple):
+    """How one kind is expired. `expire_one` prints what happened, and returns it as JSON members."""
+
+    kind: Kind
+    resolve: Callable[[Client, str, Path | None], str]
+    expire_one: Callable[[Client, str, Path | None], dict[str, Any]]
+    is_over: Callable[[Path | None, Creation], bool]
+
+
+@click.command("expire", cls=CodeCommand)
+@click.argument("codes", nargs=-1, metavar="[CODE|RECEIPT]...")
+@options("expire", common=COMMON)
+def expire_shares(codes: Sequence[str], **values: Any) -> None:
+    """Expire shares now: their links stop working, for good. Not an error if a share is already expired.
+
+    Give codes or receipts; --name and --created-by-run choose among them or, without any, among what this machine
+    created. All but a single code are listed first, and expired with --yes only (on a terminal you are asked).
+
+    sealpipe shares expire --name 'staging-*' --yes
+    """
+    ending = Ending("share", resolve_share_code, _expire_share, _is_expired_share)
+    _expire(ending, codes, _find_notes_folder(values), values)
+
+
+@click.command("expire", cls=CodeCommand)
+@click.argument("codes", nargs=-1, metavar="[CODE|RECEIPT]...")
+@options("expire", common=COMMON)
+def expire_requests(codes: Sequence[str], **values: Any) -> None:
+    """Expire requests now. Their submissions stay at the service. Safe to run again at any time.
+
+    Also stores the ciphertext of every submission in the state directory. Give codes or receipts; --name and
+    --created-by-run choose among them or, without any, among what this machine created. All but a single code are
+    listed first, and expired with --yes only (on a terminal you are asked).
+    """
+    ending = Ending("request", resolve_request_code, _expire_request, lambda *_: False)
+    _expire(ending, codes, find_state_folder(values, "requests"), values)
+
+
+def _expire(ending: Ending, words: Sequence[str], keep: Path | None, values: Mapping[str, Any]) -> None:
+    is_filtered = values["name"] is not None or values["created_by_run"] is not None
+    if not words and not is_filtered:
+        raise UsageError(
+            f"there is no {ending.kind} to expire",
+            remedy="give its code or its receipt, or --name PATTERN or --created-by-run RUN",
+        )
+    is_single = len(words) == 1 and not is_filtered
+    given = [_read_word(ending.kind, word) for word in words]
+    with open_client(values) as client:
+        names = KnownNames(values, ending.kind, client.session.base_url)
+        for number, each in enumerate(given):
+            if isinstance(each, str):
+                code = ending.resolve(client, each, keep)
+                given[number] = names.find(code) or Creation(ending.kind, client.session.base_url, code)
+        known = [each for each in given if isinstance(each, Creation)]
+        if is_filtered:
+            known = _choose(ending, known if words else _list_active(ending, keep, client, values), values)
+        codes = list(dict.fromkeys(each.short_code for each in known))
+        if not is_single:
+            _confirm(ending.kind, codes, {each.short_code: each for each in known}, yes=values["yes"])
+        rows, errors = _expire_each(ending, client, codes, keep, is_single=is_single)
+    if values["output"] == "json" and rows:
+        render.print_json_rows(rows[0] if is_single else rows)
+    if errors:
+        raise _summarize(errors)
+
+
+def _read_word(kind: Kind, word: str) -> str | Creation:
+    """Return what a receipt's file says; else the word, a code. A code may look like a path: then there is no file."""
+    path = Path(word)
+    if not names_receipt(word) or not path.is_file():
+        return word
+    from sealpipe.state.receipt import read_receipt, read_share_receipt
+
+    return read_share_receipt(path) if kind == "share" else read_receipt(path).to_creation()
+
+
+def _list_active(ending: Ending, keep: Path | None, client: Client, values: Mapping[str, Any]) -> list[Creation]:
+    """List what this machine created and may still be active."""
+    from sealpipe.state.creations import list_creations
+
+    folder, earliest = find_created_folder(values), datetime.now(UTC) - _CLOCK_MARGIN
+    known = [] if folder is None else list_creations(folder, ending.kind, client.session.base_url)
+    active = [each for each in known if each.expires_at is None or each.expires_at > earliest]
+    return [each for each in active if not ending.is_over(keep, each)]
+
+
+def _choose(ending: Ending, known: Sequence[Creation], values: Mapping[str, Any]) -> list[Creation]:
+    chosen = [each for each in known if each.matches(values["name"], values["created_by_run"])]
+    if not chosen:
+        raise NotFoundError(
+            f"no {ending.kind} that may still be active is known by that name or run: nothing was expired",
+            remedy="names and runs are in receipts, and in the state directory of the job that created it; else give "
+            "codes",
+        )
+    return chosen
+
+
+def _confirm(kind: Kind, codes: Sequence[str], known: Mapping[str, Creation], *, yes: bool) -> None:
+    """List what would be expired, and ask. Raises UsageError if nobody agrees: then nothing was sent."""
+    render.print_note(f"{'expiring' if yes else 'would expire'} {render.count(len(codes), kind)}:")
+    for code in codes:
+        one = known[code]
+        cells = [one.name, one.title, one.run and f"run {one.run}"]
+        render.print_note("\t".join(["  " + render.escape(code), *(render.escape(each) for each in cells if each)]))
+    if yes:
+        return
+    if sys.stdin is None or not sys.stdin.isatty() or not render.is_terminal():
+        raise UsageError("not confirmed: nothing was expired", remedy="check the list, and add --yes")
+    render.print_note("Type yes to expire them:")
+    if sys.stdin.readline().strip().lower() != "yes":
+        raise UsageError("not confirmed: nothing was expired", remedy="type yes, or add --yes")
+
+
+def _expire_each(
+    ending: Ending, client: Client, codes: Sequence[str], keep: Path | None, *, is_single: bool
+) -> tuple[list[dict[str, Any]], list[SealpipeError]]:
+    """Expire one after another. A failure does not stop the others. Returns the rows of all, and the errors."""
+    rows, errors = [], []
+    for code in codes:
+        try:
+            rows.append(ending.expire_one(client, code, keep))
+        except SealpipeError as error:
+            if is_single:
+                raise
+            error.message = f"{render.escape(code)}: {error.message}"
+            error.args = (error.message,)
+            errors.append(error)
+            rows.append({"short_code": code, "outcome": "failed", "error": render.describe_error(error)})
+    return rows, errors
+
+
+def _summarize(errors: Sequence[SealpipeError]) -> SealpipeError:
+    """Print all errors but the one that represents them, and return that one."""
+    from sealpipe.flows.collect import choose_worst_error
+
+    worst = choose_worst_error(errors) or errors[0]
+    for error in errors:
+        if error is not worst:
+            render.print_error(error, as_json=False)
+    return worst
+
+
+def _find_notes_folder(values: Mapping[str, Any]) -> Path | None:
+    """Return the folder that records expired shares; None if there is no state directory."""
+    try:
+        return find_state_folder(values, "shares")
+    except StateError:
+        return None
+
+
+def _is_expired_share(keep: Path | None, known: Creation) -> bool:
+    from sealpipe.flows.share.expire import was_expired
+
+    return keep is not None and was_expired(keep, known.base_url, known.short_code)
+
+
+def _expire_share(client: Client, code: str, keep: Path | None) -> dict[str, Any]:
+    ended = client.expire_share(code, keep=keep)
+    escaped_code = render.escape(code)
+    render.print_note(
+        f"expired {escaped_code}" if ended.outcome == "expired" else f"{escaped_code} was already expired"
+    )
+    return {"short_code": code, "outcome": ended.outcome}
+
+
+def _expire_request(client: Client, code: str, keep: Path | None) -> dict[str, Any]:
+    return report_ended(client.expire_request(code, keep=keep))
+
+
+def report_ended(ended: EndedRequest) -> dict[str, Any]:
+    """Print how a request ended, and return it as JSON members."""
+    code, count = render.escape(ended.short_code), len(ended.submissions)
+    expires_at = None if ended.expires_at is None else format_time(ended.expires_at)
+    description = {
+        "expired": f"expired {code}",
+        "already-expired": f"{code} was already expired",
+        "expiring": f"{code} expires at {expires_at}, too soon to expire it safely; run this again after that",
+        "deleted": f"purged {code}",
+    }
+    render.print_note(description[ended.outcome])
+    render.print_note(f"kept {render.count(count, 'submission')}, {ended.late} of them late, in {ended.kept_in}")
+    note_skipped(ended.skipped)
+    return {
+        "short_code": ended.short_code,
+        "outcome": ended.outcome,
+        "expires_at": expires_at,
+        "kept": count,
+        "late": ended.late,
+        "skipped": ended.skipped,
+        "kept_in": str(ended.kept_in),
+    }
+
+
+def note_skipped(skipped: int | None) -> None:
+    """Print how many submissions the service does not return."""
+    if skipped:
+        render.print_note(f"skipped {render.count(skipped, 'submission')} without end-to-end encryption")
