@@ -91,7 +91,7 @@ def _list_masks(secrets: Mapping[str, Secret]) -> list[Secret]:
 
     binary = [name for name, secret in secrets.items() if not is_utf8(secret.reveal_bytes())]
     system = detect_ci_system(os.environ)
-    if binary and system is not None and system.mask is not None:
+    if binary and system is not None and (system.mask is not None or system.job.mask_program):
         render.print_note(f"sealpipe: not UTF-8 text, so {system.title} cannot mask it: {', '.join(binary)}")
     return [secret for name, secret in secrets.items() if name not in binary]
 

@@ -110,11 +110,12 @@ def test_only_secrets_are_masked(bare: Terminal) -> None:
     assert (done.out, done.err) == ("deploy\n", "")
 
 
-def test_a_value_that_is_no_text_is_told_as_not_masked(bare: Terminal) -> None:
+@pytest.mark.parametrize(("sign", "title"), [("GITHUB_ACTIONS", "GitHub Actions"), ("BUILDKITE", "Buildkite")])
+def test_a_value_that_is_no_text_is_told_as_not_masked(bare: Terminal, sign: str, title: str) -> None:
     bare.file("value", b"\xff\xfe" + VALUE.encode())
-    done = bare.sealpipe("run", "-e", "A=file:value", "--", "sh", "-c", "echo $A", GITHUB_ACTIONS="true")
+    done = bare.sealpipe("run", "-e", "A=file:value", "--", "sh", "-c", "echo $A", **{sign: "true"})
     assert done.out == "***\n"
-    assert done.err == "sealpipe: not UTF-8 text, so GitHub Actions cannot mask it: A\n"
+    assert done.err == f"sealpipe: not UTF-8 text, so {title} cannot mask it: A\n"
 
 
 @pytest.mark.parametrize("words", [[], ["--no-redact"]], ids=" ".join)

@@ -20,7 +20,7 @@ AZURES = "api://AzureADTokenExchange"
 
 
 def registry(environ: Mapping[str, str]) -> Registry:
-    return Registry(environ=environ, network=lambda: PluginNetwork(None), deadline=5)
+    return Registry(environ=environ, network=lambda: PluginNetwork(None))
 
 
 def token(environ: Mapping[str, str], audience: str | None = None) -> str:
