@@ -224,6 +224,20 @@ def test_a_collect_without_a_submission_passes(job: Job, user: Terminal) -> None
     assert job.run("collect") != 0, "only a missing submission passes"
 
 
+def test_it_can_be_tried_without_an_account(job: Job, service: RunningService) -> None:
+    """As the pages say: `sealpipe rehearse --job --` before each command."""
+    before = len(service.seen())
+    for part, step in job.steps.items():
+        script = re.sub(r"\bsealpipe (?=share|unseal|collect)", "sealpipe rehearse --job -- sealpipe ", step.script)
+        assert script != step.script
+        job.steps[part] = Step(script, step.environ, ("SYSTEM_ACCESSTOKEN",), step.kept)
+    for part in PARTS:
+        assert job.run(part) == 0, job.log
+    assert "would store keys of secret/vendor/acme" in job.log
+    assert job.told.read_text().startswith("http://127.0.0.1:")
+    assert len(service.seen()) == before
+
+
 def test_a_link_of_another_run_is_refused(job: Job) -> None:
     assert job.run("share") == 0, job.log
     step = job.steps["unseal"]
