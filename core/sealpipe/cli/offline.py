@@ -153,8 +153,7 @@ def verify(log: str, head: str | None, key: str | None, **values: Any) -> None:
     path = Path(log).absolute()
     if key is None:
         config = run_config()
-        machine = config.machine.get("enforce", {})
-        key = hooks.find_audit_key(path, machine, config.user)
+        key = hooks.find_audit_key(path, config.machine.get("enforce", {}), config.user)
     try:
         heads = hooks.verify_audit(path, key, head)
     except OSError as error:
