@@ -8,6 +8,7 @@ import pytest
 
 from sealpipe_rehearsal.commands import ci_job
 from sealpipe_rehearsal.running_service import RunningService
+from support.ci_jobs import batch_file
 from support.fake_chat import FakeSlack
 from support.parts import ROOT
 from support.terminal import Terminal, addresses
@@ -66,16 +67,7 @@ def test_a_code_or_a_receipt_that_is_not_there_gets_a_submission(bare: Terminal,
         assert [field["value"] for field in submission["fields"]] == ["stand-in for Password"]
 
 
-BATCH = """
-name = "vendors"
-kind = "request"
-key = "name"
-[request]
-ask = ["Password"]
-send = ["email:acme@example.com"]
-[[row]]
-name = "acme"
-"""
+BATCH = batch_file("email:acme@example.com")
 MAIL = {
     "SEALPIPE_PLUGIN_EMAIL__HOST": "mail.example",
     "SEALPIPE_PLUGIN_EMAIL__SENDER": "us@example.com",

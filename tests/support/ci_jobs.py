@@ -56,6 +56,20 @@ sys.exit(main())
     return file
 
 
+def batch_file(channel: str) -> str:
+    """A batch that asks one vendor for a password, by this channel."""
+    return f"""
+name = "vendors"
+kind = "request"
+key = "name"
+[request]
+ask = ["Password"]
+send = ["{channel}"]
+[[row]]
+name = "acme"
+"""
+
+
 GITHUB = {
     "GITHUB_ACTIONS": "true",
     "GITHUB_REPOSITORY": "acme/app",

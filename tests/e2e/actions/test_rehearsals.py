@@ -11,21 +11,13 @@ import pytest
 from e2e.actions.fake_runner import Ended, FakeRunner
 from sealpipe_rehearsal.commands import ci_job
 from sealpipe_rehearsal.running_service import RunningService
+from support.ci_jobs import batch_file
 from support.parts import ROOT, load_module
 
 Start = Callable[..., FakeRunner]
 PAGES = load_module("action_pages_of_rehearsals", Path(__file__).with_name("pages.py"))
 REAL = {"SEALPIPE_API_KEY": "", "SEALPIPE_BASE_URL": "https://real.example/v1"}
-BATCH = """
-name = "vendors"
-kind = "request"
-key = "name"
-[request]
-ask = ["Password"]
-send = ["slack:"]
-[[row]]
-name = "acme"
-"""
+BATCH = batch_file("slack:")
 
 
 @pytest.fixture

@@ -17,20 +17,12 @@ from pathlib import Path
 from e2e.gitlab.engine import CANARY, Engine
 from e2e.gitlab.gitlab_ci import ANSWERED, BASE, BOUND, IMAGE, SUBMITS, Pipeline, log_in, read_dotenv
 from sealpipe_rehearsal.running_service import RunningService
+from support.ci_jobs import batch_file
 from support.openbao import Bao
 from support.parts import ROOT, missing
 from support.terminal import addresses, opened
 
-BATCH = """
-name = "vendors"
-kind = "request"
-key = "name"
-[request]
-ask = ["Password"]
-send = ["file:/tmp/{name}.link"]
-[[row]]
-name = "acme"
-"""
+BATCH = batch_file("file:/tmp/{name}.link")
 READ_ONLY = {"read_only": True, "tmpfs": {"/tmp": ""}, "network_mode": "host"}
 
 

@@ -15,20 +15,12 @@ import yaml
 
 from e2e.gitlab.gitlab_ci import NAMES, Pipeline, Template, read_dotenv
 from sealpipe_rehearsal.commands import ci_job
+from support.ci_jobs import batch_file
 from support.fake_chat import FakeSlack
 from support.parts import ROOT, missing
 
 COMPONENT = ROOT / "containers/gitlab/component"
-BATCH = """
-name = "vendors"
-kind = "request"
-key = "name"
-[request]
-ask = ["Password"]
-send = ["file:{name}.link"]
-[[row]]
-name = "acme"
-"""
+BATCH = batch_file("file:{name}.link")
 REHEARSED = {"rehearse": "true", "stage": "before", "rules": [{"when": "on_success"}]}
 
 
