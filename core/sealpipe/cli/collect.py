@@ -54,7 +54,7 @@ def collect(requests: Sequence[str], **values: Any) -> None:
     arguments["after"] = values["after"] if is_stored else "keep"
     arguments["state"] = find_state_folder(values, "requests")
     collect_options = CollectEachOptions(**arguments, on_progress=progress)
-    with open_client(values) as client:
+    with open_client(values, collect_options.needs) as client:
         collect_options = _resolve_codes(client, collect_options, requests, values)
         try:
             results = client.run(

@@ -6,7 +6,7 @@ These modules are imported inside the functions: `--help` needs none of them.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -180,8 +180,11 @@ def run_config() -> Config:
     return config
 
 
-def make_session(values: Mapping[str, Any]) -> Session:
-    """Make a session from the global options and the environment."""
+def make_session(values: Mapping[str, Any], needs: Iterable[tuple[str, str]] = ()) -> Session:
+    """Make a session from the global options and the environment.
+
+    If a setting is missing, the error also says what the stores in `needs` lack.
+    """
     from sealpipe import permissions
     from sealpipe.flows.session import open_session
 
@@ -200,6 +203,7 @@ def make_session(values: Mapping[str, Any]) -> Session:
         deadline=values["deadline"],
         ca_file=values["ca_file"],
         api_key_previous=config.previous_api_key,
+        needs=needs,
     )
 
 
@@ -211,11 +215,11 @@ def make_registry(*arguments: Any) -> Registry:
     return registry(*arguments, config=lambda: config.user)
 
 
-def open_client(values: Mapping[str, Any]) -> Client:
+def open_client(values: Mapping[str, Any], needs: Iterable[tuple[str, str]] = ()) -> Client:
     """Open a client on the session that `make_session` makes."""
     from sealpipe.client import Client
 
-    return Client.from_session(make_session(values))
+    return Client.from_session(make_session(values, needs))
 
 
 def open_outbox(values: Mapping[str, Any], credential: Credential | None) -> Outbox:

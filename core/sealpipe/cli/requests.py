@@ -53,7 +53,7 @@ def request(**values: Any) -> None:
     request_options = RequestOptions(**call_arguments("request", RequestOptions, values))
     _check_seed(values)
     _warn_of_typos(request_options.form)
-    session = make_session(values)
+    session = make_session(values, request_options.needs)
     disclosure.get_ci(session.registry)  # if it cannot be used, nothing is sent
     with Client.from_session(session) as client:
         outbox = open_outbox(values, session.credential)

@@ -58,7 +58,7 @@ def share(ctx: click.Context, /, **values: Any) -> None:
     fields = call_arguments("share", ShareOptions, values, but=_EXPIRY)
     fields["message_template"] = deliver.read_message_template(values["message_template"])
     share_options = ShareOptions(**fields, **_choose_expiry(ctx, values))
-    session = make_session(values)
+    session = make_session(values, share_options.needs)
     gate = disclosure.plan_disclosure(
         "the link",
         "send it with --send, write it to a file with --link-file, or seal it with --seal-link",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cache, partial
@@ -137,11 +137,13 @@ def open_session(
     deadline: float | timedelta | str = 60.0,
     ca_file: str | Path | None = None,
     api_key_previous: str | Secret | None = None,
+    needs: Iterable[tuple[str, str]] = (),
 ) -> Session:
     """Open a session from the settings, the policies of both config files, and what the machine's enforces.
 
-    `registry` gets the CA file, the gate and the deadline in seconds. Raises SettingError, which names what is missing
-    or wrong and never a value, and PolicyError for a setting that contradicts the machine's.
+    `registry` gets the CA file, the gate and the deadline in seconds. `needs` are the stores that the session is for:
+    if a setting is missing, the error also says what they lack. Raises SettingError, which names what is missing or
+    wrong and never a value, and PolicyError for a setting that contradicts the machine's.
     """
     seconds = as_seconds(deadline)
     machine = config.machine
@@ -161,9 +163,14 @@ def open_session(
             raise
         base_url, link_base_url, ca_file = values["base_url"], values["link_base_url"], values["ca_file"]
     authorities = None if ca_file is None else Path(ca_file)
-    for name, value in zip(_REMEDIES, (api_key, base_url, link_base_url), strict=True):
-        if not value:
-            raise SettingError(f"{name} is not set, or empty", remedy=_REMEDIES[name])
+    given = zip(_REMEDIES, (api_key, base_url, link_base_url), strict=True)
+    if missing := [
+        SettingError(f"{name} is not set, or empty", remedy=_REMEDIES[name]) for name, it in given if not it
+    ]:
+        from sealpipe.flows.needs import find_errors, join_errors  # for an error only
+
+        plugins = cache(partial(registry, authorities, CustodyGate(), seconds))
+        raise join_errors([*missing, *find_errors(plugins, needs)])
     credential = open_credential(api_key, service_tag)
     if not seconds > 0:
         raise SettingError("the deadline is not positive", remedy="give it as a positive number of seconds")

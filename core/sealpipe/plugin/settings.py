@@ -86,6 +86,9 @@ def fill_settings(model: type[PluginSettings], store: Store, environ: Mapping[st
         errors = error.errors(include_input=False, include_url=False, include_context=False)
         # unknown names first: one may be a misspelling of a missing name
         first = min(errors, key=lambda each: each["type"] != "extra_forbidden")
+        made = [_make_error(store, each, model) for each in errors if each["type"] == first["type"] == "missing"]
+    if len(made) > 1:
+        raise SettingError("; ".join(each.message for each in made), remedy="; ".join(each.remedy for each in made))
     raise _make_error(store, first, model)
 
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Literal
 from sealpipe.api.responses import escape_text
 from sealpipe.errors import CheckError, SubmissionNotFoundError, TooManySubmissionsError, UsageError
 from sealpipe.flows.collect import OnProgress, OpenedSubmission, describe_no_match
-from sealpipe.flows.share import set_checked
+from sealpipe.flows.share import Need, list_needs, set_checked
 from sealpipe.flows.store import KeyMapping, SinkTarget, make_plain_name, map_keys, parse_targets
 from sealpipe.flows.store.write import SinkWrite, merge_writes
 from sealpipe.plugin import Mode, SinkField
-from sealpipe.reference import Reference
+from sealpipe.reference import Reference, parse
 from sealpipe.secret import Secret
 from sealpipe.values import NAME_PLACEHOLDER, as_seconds
 from sealpipe.wire.keys import KeyPair
@@ -179,6 +179,14 @@ class CollectOptions:
     """`folder`, absolute."""
     state_path: Path | LedgerOpener | None = field(init=False)
     """`state` as a path, or what opens a ledger instead (`use_ledger`)."""
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        """The sources and sinks that it uses."""
+        receipts = [job.receipt for job in self.jobs if job.receipt is not None and job.receipt.key == "new"]
+        seeds = [each.seed for each in receipts if each.seed is not None] if self.key == "credential" else [self.key]
+        refs = [parse(each, "the key") if isinstance(each, str) else each for each in seeds]
+        return list_needs(refs, [target.ref for job in self.jobs for target, _ in job.mappings], None)
 
     def _check(self, requests: Sequence[str | Receipt]) -> None:
         if not requests:

@@ -101,6 +101,10 @@ def _start_collectors(
     dry_run: bool,
 ) -> Flow[list[RequestCollector]]:
     """Make a collector for each request, with its keys. Keys shared by all are loaded once."""
+    if len(options.needs) > 1:
+        from sealpipe.flows.needs import check_needs  # most submissions go to one sink
+
+        yield from check_needs(session.registry, options.needs)
     for job in options.jobs:
         yield from describe_writes(session, plan_sample_writes(job))
     collectors: list[RequestCollector] = []

@@ -17,7 +17,7 @@ from sealpipe.errors import PluginError, ReferenceSyntaxError, UsageError
 from sealpipe.flows import Do, Flow
 from sealpipe.flows.resolve import resolve_value
 from sealpipe.flows.session import Session
-from sealpipe.flows.share import plan_optional_delivery, resolve_expiry, set_checked
+from sealpipe.flows.share import Need, list_needs, plan_optional_delivery, resolve_expiry, set_checked
 from sealpipe.flows.store import SinkTarget, map_keys, parse_targets
 from sealpipe.flows.store.write import SinkWrite, describe_writes, is_write_only, write_to_sink
 from sealpipe.plugin import SinkField
@@ -132,6 +132,11 @@ class RequestOptions:
                 self.send, (), self.params or (), None, with_passcode=self.passcode is not None
             ),
         )
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        """The sources, sinks and channels that it uses."""
+        return list_needs([self.code], [] if self.seed_target is None else [self.seed_target.ref], self.delivery)
 
 
 def parse_domain(text: str) -> str:

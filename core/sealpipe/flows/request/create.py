@@ -85,6 +85,10 @@ def request(
     session.check_clear(options.name, options.heading, options.description, *(each.text for each in options.form))
     if session.policy_hooks:
         yield from policy.check_policies(session, (yield Do(partial(outgoing.describe_request, session, options))))
+    if len(options.needs) > 1:
+        from sealpipe.flows.needs import check_needs  # most requests need nothing
+
+        yield from check_needs(session.registry, options.needs)
     cache: Cache = {}
     recipients: tuple[Recipient, ...] = ()
     if options.delivery is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
@@ -108,6 +108,12 @@ class ShareOptions:
 
             set_checked(self, targets=tuple(parse_targets(self.also_to, name=self.name)))
 
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        """The sources, sinks and channels that it uses."""
+        refs = [each.ref for each in self.specs if isinstance(each, FieldSpec)]
+        return list_needs([*refs, self.code], [each.ref for each in self.targets], self.delivery)
+
     def _check_passcode(self) -> Secret | Reference | None:
         if self.passcode is None and not self.passcode_generate:
             return None
@@ -127,6 +133,24 @@ def _check_views(views: int, recipients: int) -> None:
             f"the link goes to {recipients} recipients, but can be opened only {count}",
             remedy=f"allow --views {recipients} (in Python views={recipients}), or make a share for each of them",
         )
+
+
+Need = tuple[str, str]
+"""The kind and the name of a store: `source`, `sink` or `channel`."""
+
+
+def list_needs(
+    sources: Iterable[object], sinks: Iterable[Reference], delivery: DeliveryPlan | None
+) -> tuple[Need, ...]:
+    """Return the stores that references and a delivery use, each once; what is no reference needs none."""
+    params = [] if delivery is None else delivery.params.values()
+    channels = [] if delivery is None else [each.target.name for each in delivery.targets]
+    needs = [
+        *(("source", each.name) for each in (*sources, *params) if isinstance(each, Reference)),
+        *(("sink", each.name) for each in sinks),
+        *(("channel", name) for name in channels),
+    ]
+    return tuple(dict.fromkeys(needs))
 
 
 def set_checked(options: object, **values: object) -> None:

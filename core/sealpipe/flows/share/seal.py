@@ -54,6 +54,10 @@ def seal_share(options: ShareOptions, session: Session) -> Flow[SealedShare]:
             "custody is required and the credential has no custody secret",
             remedy="use the whole credential, all three parts, or --custody auto",
         )
+    if len(options.needs) > 1:
+        from sealpipe.flows.needs import check_needs  # most shares need one source
+
+        yield from check_needs(session.registry, options.needs)
     typed: tuple[str, ...] = ()
     if any(isinstance(spec, FieldSpec) and spec.ref.name == "text" for spec in options.specs):
         from sealpipe.flows.passcode import warn_of_text  # most shares contain no text:
