@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import cache, partial, wraps
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, Self, TypeVar
 
@@ -20,13 +21,13 @@ from sealpipe.errors import UsageError
 from sealpipe.flows import Do, Flow, Notify, Send, Wait
 from sealpipe.flows.policy import guard
 from sealpipe.flows.session import Session, open_session
-from sealpipe.http import ServiceNetwork
 from sealpipe.plugin.context import DEADLINE
 from sealpipe.registry import Registry
 from sealpipe.secret import Secret, strips_frames
 from sealpipe.secret_scan import CustodyGate
 
 if TYPE_CHECKING:
+    from sealpipe.http import ServiceNetwork
     from sealpipe.http.plugin_network import PluginNetwork
     from sealpipe.wire.fields import Field
 
@@ -186,6 +187,7 @@ class Driver:
 
     def __init__(self, session: Session) -> None:
         self.session = session
+        import_module("sealpipe.http")  # before the outbox has an entry; commands without a service do not need it
 
     def __enter__(self) -> Self:
         return self
@@ -207,6 +209,8 @@ class Driver:
     def _send(self, operation: Operation[Any], timeout: float) -> Response | Failure:
         network = self._network
         if network is None:
+            from sealpipe.http import ServiceNetwork
+
             with self._making:  # one for all threads: they share connections and rate limiter
                 network = self._network = self._network or ServiceNetwork(self.session)
         return network.send(operation, timeout)

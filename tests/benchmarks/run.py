@@ -27,7 +27,19 @@ from measuring import Meter
 from other_end import OtherEnd
 from table import Row, markdown
 
-GROUPS = ("starting", "sharing", "large", "collecting", "creates", "batches", "workers", "service", "vault", "aws")
+GROUPS = (
+    "starting",
+    "running",
+    "sharing",
+    "large",
+    "collecting",
+    "creates",
+    "batches",
+    "workers",
+    "service",
+    "vault",
+    "aws",
+)
 """A module each; imported when it is measured, for each has needs of its own."""
 
 PACKAGES = ("sealpipe", "httpx", "cryptography", "click", "pluggy", "credenshare", "hvac", "boto3")

@@ -14,6 +14,7 @@ import pytest
 HERE = Path(__file__).parent
 NAMES = [
     *("version", "help", "completion", "completion-wall"),
+    *("run", "run-wall", "run-redact-cpu", "run-redact-none-cpu"),
     *("share", "share-cpu", "share-wall", "share-one-root", "share-plugins"),
     *("share-custody-off", "share-wrap", "share-wrap-both", "share-sdk"),
     *("library-cpu", "library-wall", "library-memory"),

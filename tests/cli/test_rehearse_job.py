@@ -48,6 +48,17 @@ def test_a_request_is_collected_by_its_receipt_and_only_shown(bare: Terminal) ->
     assert not (bare.here / "pw").exists()
 
 
+def test_options_and_codes_are_written_as_always(bare: Terminal) -> None:
+    done = bare.sealpipe(*JOB, "share", "-f", "User=text:deploy", "--field", "Password=env:P", "--output", "json")
+    assert (done.code, done.json["outcome"]) == (0, "created"), done
+    assert "made-up values for empty variables: P" in done.err
+    done = bare.sealpipe(*JOB, "collect", "ABC", "--to", f"file:{bare.here}/pw#Staging password", "--after", "expire")
+    assert (done.code, "would write" in done.out) == (0, True), done
+    done = bare.sealpipe(*JOB, "shares", "expire", "-odd", "--output", "json")
+    assert (done.code, done.json["short_code"]) == (0, "-odd"), done
+    assert bare.sealpipe(*JOB, "share", "--field").code == 2
+
+
 @pytest.mark.parametrize("variable", [{}, {"SEALPIPE_REQUEST_ASK": "Password"}])
 def test_a_code_or_a_receipt_that_is_not_there_gets_a_submission(bare: Terminal, variable: dict[str, str]) -> None:
     for operand in ("code:ABC", "%23x", "no-such.json"):

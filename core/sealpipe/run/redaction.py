@@ -30,6 +30,8 @@ _REST: Final = 16
 """Minimum bytes of the last piece: a shorter one might be common text."""
 _HEAD: Final = 8
 """Bytes of a pattern that are looked up first."""
+_SIGNS: Final = b"%\\&+~#$!@'\"=/-_"
+"""Characters that are rare in most output: patterns with one of them are only looked for where it stands."""
 _TO_SAFE: Final = bytes.maketrans(b"+/", b"-_")
 _UNSEEN: Final = MIN_MASK_LENGTH - 1
 """Bytes of a possible value that may be shown early: so short a value is not redacted at all."""
@@ -92,11 +94,14 @@ class Redactor:
     """Redacts one stream. Holds back only bytes that may be the beginning of a value."""
 
     def __init__(self, patterns: Iterable[bytes]) -> None:
-        self._patterns = tuple(patterns)
-        self._longest = max(map(len, self._patterns), default=0)
+        self._longest = 0
+        self._by_sign: dict[bytes, list[bytes]] = {}
         self._by_head: dict[bytes, list[bytes]] = {}
         self._heads: set[bytes] = set()
-        for pattern in self._patterns:
+        for pattern in patterns:
+            self._longest = max(self._longest, len(pattern))
+            sign = next((bytes([byte]) for byte in _SIGNS if byte in pattern), b"")
+            self._by_sign.setdefault(sign, []).append(pattern)
             self._by_head.setdefault(pattern[:_HEAD], []).append(pattern)
             self._heads.update(pattern[:size] for size in range(1, min(_HEAD, len(pattern))))
         self._held = b""
@@ -164,7 +169,7 @@ class Redactor:
     def _find_spans(self, data: bytes) -> list[tuple[int, int]]:
         """Return where values are: sorted, disjoint and not touching."""
         spans = [(0, self._covered)] if self._covered else []
-        for pattern in self._patterns:
+        for pattern in (each for sign, patterns in self._by_sign.items() if sign in data for each in patterns):
             start = data.find(pattern)
             while start >= 0:
                 spans.append((start, start + len(pattern)))

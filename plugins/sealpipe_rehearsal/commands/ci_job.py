@@ -15,7 +15,7 @@ from sealpipe.cli.codes import names_receipt
 from sealpipe.errors import UsageError
 from sealpipe.reference import parse, parse_field
 from sealpipe.reference.text import Key
-from sealpipe.settings import COMMANDS
+from sealpipe.settings import COMMANDS, GLOBAL
 
 if TYPE_CHECKING:
     from sealpipe_rehearsal.running_service import RunningService
@@ -65,7 +65,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Call:
-    """A command line: the command's own words, its options, and its operands, which stand after `--`."""
+    """A command line: the command's own words, its options, each with its value, and its operands."""
 
     words: tuple[str, ...]
     options: tuple[str, ...]
@@ -112,16 +112,25 @@ def prepare_job(
 
 
 def _split(arguments: Sequence[str]) -> Call:
-    at = arguments.index("--") if "--" in arguments else len(arguments)
-    count = next((number for number, each in enumerate(arguments[:at]) if each.startswith("-")), at)
-    words = tuple(arguments[:count])
-    if words not in _WORDS:
-        known = "; ".join(" ".join(each) for each in _WORDS)
-        raise UsageError(
-            "--job does not know this command",
-            remedy=f"use sealpipe with one of: {known}; write options as --NAME=VALUE, and what is no option after --",
-        )
-    return Call(words, tuple(arguments[count:at]), tuple(arguments[at + 1 :]))
+    """Split a command line; every option becomes one word. Raises UsageError for a command that a job does not have."""
+    words = next((each for each in _WORDS if tuple(arguments[: len(each)]) == each), None)
+    if words is None:
+        known = ", ".join(" ".join(each) for each in _WORDS)
+        raise UsageError("--job does not know this command", remedy=f"use sealpipe with one of these: {known}")
+    known_settings = (*GLOBAL, *COMMANDS.get(words[0], ()))
+    settings = {name: each for each in known_settings for name in (each.option, each.short) if name}
+    options: list[str] = []
+    operands: list[str] = []
+    rest = iter(arguments[len(words) :])
+    for word in rest:
+        setting = settings.get(word)
+        if word == "--":
+            operands += rest
+        elif setting is not None and not setting.flag:
+            options.append(f"{setting.option}={next(rest, '')}")
+        else:
+            (options if word.startswith("--") else operands).append(word)
+    return Call(words, tuple(options), tuple(operands))
 
 
 def _keep_options(name: str, environ: Mapping[str, str]) -> dict[str, str]:
