@@ -123,9 +123,29 @@ def test_codes_receipts_and_entries_are_those_of_this_machine(bare: Terminal) ->
     assert answer(bare, "sealpipe collect ") == ("names", ["AbC", "acme.json"])
     assert answer(bare, f"sealpipe collect {bare.here}/ac") == ("names", [f"{bare.here}/acme.json"])
     assert answer(bare, "sealpipe collect no-such") == ("file", [])
-    assert answer(bare, "sealpipe requests expire ") == ("words", ["AbC"])
+    assert answer(bare, "sealpipe requests show ") == ("words", ["AbC"])
+    assert answer(bare, "sealpipe requests expire ") == ("names", ["AbC", "acme.json"])
     assert answer(bare, "sealpipe resume ") == ("words", ["0123456789ab"])
     assert answer(bare, "sealpipe resume 9") == ("words", [])
+
+
+def test_what_this_machine_created_is_offered_by_its_kind(bare: Terminal) -> None:
+    created = state(bare) / "created"
+    for age, (kind, code) in enumerate([("share", "New"), ("request", "Req"), ("share", "Old"), ("share", "New")]):
+        line = {"schema": 1, "kind": kind, "short_code": code, "name": f"its\x1b-{code}", "title": "x"}
+        created.mkdir(parents=True, exist_ok=True)
+        (created / f"{age}.json").write_text(json.dumps(line) + "\n")
+        os.utime(created / f"{age}.json", (1000 - age, 1000 - age))
+    ledger(bare, 1, "Req")
+    ledger(bare, 2, "Theirs")
+    bare.file("share.json", json.dumps({"schema": 1, "kind": "share", "short_code": "New"}))
+    receipt(bare, "acme.json")
+    assert answer(bare, "sealpipe shares show ") == ("words", ["New", "Old"])
+    assert answer(bare, "sealpipe shares expire ") == ("names", ["New", "Old", "share.json"])
+    assert set(answer(bare, "sealpipe requests show ")[1]) == {"Req", "Theirs"}
+    assert set(answer(bare, "sealpipe requests remind ")[1]) == {"Req", "Theirs", "acme.json"}
+    done = bare.sealpipe(_SEALPIPE_COMPLETE="zsh", _SEALPIPE_COMPLETE_LINE="sealpipe shares show N")
+    assert done.out == "words\nNew\tits\\x1b-New\n"
 
 
 def test_a_code_is_offered_as_plain_text_that_commands_understand(bare: Terminal) -> None:

@@ -1,8 +1,9 @@
 """Completion for bash, zsh and fish: the scripts, and the answers to them.
 
 Answers come from this machine alone: option names, schemes, the stores and checks of the user's config file, receipts,
-and the file names of the outbox and of ledgers. Nothing is decrypted, no plugin is loaded, and the credential is not
-read. A value with a control character is left out, and the shell quotes all others: no name can run anything.
+the file names of the outbox, and records of shares and requests. Nothing is decrypted, no plugin is loaded, and the
+credential is not read. A value with a control character is left out, and the shell quotes all others: no name can run
+anything.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ _MOST: Final = 200
 """Maximum number of files that one answer reads."""
 _END: Final = "\ufdd0"
 """Stands for the cursor in a line: no text contains it."""
+_KINDS: Final = {"shares": "share", "requests": "request", "collect": "request"}
 _MODULES: Final = {"source": "sources", "sink": "sinks", "channel": "channels"}
 
 
@@ -159,9 +161,10 @@ def _find_completion(path: list[str], parameter: click.Parameter) -> Completion 
         return _complete_entry
     if path == ["doctor"]:
         return _complete_name
-    if path[:1] in (["requests"], ["collect"]):
+    kind = _KINDS.get(path[0]) if path else None
+    if kind and metavar.startswith("CODE"):
         takes_receipts = "RECEIPT" in metavar
-        return lambda ctx, incomplete: _complete_request(ctx, incomplete, takes_receipts=takes_receipts)
+        return lambda ctx, incomplete: _complete_code(ctx, incomplete, kind, takes_receipts=takes_receipts)
     return _BY_METAVAR.get(metavar)
 
 
@@ -203,15 +206,18 @@ def _complete_entry(ctx: click.Context, _: str) -> _Answer:
     return _Answer("words", tuple(map(CompletionItem, filter(_is_plain, names))))
 
 
-def _complete_request(ctx: click.Context, incomplete: str, *, takes_receipts: bool) -> _Answer:
-    codes = (_read_code(each) for each in _list_newest(_find_state_folder(ctx, "requests"), ".jsonl"))
-    # Encoded, a code is plain; the commands decode it.
-    items = [CompletionItem(encoded(code), help="request") for code in codes if code and not code.startswith("-")]
+def _complete_code(ctx: click.Context, incomplete: str, kind: str, *, takes_receipts: bool) -> _Answer:
+    files = _list_newest(_find_state_folder(ctx, "created"), ".json")
+    if kind == "request":  # one that another machine created has a ledger
+        files += _list_newest(_find_state_folder(ctx, "requests"), ".jsonl")
+    rows = [_read_code(each, kind) for each in files]
+    known = dict(reversed(rows))
+    codes = dict.fromkeys(code for code, _ in rows if code and not code.startswith("-"))
+    items = [CompletionItem(encoded(code), help=known[code]) for code in codes]  # commands decode it
     if takes_receipts:
-        folder, _, _ = incomplete.rpartition("/")
-        place = f"{folder}/" if "/" in incomplete else ""
-        files = _list_newest(Path(place or "."), ".json")
-        items += [CompletionItem(place + each.name, help="receipt") for each in files if _is_receipt(each)]
+        place = incomplete[: incomplete.rfind("/") + 1]
+        receipts = _list_newest(Path(place or "."), ".json")
+        items += [CompletionItem(place + each.name, help="receipt") for each in receipts if _is_receipt(each, kind)]
     return _Answer("names" if takes_receipts else "words", tuple(items))
 
 
@@ -270,17 +276,18 @@ def _list_newest(folder: Path, ending: str) -> list[os.DirEntry[str]]:
     return sorted(files, key=lambda each: -each.stat().st_mtime)[:_MOST]
 
 
-def _read_code(file: os.DirEntry[str]) -> str:
-    """Return the short code in a ledger's first line; empty if it has none."""
-    with suppress(OSError, ValueError, KeyError, TypeError), open(file.path, "rb") as ledger:  # noqa: PTH123 - a path
-        code = json.loads(ledger.readline(4096))["short_code"]
-        return code if isinstance(code, str) else ""
-    return ""
+def _read_code(file: os.DirEntry[str], kind: str) -> tuple[str, str]:
+    """Return the short code in a file's first line, and its name or title; empty if it is of another kind."""
+    with suppress(OSError, ValueError, KeyError, TypeError), open(file.path, "rb") as lines:  # noqa: PTH123 - a path
+        line = json.loads(lines.readline(64 * 1024))
+        code = line["short_code"] if line["kind"] == kind else ""
+        return (code, str(line.get("name") or line.get("title") or kind)) if isinstance(code, str) else ("", "")
+    return "", ""
 
 
-def _is_receipt(file: os.DirEntry[str]) -> bool:
+def _is_receipt(file: os.DirEntry[str], kind: str) -> bool:
     with suppress(OSError), open(file.path, "rb") as content:  # noqa: PTH123 - a path
-        return b'"kind": "request"' in content.read(512)
+        return f'"kind": "{kind}"'.encode() in content.read(512)
     return False
 
 
@@ -289,5 +296,5 @@ def _is_plain(name: object) -> bool:
 
 
 def _shorten(text: str) -> str:
-    line = " ".join(text.split())
+    line = render.escape(" ".join(text.split()))
     return line if len(line) <= 70 else f"{line[:69]}…"
