@@ -14,7 +14,7 @@ import click
 from sealpipe.ci_systems import detect_ci_system
 from sealpipe.cli import disclosure, render
 from sealpipe.cli.command import Command, make_registry, options, run_config
-from sealpipe.errors import DeliveryError, SettingError
+from sealpipe.errors import PluginError, SettingError
 from sealpipe.secret import Secret
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def _run(
         render.print_note(f"sealpipe: too short to be redacted (less than 4 characters): {', '.join(short)}")
     reason = disclosure.mask_ahead(detect_ci_system(os.environ), registry, _list_masks(secrets))
     if reason and not is_redacting:
-        raise DeliveryError(f"the secrets could not be masked: {reason}")
+        raise PluginError(f"the secrets could not be masked: {reason}", remedy="leave out --no-redact")
     registry().close()
     patterns = list_patterns(secret.reveal_bytes() for secret in secrets.values()) if is_redacting else None
     return run_command(program, command, environ, patterns)
@@ -120,7 +120,10 @@ def read(reference: str, **values: Any) -> None:
         as_json = values["output"] == "json"
         data = found["value"].data.reveal_bytes() if found else b""
         text, encoding = _spell(data)
-        hidden = [Secret(each) for each in dict.fromkeys([text, render.escape_json(text)]) if found]
+        hidden: list[Secret] = []
+        if found and found["value"].is_secret:
+            spelled = map(Secret, dict.fromkeys([text, render.escape_json(text)]))
+            hidden = list(spelled) if as_json else _list_masks({"REF": found["value"].data})
         members = {"reference": str(ref), "value": text if found else None, "encoding": encoding}
         gate.write(
             context.registry, hidden, lambda: render.print_json(members) if as_json else render.print_bytes(data)

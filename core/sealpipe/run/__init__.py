@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
-from sealpipe.errors import Note, PluginError, ReferenceValueError, UsageError
+from sealpipe.errors import Note, PluginError, SealpipeError, UsageError
 from sealpipe.flows import Do, Flow
 from sealpipe.flows.policy import LocalContext, check_policies, run_under_policy
 from sealpipe.flows.resolve import Value, resolve_bytes
@@ -32,12 +32,14 @@ def use_values(
     """Resolve all variables, then `use` their values; an optional one that is missing is left out.
 
     Policies are asked before anything is read, and again, with names and types, before the values are used; `describe`
-    gives the outcome that observers are told. Raises PolicyError, PluginError for everything that cannot be read, and
-    UsageError for a value that is the credential.
+    gives the outcome that observers are told. Tells everything at once: references that are wrong, stores that are not
+    set up, then values that cannot be read. Raises PolicyError, PluginError and UsageError.
     """
     refs = [each.ref for each in variables]
+    yield Do(partial(_check_each, variables, lambda ref: context.registry().locate(ref)))
     plan = yield Do(partial(_describe, context, kind, sink, refs))
     yield from check_policies(context, plan._replace(complete=False))
+    yield Do(partial(_check_each, variables, lambda ref: context.registry().source(ref.name)))
     results = yield from resolve_bytes(refs, context.registry)
     values = _collect(variables, results)
     _refuse_credential(context, values)
@@ -56,20 +58,38 @@ def _describe(context: LocalContext, kind: str, sink: str, refs: Sequence[Refere
     return OutgoingAction(kind, sources=tuple(sources), sinks=(sink,))
 
 
+def _check_each(variables: Sequence[Variable], check: Callable[[Reference], object]) -> None:
+    """Check every reference, and raise what is wrong with all of them."""
+    errors: list[tuple[str, SealpipeError]] = []
+    for each in variables:
+        try:
+            check(each.ref)
+        except SealpipeError as error:
+            errors.append((each.name, error))
+    _raise_together(errors, len(variables))
+
+
 def _collect(variables: Sequence[Variable], results: Sequence[Value | PluginError | None]) -> dict[str, Value]:
-    """Return the values by name. Raises what was wrong: alone as it is, several in one error."""
+    """Return the values by name. Raises what is wrong with all of them."""
     pairs = list(zip([each.name for each in variables], results, strict=True))
-    errors = [(name, each) for name, each in pairs if isinstance(each, PluginError)]
-    if len(errors) == 1:
+    _raise_together([(name, each) for name, each in pairs if isinstance(each, PluginError)], len(variables))
+    return {name: value for name, value in pairs if isinstance(value, Value)}
+
+
+def _raise_together(errors: Sequence[tuple[str, SealpipeError]], total: int) -> None:
+    """Raise an error alone as it is; several as one that names all of them."""
+    names_by_text: dict[str, list[str]] = {}
+    for name, error in errors:
+        text = error.message + (f"; {error.remedy}" if error.remedy else "")
+        names_by_text.setdefault(text, []).append(name)
+    if len(names_by_text) == 1:
         raise errors[0][1]
     if errors:
-        is_usage = all(isinstance(error, ReferenceValueError) for _, error in errors)
-        message = f"{len(errors)} of {len(variables)} values cannot be read"
-        failure = (ReferenceValueError if is_usage else PluginError)(message)
-        for name, error in errors:
-            failure.add_note(Note(f"{name}: {error.message}" + (f"; {error.remedy}" if error.remedy else "")))
+        is_usage = all(error.exit_code == UsageError.exit_code for _, error in errors)
+        failure = (UsageError if is_usage else PluginError)(f"{len(errors)} of {total} values cannot be read")
+        for text, names in names_by_text.items():
+            failure.add_note(Note(f"{', '.join(names)}: {text}"))
         raise failure
-    return {name: value for name, value in pairs if isinstance(value, Value)}
 
 
 def _refuse_credential(context: LocalContext, values: Mapping[str, Value]) -> None:

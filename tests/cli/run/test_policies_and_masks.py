@@ -152,3 +152,12 @@ def test_a_value_that_is_no_text_is_read_as_base64_in_json(bare: Terminal) -> No
         check=True,
     )
     assert done.stdout == b"\xff\0\n"
+
+
+def test_a_value_that_is_no_text_is_read_and_told_as_not_masked(bare: Terminal) -> None:
+    bare.file("value", b"\xff\0\n")
+    words = [*SEALPIPE, "read", "file:value", "--print"]
+    environ = bare.with_environ({"GITHUB_ACTIONS": "true"})
+    done = subprocess.run(words, env=environ, cwd=bare.here, capture_output=True, timeout=PATIENCE, check=True)
+    assert done.stdout == b"\xff\0\n"
+    assert done.stderr == b"sealpipe: not UTF-8 text, so GitHub Actions cannot mask it: REF\n"

@@ -281,3 +281,35 @@ def test_a_file_that_is_no_program_cannot_be_run(bare: Terminal) -> None:
 
 def test_errors_as_json_are_the_last_line(bare: Terminal) -> None:
     assert bare.sealpipe("run", "-e", "A=text:x", "--output", "json", "--", "no-such").error["exit_code"] == 2
+
+
+LOADED = """
+import sys
+from sealpipe.__main__ import main
+try:
+    main()
+except SystemExit as end:
+    print(*sorted(sys.modules), sep="\\n", file=sys.stderr)
+    raise
+"""
+
+
+def loaded(user: Terminal, *words: str) -> set[str]:
+    """The modules that a command has loaded at its end."""
+    return set(user.run([sys.executable, "-c", LOADED, *words]).err.splitlines())
+
+
+def test_no_http_client_is_loaded_and_no_terminal_without_one(bare: Terminal) -> None:
+    modules = loaded(bare, "run", "-e", "A=env:HOME", "--", "true")
+    assert "sealpipe.run.child" in modules
+    assert not {
+        each for each in modules if each.partition(".")[0] in ("httpx", "httpcore", "pydantic", "cryptography")
+    } - {
+        "httpx._main"  # blocked, not loaded
+    }
+    assert "sealpipe.run.terminal" not in modules
+    assert "sealpipe.run.child" not in loaded(bare, "read", "env:HOME")
+
+
+def test_other_commands_do_not_load_it(user: Terminal) -> None:
+    assert not {each for each in loaded(user, "share", "-f", "env:HOME") if each.startswith("sealpipe.run")}

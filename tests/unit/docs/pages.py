@@ -108,8 +108,9 @@ SYSTEMS = """# CI systems
 
 Generated from the table in `sealpipe/ci_systems.py` by `python tests/unit/docs/pages.py`.
 
-Many people can read what a CI job prints. So in a CI job the link of a share, a value that `collect` decrypts and a
-link that `unseal` opens go to stdout only with `--print`, which says that you capture stdout.
+Many people can read what a CI job prints. So in a CI job the link of a share, a value that `collect` decrypts or
+`read` reads, and a link that `unseal` opens go to stdout only with `--print`, which says that you capture stdout.
+[`run`](../how-to/run-a-command.md) needs none: it redacts what its command prints.
 
 ```sh
 link=$(sealpipe share -f env:DB_PASSWORD --print)                                         # captured: not in the log
