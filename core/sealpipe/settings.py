@@ -68,6 +68,7 @@ _NAME = Setting(
     "name", "Name for you, in lists, receipts and {name}. The service never gets it.", values.parse_name, metavar="NAME"
 )
 _DESCRIPTION = Setting("description", "Description. The service can read it.", metavar="TEXT")
+_ORGANIZATION = Setting("organization_id", "Organisation that it belongs to, by the service's id.", metavar="ID")
 _SEND_SETTING = repeatable("send", "Channel that delivers the link, instead of stdout", "CHANNEL", parse_target)
 PARAM = repeatable("param", "Value for {NAME} in a channel", "NAME=REF", parse_param)
 
@@ -116,6 +117,7 @@ FIRST: Mapping[str, tuple[Setting, ...]] = {
             values.parse_events,
             metavar="LIST",
         ),
+        _ORGANIZATION,
         Setting("passcode_generate", "Generate a passcode and deliver it to --passcode-to.", flag=True),
         repeatable("passcode_to", "Channel that delivers the passcode", "CHANNEL", parse_target),
         _SEND_SETTING,
@@ -135,7 +137,11 @@ FIRST: Mapping[str, tuple[Setting, ...]] = {
         Setting("title", "Title. The service can read it. Default: the prompts.", metavar="TEXT"),
         _DESCRIPTION,
         Setting("expires_in", "How long the collect link works.", values.parse_duration, "30d", "DURATION"),
+        Setting("expires_at", "When the collect link expires.", values.parse_time, metavar="TIME"),
         Setting("max_submissions", "How many submissions to accept.", values.parse_count, metavar="N"),
+        Setting("views", "How many times the form can be opened. Default: no limit.", values.parse_count, metavar="N"),
+        Setting("requires_login", "Accept only submitters who sign in.", flag=True),
+        Setting("requires_mfa", "Accept only submitters who sign in with a second factor.", flag=True),
         Setting(
             "passcode_from",
             "Reference to a passcode for the form. It is SENT TO THE SERVICE and encrypts nothing.",
@@ -144,6 +150,7 @@ FIRST: Mapping[str, tuple[Setting, ...]] = {
         ),
         repeatable("restrict_domain", "Accept only submitters who sign in with this email domain", "DOMAIN"),
         repeatable("restrict_address", "Accept only submitters from this IP address or range", "ADDRESS"),
+        _ORGANIZATION,
         Setting(
             "key",
             "Seal submissions to the credential's key, or to a new one.",
@@ -156,6 +163,7 @@ FIRST: Mapping[str, tuple[Setting, ...]] = {
         Setting(
             "receipt", "New JSON file for `sealpipe collect`; holds the collect link and no secret.", metavar="FILE"
         ),
+        Setting("dry_run", "Check everything, but store and send nothing.", flag=True),
     ),
     "collect": (
         Setting(

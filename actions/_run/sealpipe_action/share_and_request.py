@@ -47,7 +47,12 @@ def share(step: Step) -> int:
 
 def request(step: Step) -> int:
     """Create a request. The collect link is not secret: the short code is enough to build it."""
-    result = step.sealpipe("request", *_prepare(step, []), "--output=json")
+    arguments = ["request", *_prepare(step, [])]
+    if step.is_on("dry-run"):
+        result = step.sealpipe(*arguments)
+        log_dry_run(result)
+        return step.end(result.code, "dry-run")
+    result = step.sealpipe(*arguments, "--output=json")
     for row in result.rows():
         receipt = step.values["receipt"].replace("{name}", step.values["name"])
         step.outputs |= {"link": _text(row, "collect_link"), "receipt": receipt}

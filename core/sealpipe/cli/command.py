@@ -145,6 +145,32 @@ def call_arguments(command: str, call: type[Any], values: Mapping[str, Any], but
     return {name: value for name, value in named.items() if name in call.__dataclass_fields__ and name not in but}
 
 
+EXPIRY = ("expires_in", "expires_at")
+"""The options that say when something expires."""
+
+
+def choose_expiry(ctx: click.Context, values: Mapping[str, Any], names: Sequence[str] = EXPIRY) -> dict[str, Any]:
+    """Choose one of the expiry settings: a flag overrides the environment, which overrides the config file."""
+    flags = {name: ctx.get_parameter_source(name) for name in names if values[name]}
+    nearest_source = [
+        name for name, source in flags.items() if source is min(flags.values(), key=SOURCE_PRIORITY.index)
+    ]
+    if len(nearest_source) > 1:
+        given = " and ".join("--" + name.replace("_", "-") for name in nearest_source)
+        raise UsageError(f"{given} exclude each other", remedy="use only one of them")
+    if nearest_source == ["no_expiry"]:
+        return {"expires_in": None}
+    return {name: values[name] for name in nearest_source}
+
+
+SOURCE_PRIORITY = (
+    ParameterSource.COMMANDLINE,
+    ParameterSource.ENVIRONMENT,
+    ParameterSource.DEFAULT_MAP,
+    ParameterSource.DEFAULT,
+)
+
+
 def _make_option(setting: Setting, command: str) -> Callable[[Function], Function]:
     names = [setting.name, setting.option, *([setting.short] if setting.short else [])]
     keywords: dict[str, Any] = {"help": setting.help, "envvar": setting.get_variable(command)}

@@ -178,15 +178,15 @@ def finish(
 
 def _note_creation(session: Session, share: Created, folder: Path) -> None:
     """Record what this machine knows of it. A failure only costs its name in lists, so it is no error."""
-    is_request = share.kind == "request"
-    if share.outcome == "reminded" or not (is_request or share.name or share.title or share.run):
+    is_request, run = share.kind == "request", share.entry.run if share.entry else ""
+    if share.outcome == "reminded" or not (is_request or share.name or share.title or run):
         return  # there is nothing new to know
     from sealpipe.state.creations import Creation, Kind, note_creation
 
     kind: Kind = "request" if is_request else "share"
     links = (share.link.reveal(), getattr(share, "public_key", None)) if is_request else ()
     created_at = datetime.now(UTC) if share.entry is None else share.entry.created_at
-    described = (share.expires_at, share.name, share.title, share.run, *links)
+    described = (share.expires_at, share.name, share.title, run, *links)
     try:
         note_creation(folder, Creation(kind, session.base_url, share.short_code, created_at, *described))
     except StateError as error:
@@ -281,6 +281,6 @@ def _format_receipt(share: Created) -> str:
     if receipt is not None:
         return str(receipt.dump())
     members = {"schema": render.SCHEMA, "kind": "share", **describe_share(share, {"link_file": "elsewhere"})}
-    members |= {"run": share.run} if share.run else {}
+    members |= {"run": share.entry.run} if share.entry and share.entry.run else {}
     del members["link"], members["delivered"], members["outcome"]
     return json.dumps(members) + "\n"

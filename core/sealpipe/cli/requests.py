@@ -10,9 +10,11 @@ from sealpipe.cli import render
 from sealpipe.cli.codes import CodeCommand, resolve_request_code
 from sealpipe.cli.command import (
     COMMON,
+    EXPIRY,
     Command,
     SettingsGroup,
     call_arguments,
+    choose_expiry,
     find_state_folder,
     make_session,
     open_client,
@@ -23,12 +25,16 @@ from sealpipe.cli.expire import expire_requests, note_skipped, report_ended
 from sealpipe.cli.requests_link import link, remind
 from sealpipe.cli.requests_list import KnownRequests, list_requests
 from sealpipe.errors import UsageError
+from sealpipe.settings import ARGUMENTS
 from sealpipe.values import format_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sealpipe.api.requests import Submission
+    from sealpipe.flows.request import RequestOptions
+    from sealpipe.flows.request.create import PlannedRequest
+    from sealpipe.flows.session import Session
     from sealpipe.prompts import Prompt
 
 UNKNOWN = "-"
@@ -36,7 +42,8 @@ UNKNOWN = "-"
 
 @click.command(cls=Command)
 @options("request", common=COMMON)
-def request(**values: Any) -> None:
+@click.pass_context
+def request(ctx: click.Context, /, **values: Any) -> None:
     """Create a collect link to ask someone for secrets. The service never has the key that opens them.
 
     Prints the collect link on stdout; anyone with the link can submit, but not read. A prompt that does not end in
@@ -50,18 +57,75 @@ def request(**values: Any) -> None:
     from sealpipe.flows.request import create as requesting
 
     to = deliver.check_targets(None, values["receipt"], values["name"])
-    request_options = RequestOptions(**call_arguments("request", RequestOptions, values))
+    arguments = call_arguments("request", RequestOptions, values, but=EXPIRY) | choose_expiry(ctx, values)
+    arguments |= {name: arguments[name] or None for name in ("requires_login", "requires_mfa")}
+    request_options = RequestOptions(**arguments)
     _check_seed(values)
     _warn_of_typos(request_options.form)
     session = make_session(values, request_options.needs)
     disclosure.get_ci(session.registry)  # if it cannot be used, nothing is sent
     with Client.from_session(session) as client:
+        if values["dry_run"]:
+            planned = client.run(requesting.plan_dry_run(session, request_options))
+            _print_plan(request_options, planned, session, to["receipt"], as_json=values["output"] == "json")
+            return
         outbox = open_outbox(values, session.credential)
         created = client.run(requesting.request(session, request_options, outbox, deliver=to))
         created_folder = find_state_folder(values, "created")
         deliver.finish(
             client, created, to, disclosure.NO_DISCLOSURE, created=created_folder, as_json=values["output"] == "json"
         )
+
+
+def _print_plan(
+    options: RequestOptions, planned: PlannedRequest, session: Session, receipt: str | None, *, as_json: bool
+) -> None:
+    """Print what the command would do, without values."""
+    members = _describe_plan(options, planned, session, receipt)
+    if as_json:
+        render.print_json(members)
+        return
+    lines = [f"would post to {members['base_url']}/requests ({members['body_bytes']} bytes)"]
+    lines += [f"  prompt {row['id']} ({row['type']}): {render.escape(row['text'])}" for row in members["prompts"]]
+    option_names = {argument: name for name, argument in ARGUMENTS.items()}
+    for name in (*_list_sent_options(), "key", "seed_to", "receipt"):
+        if value := members[name]:
+            text = "yes" if value is True else str(value) if isinstance(value, str | int) else ",".join(value)
+            lines.append(f"  {option_names.get(name, name).replace('_', '-')}: {render.escape(text)}")
+    lines += ["  passcode: yes"] if members["passcode"] else []
+    lines += [f"  {row['what']} to {render.escape(row['to'])}" for row in members["send"]]
+    render.print_lines(lines)
+
+
+def _describe_plan(
+    options: RequestOptions, planned: PlannedRequest, session: Session, receipt: str | None
+) -> dict[str, Any]:
+    sent = {name: getattr(options, name) for name in _list_sent_options()}
+    return {
+        "dry_run": True,
+        "base_url": session.base_url,
+        "body_bytes": planned.body_size,
+        "prompts": [each._asdict() for each in options.form],
+        **sent,
+        "title": options.heading,
+        "expires_at": None if options.expires_at is None else format_time(options.expires_at),
+        "passcode": options.code is not None,
+        "key": options.key_kind,
+        "seed_to": None if options.seed_target is None else options.seed_target.text,
+        "receipt": receipt,
+        "send": [{"what": each.content, "to": str(each)} for each in planned.recipients],
+    }
+
+
+def _list_sent_options() -> list[str]:
+    """List the options whose values the service can read."""
+    from sealpipe.api.requests import RequestMembers
+    from sealpipe.flows.request import RequestOptions
+
+    own = ("passcode", "fields", "public_key")
+    return [
+        each for each in RequestMembers.__slots__ if each in RequestOptions.__dataclass_fields__ and each not in own
+    ]
 
 
 def _warn_of_typos(prompts: Sequence[Prompt]) -> None:

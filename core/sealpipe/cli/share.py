@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -10,8 +10,10 @@ from click.core import ParameterSource
 from sealpipe.cli import render
 from sealpipe.cli.command import (
     COMMON,
+    EXPIRY,
     Command,
     call_arguments,
+    choose_expiry,
     find_state_folder,
     make_session,
     open_outbox,
@@ -24,9 +26,6 @@ if TYPE_CHECKING:
     from sealpipe.flows.session import Session
     from sealpipe.flows.share import ShareOptions
     from sealpipe.flows.share.seal import SealedShare
-
-
-_EXPIRY: Final = ("expires_in", "expires_at")
 
 
 @click.command(
@@ -55,9 +54,9 @@ def share(ctx: click.Context, /, **values: Any) -> None:
         **deliver.check_targets(values["link_file"], values["receipt"], values["name"]),
         **deliver.describe_seal_target(values["bind"], wanted=values["seal_link"]),
     }
-    fields = call_arguments("share", ShareOptions, values, but=_EXPIRY)
+    fields = call_arguments("share", ShareOptions, values, but=EXPIRY)
     fields["message_template"] = deliver.read_message_template(values["message_template"])
-    share_options = ShareOptions(**fields, **_choose_expiry(ctx, values))
+    share_options = ShareOptions(**fields, **choose_expiry(ctx, values, (*EXPIRY, "no_expiry")))
     session = make_session(values, share_options.needs)
     gate = disclosure.plan_disclosure(
         "the link",
@@ -79,28 +78,6 @@ def share(ctx: click.Context, /, **values: Any) -> None:
         outbox = open_outbox(values, session.credential)
         created = driver.run(sharing.share(session, share_options, outbox, deliver=to))
         deliver.finish(driver, created, to, gate, created=find_state_folder(values, "created"), as_json=as_json)
-
-
-def _choose_expiry(ctx: click.Context, values: dict[str, Any]) -> dict[str, Any]:
-    """Choose one of three expiry settings: a flag overrides the environment, which overrides the config file."""
-    flags = {name: ctx.get_parameter_source(name) for name in (*_EXPIRY, "no_expiry") if values[name]}
-    nearest_source = [
-        name for name, source in flags.items() if source is min(flags.values(), key=SOURCE_PRIORITY.index)
-    ]
-    if len(nearest_source) > 1:
-        names = " and ".join("--" + name.replace("_", "-") for name in nearest_source)
-        raise UsageError(f"{names} exclude each other", remedy="use only one of them")
-    if nearest_source == ["no_expiry"]:
-        return {"expires_in": None}
-    return {name: values[name] for name in nearest_source}
-
-
-SOURCE_PRIORITY = (
-    ParameterSource.COMMANDLINE,
-    ParameterSource.ENVIRONMENT,
-    ParameterSource.DEFAULT_MAP,
-    ParameterSource.DEFAULT,
-)
 
 
 def _print_plan(options: ShareOptions, sealed: SealedShare, session: Session, to: Targets, *, as_json: bool) -> None:

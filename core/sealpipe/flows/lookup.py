@@ -8,13 +8,15 @@ opened by a guess. Purging destroys, so there `--confirm` decides which one is m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from sealpipe.api import Operation, requests, shares
-from sealpipe.errors import NotFoundError, ProtocolError, UsageError
+from sealpipe.api.requests import CreatedRequest, RequestInfo
+from sealpipe.errors import NotFoundError, OutcomeUnknownError, ProtocolError, ServiceError, UsageError
 from sealpipe.flows import Do, Flow, call
 from sealpipe.flows.session import Session
 from sealpipe.wire.encoding import decoded, encoded
@@ -180,3 +182,30 @@ def _exists(session: Session, operation: Operation[Any]) -> Flow[bool]:
     except NotFoundError:
         return False
     return True
+
+
+MAX_CANDIDATES: Final = 20
+"""How many requests an error lists that may be the one whose response was lost."""
+
+
+def find_created_request(session: Session, meta: Mapping[str, Any], error: ServiceError) -> Flow[CreatedRequest]:
+    """Find the request whose response was lost.
+
+    A fresh key identifies it, and so does one that the caller notes as its own (`own_key`); the credential's key is in
+    every request.
+    """
+    rows: list[RequestInfo] = []
+    budget = session.start_budget()
+    with suppress(ServiceError):
+        pages: PageWalk[RequestInfo] = PageWalk(
+            lambda page: call(requests.list_page(page, 100), budget), lambda row: row.short_code
+        )
+        while not pages.is_done:
+            rows += [row for row in (yield from pages.fetch_next()) if row.public_key == meta["public_key"]]
+    if (meta["key"] == "new" or meta.get("own_key")) and len(rows) == 1:
+        return CreatedRequest(rows[0].short_code, rows[0].expires_at, rows[0].public_key, replayed=True)
+    if rows and isinstance(error, OutcomeUnknownError):
+        codes = ", ".join(row.short_code for row in rows[:MAX_CANDIDATES])
+        error.message += f"; if it was made, it is one of these, newest first: {codes}"
+        error.args = (error.message,)
+    raise error

@@ -122,11 +122,8 @@ def find_unknown_variables(environ: Mapping[str, str], backends: Iterable[str]) 
     from difflib import get_close_matches  # for the doctor only
 
     known = {_to_variable(name) for name in backends}
-    present = [
-        (name, *name.removeprefix(PLUGIN_PREFIX).partition("__")[::2])
-        for name in environ
-        if name.startswith(PLUGIN_PREFIX)
-    ]
+    named = [name for name in environ if name.startswith(PLUGIN_PREFIX)]
+    present = [(name, *name.removeprefix(PLUGIN_PREFIX).partition("__")[::2]) for name in named]
     suggestion = {owner: get_close_matches(owner, known, n=1) for _, owner, _ in present}
     return [
         (name, f"{PLUGIN_PREFIX}{suggestion[owner][0]}__{setting}" if suggestion[owner] else "")

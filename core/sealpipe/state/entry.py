@@ -70,13 +70,9 @@ class Entry(ABC):
     write_states: dict[str, str] = field(default_factory=dict)
     """The state of the write to each sink that cannot be read back."""
     run: str = ""
-    """The CI run that it belongs to; empty outside CI, and where runs do not matter."""
+    """The CI run that it belongs to; empty outside CI."""
     deliveries: dict[int, Any] = field(default_factory=dict)
     """The state of each message, by its number; none for one that has not been tried."""
-
-    def __post_init__(self) -> None:
-        """Take the response that an entry begins with: a reminder's, of what was created before."""
-        self.response = self.response or self.meta.get("response")
 
     @property
     @abstractmethod
@@ -143,11 +139,6 @@ class JournaledLink:
     """A link whose only copy is here, until it is known to be safe elsewhere."""
 
     entry: Entry | None = field(default=None, repr=False, kw_only=True)
-
-    @property
-    def run(self) -> str:
-        """The CI run that the entry belongs to; empty outside CI, and without an entry."""
-        return "" if self.entry is None else self.entry.run
 
     def delivered(self) -> None:
         """End the outbox entry, because the link is safe where it belongs. Raises StateError if that fails."""

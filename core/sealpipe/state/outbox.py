@@ -122,8 +122,10 @@ class Outbox:
             journal = Journal.create(
                 path, derive_key(self.credential, salt, _INFO, tokens.KEY_SIZE), header, _make_records(meta, body)
             )
-            key = meta["idempotency_key"]
-            return FileEntry(entry_id, moment, meta, body, key=key, run=self.run, journal=journal, path=path)
+            key = meta["idempotency_key"]  # a reminder also begins with the response to the request
+            return FileEntry(
+                entry_id, moment, meta, body, meta.get("response"), key, run=self.run, journal=journal, path=path
+            )
         except OSError as error:
             raise StateError(f"the outbox in {self.folder} cannot be written: {error.strerror}") from None
         except BaseException:
@@ -268,7 +270,7 @@ def _replay(header: Mapping[str, Any], journal: Journal, path: Path, records: li
             f"then discard it with `sealpipe resume {entry_id} --discard`",
         )
     key = meta["idempotency_key"]
-    entry = FileEntry(entry_id, created_at, meta, body, key=key, run=run, journal=journal, path=path)
+    entry = FileEntry(entry_id, created_at, meta, body, meta.get("response"), key, run=run, journal=journal, path=path)
     for tag, payload in records:
         if tag == _EVENT:
             event = json.loads(payload)

@@ -109,3 +109,16 @@ def test_an_audit_that_cannot_be_written_stops_it(job: Job, audit: Path) -> None
     before = len(job.service.seen())
     done = job.run(*ASK)
     assert (done.code, done.out, len(job.service.seen())) == (14, "", before)
+
+
+def test_a_dry_run_asks_the_policy_and_leaves_nothing_behind(job: Job, audit: Path) -> None:
+    before = len(job.service.seen())
+    words = ("--key", "new", "--seed-to", "file:seed", "--receipt", "r.json", "--send", "file:link.txt", "--dry-run")
+    done = job.run(*ASK, *words)
+    assert (done.code, lines(audit), job.left()) == (0, [], [])
+    assert not (job.state / "created").exists()
+    job.terminal.file("policy.toml", 'recipients = ["email:*"]')
+    refused = job.run(*ASK, *words)
+    assert (refused.code, refused.out, len(job.service.seen())) == (2, "", before)
+    assert "is not allowed" in refused.err
+    assert sorted(path.name for path in job.terminal.here.iterdir()) == ["audit.jsonl", "config.toml", "policy.toml"]

@@ -276,3 +276,13 @@ def test_everything_can_be_set_in_the_environment_and_the_config_file(job: Job) 
     assert (body["title"], body["max_submission"]) == ("from the file", 3)
     assert [field["item"] for field in body["fields"]] == ["Password", "Name"]
     assert json.dumps(body).count("user") == 0  # the id is ours
+
+
+def test_what_only_the_service_decides_is_sent_as_it_is_given(job: Job) -> None:
+    before = sent(job)
+    words = ("--views", "3", "--requires-login", "--organization-id", "acme", "--expires-at", "2099-01-02T03:04:05Z")
+    assert job.run(*ASK, *words).code == job.run(*ASK).code == 0
+    full, bare = creates(job.service.seen()[before:])
+    assert (full["access_counts_left"], full["requires_login"], full["organization_id"]) == (3, True, "acme")
+    assert (full["expired_at"], "requires_mfa" in full) == ("2099-01-02T03:04:05Z", False)
+    assert not bare.keys() & {"access_counts_left", "requires_login", "requires_mfa", "organization_id"}

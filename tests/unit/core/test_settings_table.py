@@ -102,7 +102,7 @@ def test_an_option_has_the_default_of_its_argument_in_python(command: str, optio
 
 COMMAND_LINE_ONLY = {
     "share": ("no_expiry", "link_file", "seal_link", "bind", "print", "receipt", "dry_run"),
-    "request": ("receipt",),
+    "request": ("receipt", "dry_run"),
     "collect": ("print", "dry_run"),
 }
 """Options that are no argument of the call from Python: the command's module in `core/sealpipe/cli` uses each."""

@@ -27,21 +27,22 @@ TOP: Final = ("name", "kind", "rows", "key", "row")
 _OTHER_KEY: Final = "leave it out: each request of a batch has a key of its own, derived from the credential"
 _NO_OUTPUT: Final = "leave it out: the database and `batch report` have what was created"
 _NAMED: Final = "leave it out: the key of each row is its name"
+_PLANNED: Final = "leave it out: `batch plan` shows what would be done"
 _SENT: Final = 'leave it out: the link goes to send = ["CHANNEL"]'
 LEFT_OUT: Final[Mapping[str, Mapping[str, str]]] = {
-    "request": {"name": _NAMED, "key": _OTHER_KEY, "seed_to": _OTHER_KEY, "receipt": _NO_OUTPUT},
+    "request": {"name": _NAMED, "key": _OTHER_KEY, "seed_to": _OTHER_KEY, "receipt": _NO_OUTPUT, "dry_run": _PLANNED},
     "share": {
         **dict.fromkeys(("link_file", "seal_link", "bind", "print"), _SENT),
         "name": _NAMED,
         "receipt": _NO_OUTPUT,
-        "dry_run": "leave it out: `batch plan` shows what would be done",
+        "dry_run": _PLANNED,
     },
     "collect": {
         "key": _OTHER_KEY,
         "wait": "leave it out: a run looks for submissions, and never waits for one",
         "dir": 'write to = ["dir:FOLDER/{submission}"], or a store that every machine reaches',
         "print": 'leave it out: submissions go to to = ["SINK"]',
-        "dry_run": "leave it out: `batch plan` shows what would be done",
+        "dry_run": _PLANNED,
     },
 }
 """Options of commands that have no meaning in a batch, and why."""

@@ -11,11 +11,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from sealpipe.api import requests as api
-from sealpipe.api.requests import CreatedRequest, RequestInfo
-from sealpipe.errors import Note, OutcomeUnknownError, PublicKeyMismatchError, SealpipeError, ServiceError, StateError
+from sealpipe.api.requests import CreatedRequest
+from sealpipe.errors import Note, PublicKeyMismatchError, SealpipeError, ServiceError, StateError
 from sealpipe.flows import Budget, Do, Flow, call, outgoing, policy
 from sealpipe.flows.outgoing import load_deliveries
 from sealpipe.flows.request import ChosenKey, RequestOptions, choose_key, store_seed
@@ -33,9 +33,6 @@ from sealpipe.wire.encoding import decode_base64url, encode_base64url, encoded
 if TYPE_CHECKING:
     from sealpipe.flows.deliver import Recipient
     from sealpipe.flows.deliver.send import Deliveries
-
-MAX_CANDIDATES: Final = 20
-"""How many requests an error lists that may be the one whose response was lost."""
 
 
 @dataclass(slots=True)
@@ -74,7 +71,7 @@ class SecureRequest(JournaledLink):
     @property
     def receipt(self) -> Receipt:
         """The receipt for collecting, with the collect link. No secret."""
-        known = (self.title, self.seed, self.name, self.collect_link, self.run or None)
+        known = (self.title, self.seed, self.name, self.collect_link, (self.entry and self.entry.run) or None)
         return Receipt(self.short_code, self.public_key, self.prompts, self.key, self.expires_at, *known)
 
 
@@ -82,6 +79,28 @@ def request(
     session: Session, options: RequestOptions, outbox: EntryStore | None = None, **notes: object
 ) -> Flow[SecureRequest]:
     """Create a request. With an outbox, the entry is open until `delivered()`; `notes` are added to it."""
+    prepared = yield from _prepare(session, options)
+    work = _store_and_post(session, prepared, outbox, notes)
+    return (yield from policy.run_under_policy(session, prepared.action, work, describe_outcome))
+
+
+class PlannedRequest(NamedTuple):
+    """What a dry run finds out."""
+
+    body_size: int
+    """In bytes."""
+    recipients: tuple[Recipient, ...]
+
+
+def plan_dry_run(session: Session, options: RequestOptions) -> Flow[PlannedRequest]:
+    """Do everything but store and send, policies included, for `request --dry-run`."""
+    prepared = yield from _prepare(session, options)
+    yield from policy.check_policies(session, prepared.action)
+    return PlannedRequest(len(_build_body(options, prepared.key, prepared.passcode)), prepared.recipients)
+
+
+def _prepare(session: Session, options: RequestOptions) -> Flow[_PreparedRequest]:
+    """Fetch and check everything that the options name. Nothing is stored or sent."""
     session.check_clear(options.name, options.heading, options.description, *(each.text for each in options.form))
     if session.policy_hooks:
         yield from policy.check_policies(session, (yield Do(partial(outgoing.describe_request, session, options))))
@@ -103,10 +122,7 @@ def request(
     session.check_clear(None if passcode is None else passcode.reveal(), *(each.address for each in recipients))
     key = yield from choose_key(options, session)
     action: OutgoingAction = yield Do(partial(outgoing.describe_request, session, options, recipients))
-    prepared = _PreparedRequest(
-        options, key, passcode, recipients, outbox, {"overseen": outgoing.to_entry_note(action), **notes}
-    )
-    return (yield from policy.run_under_policy(session, action, _store_and_post(session, prepared), describe_outcome))
+    return _PreparedRequest(options, key, passcode, recipients, action)
 
 
 def describe_outcome(request: SecureRequest) -> Mapping[str, object]:
@@ -121,19 +137,20 @@ class _PreparedRequest(NamedTuple):
     key: ChosenKey
     passcode: Secret | None
     recipients: tuple[Recipient, ...]
-    outbox: EntryStore | None
-    notes: Mapping[str, object]
+    action: OutgoingAction
 
 
-def _store_and_post(session: Session, prepared: _PreparedRequest) -> Flow[SecureRequest]:
+def _store_and_post(
+    session: Session, prepared: _PreparedRequest, outbox: EntryStore | None, notes: Mapping[str, object]
+) -> Flow[SecureRequest]:
     """Store the seed of a fresh key before anyone can submit, journal the request, and post it."""
-    options, outbox = prepared.options, prepared.outbox
+    options = prepared.options
     if outbox is not None:
         yield Do(outbox.prepare)  # before a seed is stored: this may fail
     chosen = yield from store_seed(options, session, prepared.key)
     try:
         body = _build_body(options, chosen, prepared.passcode)
-        meta = _make_entry_meta(prepared, chosen, session)
+        meta = _make_entry_meta(prepared, chosen, session, notes)
         entry: Entry | None = None
         if outbox is not None:
             entry = yield Do(partial(outbox.add, meta, body))
@@ -172,7 +189,9 @@ def post(
         except ServiceError as error:
             if not error.unclear:
                 raise
-            created = yield from _find_created(session, meta, error)
+            from sealpipe.flows.lookup import find_created_request  # most responses arrive
+
+            created = yield from find_created_request(session, meta, error)
         if entry is not None:
             yield Do(partial(_note_response, entry, created))
     return build_request(meta, _to_response(created), entry)
@@ -183,31 +202,6 @@ def resume(session: Session, entry: Entry) -> Flow[SecureRequest]:
     if entry.response is not None:
         return build_request(entry.meta, entry.response, entry)
     return (yield from post(session, entry.meta, entry.body, entry, session.start_budget(), unclear=True))
-
-
-def _find_created(session: Session, meta: Mapping[str, Any], error: ServiceError) -> Flow[CreatedRequest]:
-    """Find the request whose response was lost.
-
-    A fresh key identifies it, and so does one that the caller notes as its own (`own_key`); the credential's key is in
-    every request.
-    """
-    from sealpipe.flows.lookup import PageWalk  # most responses arrive
-
-    rows: list[RequestInfo] = []
-    budget = session.start_budget()
-    with suppress(ServiceError):
-        pages: PageWalk[RequestInfo] = PageWalk(
-            lambda page: call(api.list_page(page, 100), budget), lambda row: row.short_code
-        )
-        while not pages.is_done:
-            rows += [row for row in (yield from pages.fetch_next()) if row.public_key == meta["public_key"]]
-    if (meta["key"] == "new" or meta.get("own_key")) and len(rows) == 1:
-        return CreatedRequest(rows[0].short_code, rows[0].expires_at, rows[0].public_key, replayed=True)
-    if rows and isinstance(error, OutcomeUnknownError):
-        codes = ", ".join(row.short_code for row in rows[:MAX_CANDIDATES])
-        error.message += f"; if it was made, it is one of these, newest first: {codes}"
-        error.args = (error.message,)
-    raise error
 
 
 def _build_body(options: RequestOptions, chosen: ChosenKey, passcode: Secret | None) -> bytes:
@@ -230,7 +224,9 @@ def _build_body(options: RequestOptions, chosen: ChosenKey, passcode: Secret | N
     )
 
 
-def _make_entry_meta(prepared: _PreparedRequest, chosen: ChosenKey, session: Session) -> dict[str, Any]:
+def _make_entry_meta(
+    prepared: _PreparedRequest, chosen: ChosenKey, session: Session, notes: Mapping[str, object]
+) -> dict[str, Any]:
     """Return the entry's notes, without the seed."""
     options = prepared.options
     return {
@@ -245,7 +241,8 @@ def _make_entry_meta(prepared: _PreparedRequest, chosen: ChosenKey, session: Ses
         "views": None,
         "recipients": [list(recipient) for recipient in prepared.recipients],
         "message_template": None,
-        **prepared.notes,
+        "overseen": outgoing.to_entry_note(prepared.action),
+        **notes,
     }
 
 
