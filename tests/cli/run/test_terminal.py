@@ -82,8 +82,12 @@ def test_a_long_text_is_typed_at_once(bare: Terminal) -> None:
         assert who.done().code == 0
 
 
+COUNTS = "trap 'n=x$n' INT; echo ready >&2; while [ -z \"$n\" ]; do sleep 0.05; done; sleep 0.5"
+"""Counts interrupts: the first ends the loop, and another one would come right after it."""
+
+
 def test_the_key_that_interrupts_reaches_the_command_once(bare: Terminal) -> None:
-    with shell(bare, "trap 'n=x$n' INT; echo ready; for i in 1 2 3 4; do sleep 0.3; done; echo got $n; exit 3") as who:
+    with shell(bare, f"{COUNTS}; echo got $n; exit 3") as who:
         who.waits_for("ready")
         who.types(b"\x03")
         assert who.done().code == 3
@@ -167,8 +171,9 @@ def test_output_to_a_terminal_alone_is_a_terminal_for_the_command(bare: Terminal
 
 def test_the_interrupt_key_reaches_a_command_in_a_pipeline_once(bare: Terminal) -> None:
     streams = "{} </dev/tty | cat >/dev/tty"
-    script = "trap 'n=x$n' INT; echo ready >&2; for i in 1 2 3 4; do sleep 0.3; done; echo got $n >/dev/tty"
-    with shell(bare, script, streams="trap : INT; " + streams.replace("{}", "{} 2>/dev/tty")) as who:
+    with shell(
+        bare, f"{COUNTS}; echo got $n >/dev/tty", streams="trap : INT; " + streams.replace("{}", "{} 2>/dev/tty")
+    ) as who:
         who.waits_for("ready")
         who.types(b"\x03")
         who.waits_for("got x\r\n")

@@ -17,7 +17,7 @@ from sealpipe.errors import (
     UsageError,
 )
 from sealpipe.flows import Do
-from sealpipe.flows.resolve import Cache, resolve, resolve_value
+from sealpipe.flows.resolve import Cache, resolve, resolve_bytes, resolve_value
 from sealpipe.plugin import Document, Locator
 from sealpipe.reference import parse, parse_field
 from sealpipe.registry import Registry
@@ -59,6 +59,27 @@ def test_a_cache_serves_several_flows_misses_too() -> None:
     assert drive(resolve_value(parse("stdin:"), lambda: found, cache)).reveal() == "piped"
     assert drive(resolve_value(parse("env:NONE?optional=1"), lambda: found, cache)) is None
     assert found.asked == [["stdin:"], ["env:NONE"]]
+
+
+def test_values_of_any_bytes_are_resolved_one_by_one(tmp_path: Path) -> None:
+    (tmp_path / "odd").write_bytes(b"\xff\0\n")
+    texts = [
+        f"file:{tmp_path}/odd",
+        "env:NONE",
+        "env:NONE?optional=1",
+        "text:t",
+        "env:JSON?format=json#*",
+        "env:A?type=multiline",
+    ]
+    values = drive(resolve_bytes([parse(text) for text in texts], lambda: Counting()))
+    odd, missing, left_out, public, several, typed = values
+    assert (odd.data.reveal_bytes(), odd.type, odd.is_secret) == (b"\xff\0\n", "multiline", True)
+    assert isinstance(missing, SecretNotFoundError)
+    assert left_out is None
+    assert (public.data.reveal_bytes(), public.type, public.is_secret) == (b"t", "text", False)
+    assert isinstance(several, ReferenceValueError)
+    assert "gives 2 values" in several.message
+    assert typed.type == "multiline"
 
 
 def test_a_field_stands_as_it_is_and_needs_no_registry() -> None:
