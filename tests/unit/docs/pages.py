@@ -122,8 +122,8 @@ sealpipe collect acme.json --to 'vault:secret/vendor/acme#password=Staging passw
 
 Otherwise the command ends with exit code 2 (wrong usage) before it sends or fetches anything, and names these options.
 `resume` needs its own `--print` for a share whose link would go to stdout. A dry run shows no secret and says where the
-run itself would be refused. `SEALPIPE_SHARE_PRINT=true` (`_COLLECT_`, `_UNSEAL_`, `_RESUME_`) has the same effect as
-`--print`.
+run itself would be refused. `SEALPIPE_SHARE_PRINT=true` (`_COLLECT_`, `_READ_`, `_UNSEAL_`, `_RESUME_`) has the same
+effect as `--print`.
 
 You need no `--print` for a collect link (it opens nothing), for a sealed link, and for a share's link in a
 [rehearsal](rehearsal.md) (both the API and the link are on loopback).
