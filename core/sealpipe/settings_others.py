@@ -78,6 +78,17 @@ OTHERS: Final[Mapping[str, tuple[Setting, ...]]] = {
             choices=("credential", "previous"),
         ),
     ),
+    "log": (
+        Setting("since", "Only what happened at this time or later.", values.parse_time, metavar="TIME"),
+        Setting("until", "Only what happened at this time or before.", values.parse_time, metavar="TIME"),
+        Setting("limit", "How many entries to show. Default: all.", values.parse_count, metavar="N"),
+    ),
+    "webhooks": (
+        repeatable("secret_from", "Reference to the webhook's secret; while you replace it, to both", "REF", parse),
+        Setting("signature", "Reference to the signature header's value.", parse, metavar="REF"),
+        Setting("headers", "File with the request's headers, instead of --signature.", metavar="FILE"),
+        Setting("header", "The signature header's name, if it does not end in -Signature.", metavar="NAME"),
+    ),
     "expire": (
         Setting(
             "name", "What this machine created with a name like this: `staging-*`.", parse_choice, metavar="PATTERN"

@@ -51,9 +51,9 @@ def run(ctx: click.Context, /, command: tuple[str, ...], **values: Any) -> None:
     program = find_command(command, os.environ)
     if values["no_redact"]:
         disclosure.plan_disclosure("the output", "leave it out", printing=True, option="--no-redact")
-    context = _open_context(values)
+    context = open_context(values)
     use = partial(_run, context.registry, program, command, is_redacting=not values["no_redact"])
-    ctx.exit(_drive(context, use_values(context, "run", COMMAND, variables, use, _describe_end)))
+    ctx.exit(drive_locally(context, use_values(context, "run", COMMAND, variables, use, _describe_end)))
 
 
 def _describe_end(code: int) -> dict[str, object]:
@@ -114,7 +114,7 @@ def read(reference: str, **values: Any) -> None:
     gate = disclosure.plan_disclosure(
         "the value", "hand it to the command that needs it with `sealpipe run`", printing=values["print"]
     )
-    context = _open_context(values)
+    context = open_context(values)
 
     def show(found: Mapping[str, Value]) -> None:
         as_json = values["output"] == "json"
@@ -130,7 +130,7 @@ def read(reference: str, **values: Any) -> None:
         )
 
     done = {"outcome": "done"}
-    _drive(context, use_values(context, "read", CALLER, [Variable("value", ref)], show, lambda _: done))
+    drive_locally(context, use_values(context, "read", CALLER, [Variable("value", ref)], show, lambda _: done))
 
 
 def _spell(data: bytes) -> tuple[str, str]:
@@ -141,7 +141,7 @@ def _spell(data: bytes) -> tuple[str, str]:
         return base64.b64encode(data).decode(), "base64"
 
 
-def _open_context(values: Mapping[str, Any]) -> LocalContext:
+def open_context(values: Mapping[str, Any]) -> LocalContext:
     """Open what the references are resolved with. The credential, if one is set, is only kept out of everything."""
     from sealpipe.flows.policy import LocalContext
     from sealpipe.registry.stores import read_policy_hooks
@@ -166,7 +166,8 @@ def _list_credentials(config: Config) -> list[Credential]:
     return credentials
 
 
-def _drive(context: LocalContext, flow: Flow[T]) -> T:
+def drive_locally(context: LocalContext, flow: Flow[T]) -> T:
+    """Run a flow that calls no service, and close the registry."""
     from sealpipe.client_base import run as drive
 
     def refuse_send(*_: object) -> NoReturn:

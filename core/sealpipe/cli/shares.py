@@ -79,7 +79,7 @@ shares.add_command(expire_shares)
 
 @shares.command(cls=CodeCommand)
 @click.argument("code")
-@options("", common=COMMON)
+@options("log", common=COMMON)
 def log(code: str, **values: Any) -> None:
     """Show who opened a share, or tried to. Not every service has this log; without it, the command prints nothing."""
     from sealpipe.calls.account import iter_share_log
@@ -87,9 +87,10 @@ def log(code: str, **values: Any) -> None:
     entries: list[Access] = []
     with open_client(values) as client:
         code = resolve_share_code(client, code)
-        pages = iter_share_log(client.session, code)
-        while not pages.is_done:
+        pages = iter_share_log(client.session, code, since=values["since"], until=values["until"])
+        while not pages.is_done and (values["limit"] is None or len(entries) < values["limit"]):
             entries += client.run(pages.fetch_next())
+        entries = entries[: values["limit"]]
     if pages.first is None:
         render.print_note("this service has no access log")
     if values["output"] == "json":

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -155,6 +156,16 @@ def test_the_log_on_the_command_line(user: Terminal, faulty: Faulty) -> None:
     assert (told["offered"], told["retention_days"], told["effective_to"]) == (True, 90, "2026-02-01T00:00:00Z")
     assert told["entries"][0] == {**ENTRY, "accessed_ip": "192.0.2.0"}
     assert [row["failed_passcode"] for row in told["entries"]] == [False, True]
+
+
+def test_the_log_of_a_time_ends_at_the_limit(user: Terminal, faulty: Faulty) -> None:
+    faulty.plan(then=pages(log_of(0, "p1"), log_of(1, "p2"), log_of(2, None)))
+    words = ("--since", "2026-01-01T00:00:00+01:00", "--until", "2026-02-01T00:00:00Z", "--limit", "2")
+    done = user.sealpipe("shares", "log", "abc", *words, SEALPIPE_BASE_URL=faulty.base_url)
+    assert (done.code, [line.split("\t")[2] for line in done.out.splitlines()]) == (0, ["192.0.2.0", "192.0.2.1"])
+    targets = [unquote(each.target) for each in faulty.received()]
+    assert len(targets) == 2
+    assert all("from=2025-12-31T23:00:00Z" in each and "to=2026-02-01T00:00:00Z" in each for each in targets)
 
 
 @pytest.mark.parametrize(("fault", "code"), [(envelope(404, 1), 6), (envelope(403, 78), 4)])

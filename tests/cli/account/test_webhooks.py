@@ -18,7 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealpipe import Secret, UsageError, WebhookError
+from sealpipe.values import format_time
 from sealpipe.webhooks import TOLERANCE, verify
+from support.terminal import Terminal
 
 NOW = 1_790_000_000
 BODY = b'{"event":"share.deleted","short_code":"abc"}'
@@ -189,3 +191,20 @@ def test_the_receiver_of_the_docs_takes_what_is_signed_and_nothing_else() -> Non
         process.wait(30)
         assert process.stdout is not None
         process.stdout.close()
+
+
+@pytest.mark.parametrize("secrets", [["NEW"], ["NEW", "OLD"], ["OLD", "NEW"]])
+def test_the_command_verifies_a_body_on_stdin(bare: Terminal, secrets: list[str]) -> None:
+    body, stamp = b'{"event": "share.deleted"}\n\xff', int(time.time())
+    digest = hmac.new(b"canary-new", b"%d.%s" % (stamp, body), "sha256").hexdigest()
+    environ = {"NEW": "canary-new", "OLD": "canary-old", "HTTP_X_SIGNATURE": f"t={stamp},v1={digest}"}
+    words = ["webhooks", "verify", *(f"--secret-from=env:{name}" for name in secrets)]
+    done = bare.sealpipe(*words, "--signature", "env:HTTP_X_SIGNATURE", stdin=body, **environ)
+    assert (done.code, done.out, done.err) == (0, f"signed {format_time(datetime.fromtimestamp(stamp, UTC))}\n", "")
+    bare.file("headers", f"Host: x\r\nX-SERVICE-Signature:  t={stamp},v1={digest}\r\n")
+    as_json = bare.sealpipe(*words, "--headers", "headers", "--output", "json", stdin=body, **environ)
+    assert as_json.json["signed_at"] == format_time(datetime.fromtimestamp(stamp, UTC))
+    for wrong, reason in ((body + b"\n", "no-match"), (b"", "no-match")):
+        refused = bare.sealpipe(*words, "--headers", "headers", "--output", "json", stdin=wrong, **environ)
+        assert (refused.code, refused.out, refused.error["reason"]) == (13, "", reason)
+        assert "canary" not in refused.err

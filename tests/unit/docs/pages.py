@@ -77,6 +77,8 @@ TITLES = {
     "purge": "sealpipe requests purge",
     "expire": "sealpipe shares expire, sealpipe requests expire",
     "link": "sealpipe requests link",
+    "log": "sealpipe shares log",
+    "webhooks": "sealpipe webhooks verify",
     "remind": "sealpipe requests remind",
     "requests": "sealpipe requests list",
     "shares": "sealpipe shares list",
