@@ -26,6 +26,8 @@ _PIECE: Final = 64
 """Bytes of a piece; also where PEM and OpenSSL wrap base64."""
 _WRAPPED: Final = 76
 """Characters after which `base64` and MIME wrap."""
+_LINE: Final = 512
+"""Bytes of output that are cheaper to look through than all patterns."""
 _REST: Final = 16
 """Minimum bytes of the last piece: a shorter one might be common text."""
 _HEAD: Final = 8
@@ -91,17 +93,19 @@ def _split(form: bytes, width: int) -> Iterator[bytes]:
 
 
 class Redactor:
-    """Redacts one stream. Holds back only bytes that may be the beginning of a value."""
+    """Redacts one stream: patterns of at least four bytes. Holds back only what may be the beginning of one."""
 
     def __init__(self, patterns: Iterable[bytes]) -> None:
         self._longest = 0
         self._by_sign: dict[bytes, list[bytes]] = {}
+        self._beginnings: set[bytes] = set()
         self._by_head: dict[bytes, list[bytes]] = {}
         self._heads: set[bytes] = set()
         for pattern in patterns:
             self._longest = max(self._longest, len(pattern))
             sign = next((bytes([byte]) for byte in _SIGNS if byte in pattern), b"")
             self._by_sign.setdefault(sign, []).append(pattern)
+            self._beginnings.add(pattern[:MIN_MASK_LENGTH])
             self._by_head.setdefault(pattern[:_HEAD], []).append(pattern)
             self._heads.update(pattern[:size] for size in range(1, min(_HEAD, len(pattern))))
         self._held = b""
@@ -166,10 +170,20 @@ class Redactor:
         self._shown = max(0, self._shown - end)
         return b"".join(shown)
 
+    def _list_possible(self, data: bytes) -> Iterator[bytes]:
+        """Yield the patterns that the data may contain, by a quick look at it."""
+        if len(data) <= _LINE:
+            ends = range(MIN_MASK_LENGTH, len(data) + 1)
+            if self._beginnings.isdisjoint(data[end - MIN_MASK_LENGTH : end] for end in ends):
+                return
+        for sign, patterns in self._by_sign.items():
+            if sign in data:
+                yield from patterns
+
     def _find_spans(self, data: bytes) -> list[tuple[int, int]]:
         """Return where values are: sorted, disjoint and not touching."""
         spans = [(0, self._covered)] if self._covered else []
-        for pattern in (each for sign, patterns in self._by_sign.items() if sign in data for each in patterns):
+        for pattern in self._list_possible(data):
             start = data.find(pattern)
             while start >= 0:
                 spans.append((start, start + len(pattern)))

@@ -103,6 +103,18 @@ def test_a_part_of_a_long_value_is_found() -> None:
     assert redact(list_patterns([value]), value[:150]) == MARK + value[128:150]
 
 
+def test_little_is_held_back_however_long_a_value_is() -> None:
+    assert max(map(len, list_patterns([bytes(range(33, 126)) * 1000]))) == 76
+
+
+def test_a_line_is_searched_as_a_large_piece_is() -> None:
+    """A line is looked through in another way: what is found in it is the same."""
+    patterns = list_patterns([VALUE])
+    for form in FORMS.values():
+        for around in (0, 100, 10_000):
+            assert redact(patterns, b"." * around + form + b"." * around) == b"." * around + MARK + b"." * around
+
+
 def test_line_breaks_around_a_value_stay() -> None:
     assert redact(list_patterns([b"value\n"]), b"value\nnext") == b"***\nnext"
 
