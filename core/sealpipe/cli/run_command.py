@@ -151,6 +151,7 @@ def open_context(values: Mapping[str, Any]) -> LocalContext:
     config = run_config()
     gate = CustodyGate(*_list_credentials(config))
     registry = cache(partial(make_registry, values["ca_file"], gate, as_seconds(values["deadline"])))
+    disclosure.get_ci(registry)  # if it cannot be used, nothing is read
     return LocalContext(read_policy_hooks(config.user, config.machine), registry, gate)
 
 

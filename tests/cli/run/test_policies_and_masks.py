@@ -161,3 +161,11 @@ def test_a_value_that_is_no_text_is_read_and_told_as_not_masked(bare: Terminal) 
     done = subprocess.run(words, env=environ, cwd=bare.here, capture_output=True, timeout=PATIENCE, check=True)
     assert done.stdout == b"\xff\0\n"
     assert done.stderr == b"sealpipe: not UTF-8 text, so GitHub Actions cannot mask it: REF\n"
+
+
+@pytest.mark.parametrize("words", [("run", "-e", "A=exec:script", "--", "true"), ("read", "exec:script", "--print")])
+def test_nothing_is_read_where_the_ci_system_cannot_be_used(bare: Terminal, words: tuple[str, ...]) -> None:
+    done = bare.sealpipe(*words, GITLAB_CI="true", SEALPIPE_PLUGIN_GITLAB__NONSENSE="x")
+    assert (done.code, done.out) == (2, "")
+    assert "nonsense" in done.err.lower()
+    assert not (bare.here / "read").exists()
