@@ -68,8 +68,9 @@ def _locate_error(error: BaseException) -> str:
 
 def format_install_command(info: Info) -> str:
     """Return the command that installs the packages of a plugin; empty if it needs none."""
-    packages = [f"sealpipe[{info.extra}]"] if info.extra else list(info.needs)
-    return "pip install " + " ".join(f"'{need}'" for need in packages) if packages else ""
+    from sealpipe.installation import format_command  # for an error only
+
+    return format_command([f"sealpipe[{info.extra}]"] if info.extra else info.needs)
 
 
 def suggest(word: str, known: Iterable[str], plural: str) -> str:

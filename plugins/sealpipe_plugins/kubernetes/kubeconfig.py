@@ -71,7 +71,9 @@ def _load(file: Path) -> Mapping[str, Any]:
     except ImportError:
         yaml = None
     if yaml is None:
-        raise NotConfiguredError("reading a kubeconfig needs PyYAML", remedy="pip install 'sealpipe[yaml]'")
+        from sealpipe.installation import format_command  # for an error only
+
+        raise NotConfiguredError("reading a kubeconfig needs PyYAML", remedy=format_command(["sealpipe[yaml]"]))
     text = read_text(file, "the kubeconfig")
     try:
         config = yaml.safe_load(text.reveal())

@@ -106,9 +106,11 @@ class ServiceAccountSource(Source):
             return
         except ImportError:
             pass
+        from sealpipe.installation import format_command  # for an error only
+
         raise NotConfiguredError(
             "1Password's SDK, which a service account needs, is not installed",
-            remedy="pip install 'sealpipe[op]'; a Connect server needs no package",
+            remedy=f"{format_command(['sealpipe[op]'])}; a Connect server needs no package",
         )
 
     def fetch(self, locator: Locator) -> Document:

@@ -117,8 +117,8 @@ def _import_server() -> Any:
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn"):
             raise
-        raise UsageError(
-            f"the rehearsal needs {error.name}, which is not installed",
-            remedy="pip install 'sealpipe[rehearsal]'",
-        ) from None
+        from sealpipe.installation import format_command  # for an error only
+
+        remedy = format_command(["sealpipe[rehearsal]"])
+        raise UsageError(f"the rehearsal needs {error.name}, which is not installed", remedy=remedy) from None
     return server

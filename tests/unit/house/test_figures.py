@@ -7,7 +7,7 @@ The goal of 115 files was for what core could do then. Each file beyond it came 
 tables of settings in two, so that a share loads only its own; the checks of submissions by commands; what a job tells
 its runner, which only CI loads; completion, and its scripts; names of shares and requests (`creations`, `names`);
 reminders (`remind`, `requests_link`); several that expire (`expire`); `webhooks`; `--debug`; what is
-missing, as one error (`needs`).
+missing, as one error (`needs`), and how to install it (`installation`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 from unit.house.figures import CORE, count_lines, measure
 
 AT_MOST = {
-    "files": 128,
+    "files": 129,
     "median_lines": 211,
     "longest": 300,
     "modules": 60,

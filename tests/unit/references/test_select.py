@@ -307,7 +307,7 @@ def test_yaml_without_a_package_says_what_to_install(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(documents, "import_module", absent)
     with pytest.raises(NotConfiguredError) as caught:
         taken("a: 1", "file:x?format=yaml#a")
-    assert caught.value.remedy == "pip install pyyaml"
+    assert caught.value.remedy == "pip install 'sealpipe[yaml]'"
 
 
 @pytest.mark.skipif(importlib.util.find_spec("yaml") is None, reason="PyYAML is not installed")

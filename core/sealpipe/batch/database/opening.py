@@ -24,9 +24,10 @@ def open_database(folder: Path, address: Secret | None = None, ca_file: Path | N
     try:
         from sealpipe.batch.database.postgres import PostgresDatabase
     except ImportError:
-        raise SettingError(
-            "a batch in PostgreSQL needs packages that are not installed", remedy="pip install 'sealpipe[batch]'"
-        ) from None
+        from sealpipe.installation import format_command  # for an error only
+
+        remedy = format_command(["sealpipe[batch]"])
+        raise SettingError("a batch in PostgreSQL needs packages that are not installed", remedy=remedy) from None
     return PostgresDatabase(address, ca_file)
 
 

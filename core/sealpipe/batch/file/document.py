@@ -163,9 +163,10 @@ def _load_yaml(content: bytes, place: Place) -> Loaded:
     except ImportError:
         yaml = None
     if yaml is None:
-        raise UnreadableFileError(
-            "reading YAML needs a package that is not installed", "pip install 'sealpipe[yaml]', or write it as TOML"
-        )
+        from sealpipe.installation import format_command  # for an error only
+
+        remedy = f"{format_command(['sealpipe[yaml]'])}, or write it as TOML"
+        raise UnreadableFileError("reading YAML needs a package that is not installed", remedy)
     line = column = 0
     problem = "this is not YAML"
     try:

@@ -56,10 +56,12 @@ def _parse_yaml(data: bytes, where: str) -> Any:
     except ImportError:
         yaml = None
     if yaml is None:
+        from sealpipe.installation import format_command  # for an error only
+
         raise NotConfiguredError(
             f"{where}: reading YAML needs a package that is not installed",
             locator=where,
-            remedy="pip install pyyaml",
+            remedy=format_command(["sealpipe[yaml]"]),
         )
     reason = "it is nested too deeply"
     try:

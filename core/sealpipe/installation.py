@@ -1,0 +1,56 @@
+"""The command that installs packages where sealpipe is installed: by pip, pipx or uv, or in its image.
+
+Each is told by the file that it documents in the environment: pipx `pipx_metadata.json`, `uv tool` `uv-receipt.toml`,
+`uv venv` a key in `pyvenv.cfg`, and our image `sealpipe-image`. Nothing is run.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from shlex import quote
+from typing import Final
+
+IMAGE_MARKER: Final = "sealpipe-image"
+"""File in the image's environment (containers/Dockerfile)."""
+
+_EXTRA: Final = re.compile(r"sealpipe\[([a-z]+)\]")
+
+
+def format_command(packages: Sequence[str], prefix: str | None = None, *, has_pip: bool | None = None) -> str:
+    """Return the command that installs packages, such as `sealpipe[vault]`; empty if there is none.
+
+    `prefix` is an environment, by default this process's, and `has_pip` whether it has pip.
+    """
+    if not packages:
+        return ""
+    place = Path(sys.prefix if prefix is None else prefix)
+    words = [f"'{each}'" for each in packages]
+    if (place / IMAGE_MARKER).exists():
+        return _format_build(packages)
+    if (place / "pipx_metadata.json").exists():
+        return " ".join(["pipx inject sealpipe", *words])
+    if (place / "uv-receipt.toml").exists():
+        return " ".join(["uv tool install", *(f"--with {word}" for word in words), "sealpipe"])
+    if has_pip is None:
+        has_pip = find_spec("pip") is not None
+    is_made_by_uv = not has_pip and re.search(r"(?m)^uv *=", _read(place / "pyvenv.cfg")) is not None
+    return " ".join([f"{'uv ' if is_made_by_uv else ''}pip install", *words])
+
+
+def _format_build(packages: Sequence[str]) -> str:
+    """Return what adds the packages to the image: its extras are chosen when it is built, and it has no pip."""
+    extras = [match[1] for each in packages if (match := _EXTRA.fullmatch(each))]
+    if len(extras) == len(packages):
+        return f"build the image with {quote(' '.join(extras))} in --build-arg EXTRAS=..."
+    return f"build an image of your own that also has {' '.join(packages)}"
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
