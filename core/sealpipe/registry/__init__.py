@@ -281,5 +281,8 @@ class Registry:
         return instance
 
     def _make_unusable_error(self, kind: str, name: str, info: Info) -> Callable[[str], NotConfiguredError]:
-        remedy = format_install_command(info) or "see `sealpipe doctor` for what it needs"
-        return lambda why: NotConfiguredError(f"the {kind} {name} cannot be used here ({why})", remedy=remedy)
+        def make_error(why: str) -> NotConfiguredError:
+            remedy = format_install_command(info) or "see `sealpipe doctor` for what it needs"
+            return NotConfiguredError(f"the {kind} {name} cannot be used here ({why})", remedy=remedy)
+
+        return make_error
