@@ -58,6 +58,7 @@ CASES: dict[str, list[list[str]]] = {
     "stats": [["stats"]],
     "tools": [["tools", "call", "take", "--param", "code=env:CANARY_ENV"]],
     "requests": [["requests", "show", "{request}"], ["requests", "list"], ["requests", "expire", "{request}"]],
+    "webhooks": [["webhooks", "verify", "--secret-from", "env:CANARY_ENV", "--signature", "file:passcode"]],
     "resume": [["resume", "--list"], ["resume", "{entry}"]],
     "doctor": [["doctor", "--roundtrip"]],
     "plugins": [["plugins"]],
@@ -68,7 +69,7 @@ CASES: dict[str, list[list[str]]] = {
     "completion": [],  # prints a constant
 }
 
-WITH_ERRORS = {"audit": 2, "resume": 11}
+WITH_ERRORS = {"audit": 2, "resume": 11, "webhooks": 13}
 """The others succeed."""
 
 
