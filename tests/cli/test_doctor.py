@@ -42,7 +42,7 @@ def calls(service: RunningService) -> list[tuple[str, str]]:
 # -- when all is well -----------------------------------------------------------------------------
 
 
-def test_it_changes_nothing_and_asks_five_times_never_with_delete(user: Terminal, service: RunningService) -> None:
+def test_it_changes_nothing_and_asks_six_times_never_with_delete(user: Terminal, service: RunningService) -> None:
     user.sealpipe("doctor")
     assert calls(service) == [
         ("GET", "/v1/shares?limit=1"),
@@ -50,6 +50,7 @@ def test_it_changes_nothing_and_asks_five_times_never_with_delete(user: Terminal
         ("GET", "/v1/requests?limit=1"),
         ("POST", "/v1/requests"),
         ("GET", "/v1/stats"),
+        ("GET", "/v1/capabilities"),
     ]
     for seen in service.seen():
         assert "idempotency-key" not in dict(seen.headers)
@@ -244,16 +245,16 @@ def test_a_roundtrip_creates_and_expires_an_unopened_share(user: Terminal, servi
     assert done.code == 0, done
     assert re.fullmatch(r"a test share was created in \d+ ms and expired in \d+ ms", rows(done)["roundtrip"][1])
     assert rows(done)["custody"] == ("ok", "the service responded with `stored`")
-    assert [method for method, _ in calls(service)][5:] == ["POST", "DELETE"]
+    assert [method for method, _ in calls(service)][5:] == ["POST", "DELETE", "GET"]
     assert [event.payload["event"] for event in service.events()] == ["share.deleted"]
     assert user.sealpipe("shares", "list").out == ""
     assert user.outbox() == []
 
 
-def test_a_key_without_custody_is_reported_in_eight_calls(bare: Terminal, service: RunningService) -> None:
+def test_a_key_without_custody_is_reported_in_nine_calls(bare: Terminal, service: RunningService) -> None:
     done = bare.at(service, custody="none").sealpipe("doctor", "--roundtrip")
     assert done.code == 0, done
-    assert len(service.seen()) == 8
+    assert len(service.seen()) == 9
     assert bare.sealpipe("shares", "list").out == ""
     told = bare.sealpipe("doctor", "--roundtrip", "--output", "json").json["checks"]
     assert [row["status"] for row in told if row["check"] == "custody"] == ["warn", "ok"]
@@ -360,3 +361,39 @@ def test_a_ci_system_is_checked_by_the_variable_of_its_jobs(bare: Terminal, name
     assert (here.code, elsewhere.code) == (0, 0)
     assert "this job runs on it" in here.out
     assert f"this process is not one of its jobs: {sign} is not set" in elsewhere.out
+
+
+@pytest.mark.usefixtures("extended")
+def test_it_tells_what_key_and_plan_allow_where_the_service_does(user: Terminal) -> None:
+    status, told = rows(user.sealpipe("doctor"))["plan"]
+    assert status == "ok"
+    assert re.search(r"^\w+, custody \d, \d+ requests per minute, (no limit of|\d+) more shares, \d+ days of", told), (
+        told
+    )
+    assert "with: " in told
+
+
+def test_a_plan_is_not_told_where_the_service_does_not_have_it(user: Terminal) -> None:
+    assert "plan" not in rows(user.sealpipe("doctor"))
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "detail"),
+    [
+        ("{}", "ok", "the service says nothing about it"),
+        ('{"plan": {"name": "\\u001b[2Jx"}, "key": {"rate_limit_rpm": true}}', "ok", "\\x1b[2Jx"),
+        ('{"limits": {"remaining_shares": -1}, "features": {"a": true, "b": false, "c": 1}}', "ok",
+         "no limit of more shares, with: a, without: b"),
+        ('{"plan": []}', "warn", "unknown: "),
+        ("[]", "warn", "unknown: "),
+    ],
+)  # fmt: skip
+def test_a_plan_of_another_shape_does_no_harm(
+    user: Terminal, proxied: Callable[..., Faulty], body: str, status: str, detail: str
+) -> None:
+    five: list[Fault] = [passes] * 5
+    done = user.sealpipe("doctor", SEALPIPE_BASE_URL=proxied(*five, faults.says(200, body)).base_url)
+    assert done.code == 0, done
+    found = rows(done)["plan"]
+    assert found[0] == status
+    assert found[1].startswith(detail) if status == "warn" else found[1] == detail

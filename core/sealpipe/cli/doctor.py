@@ -102,7 +102,7 @@ def _check_service(settings: Settings, credential: Credential | None, *, roundtr
     from sealpipe import config_file
     from sealpipe.doctor import report_failure, report_warning, run_check
     from sealpipe.doctor.connectivity import ServiceConnection, check_round_trip, check_route
-    from sealpipe.doctor.scopes import ScopeResults, check_scopes
+    from sealpipe.doctor.scopes import ScopeResults, check_capabilities, check_scopes
     from sealpipe.errors import SealpipeError
     from sealpipe.flows.session import Session
     from sealpipe.registry.stores import read_policy_hooks
@@ -138,6 +138,8 @@ def _check_service(settings: Settings, credential: Credential | None, *, roundtr
             )
         elif roundtrip:
             yield report_warning("roundtrip", "not tried: fix the checks before it first")
+        if not scope_results.is_stopped:
+            yield from check_capabilities(connection)
     finally:
         connection.close()
 

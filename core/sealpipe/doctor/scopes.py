@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from sealpipe.api import Failure, Operation, Resend, Response
+from sealpipe.api.account import Capabilities, get_capabilities
 from sealpipe.api.responses import make_service_error, parse_object
 from sealpipe.doctor import Finding, connectivity, report_failure, report_ok, report_warning
 from sealpipe.errors import (
@@ -93,6 +94,45 @@ def check_scopes(connection: connectivity.ServiceConnection, scope_results: Scop
             remedy="create an API key with the scopes that you need, and revoke this one",
         )
         yield report_failure("scopes", no_scopes)
+
+
+def check_capabilities(connection: connectivity.ServiceConnection) -> Iterator[Finding]:
+    """Report what the key and the plan allow, with one call. Nothing where the service does not say."""
+    operation = get_capabilities()
+    result = connection.send(operation)
+    if isinstance(result, Failure):
+        return
+    try:
+        found = operation.decode(result)
+    except ProtocolError as error:
+        yield report_warning("plan", f"unknown: {error.message}", "the service's answer about the plan is malformed")
+        return
+    if found is not None:
+        yield report_ok("plan", ", ".join(_describe_capabilities(found)) or "the service says nothing about it")
+
+
+def _describe_capabilities(found: Capabilities) -> Iterator[str]:
+    for table, name, text in _TOLD:
+        value = getattr(found, table).get(name)
+        if isinstance(value, str | int) and not isinstance(value, bool) and value != "":
+            yield text.format("no limit of" if value == -1 else value)
+    switched = {state: [name for name, on in found.features.items() if on is state] for state in (True, False)}
+    yield from (
+        f"{word}: {' '.join(switched[state])}"
+        for state, word in ((True, "with"), (False, "without"))
+        if switched[state]
+    )
+
+
+_TOLD = (
+    ("plan", "name", "{}"),
+    ("key", "organization_id", "organisation {}"),
+    ("key", "custody_level", "custody {}"),
+    ("key", "rate_limit_rpm", "{} requests per minute"),
+    ("limits", "remaining_shares", "{} more shares"),
+    ("limits", "max_days_access_logs", "{} days of access logs"),
+)
+"""What is told of the capabilities, if the service gives it: table, member and text."""
 
 
 def _make_finding(probe: Probe, result: Response | Failure, scope_results: ScopeResults) -> Finding:
