@@ -186,6 +186,7 @@ LOOKING = {
     "a request": (["requests", "show", "CODE"], 0),
     "its submissions": (["requests", "submissions", "CODE", "--output", "json"], 0),
     "ending it": (["requests", "expire", "CODE"], 0),
+    "ending several": (["requests", "expire", "CODE", "nowhere", "--yes", "--output", "json"], 6),
     "destroying it": (["requests", "purge", "CODE", "--confirm", "CODE", "--output", "json"], 0),
     "destroying it unconfirmed": (["requests", "purge", "CODE"], 2),
 }
@@ -200,6 +201,17 @@ def test_a_command_that_needs_the_credential_shows_none_of_it(
     short_code = ask_for_a_secret(canaries, service)
     watched = canaries.watch(*[short_code if word == "CODE" else word for word in words])
     nothing_is_told(canaries, watched, len(faulty.received()), code)
+
+
+def test_a_reminder_shows_none_of_it(bare: Terminal, service: RunningService, faulty: Faulty) -> None:
+    """Its entry in the outbox, its message and what this machine knows of the request hold no secret."""
+    canaries = Canaries(bare, service, faulty.base_url)
+    watched = canaries.watch("request", "-a", "Password", "--name", "acme", "--receipt", "{name}.json")
+    nothing_is_told(canaries, watched, len(faulty.received()), 0)
+    before = len(faulty.received())
+    watched = canaries.watch("requests", "remind", "acme.json", "--send", "file:mail.txt")
+    nothing_is_told(canaries, watched, len(faulty.received()) - before, 0)
+    assert canaries.watch("requests", "link", "--name", "acme").done.out.startswith(service.link_base_url)
 
 
 @pytest.mark.parametrize("fault", [says(500), says(403, '{"Message": "no"}'), says(200, "{"), reset_after])
