@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from sealpipe.errors import PluginError, ReferenceValueError, SecretNotFoundError, UnavailableError, UsageError
+from sealpipe.errors import Note, PluginError, ReferenceValueError, SecretNotFoundError, UnavailableError, UsageError
 from sealpipe.flows import MAX_BACKOFF, Budget, Do, Flow, Wait
 from sealpipe.flows.resolve.select import select, select_values
 from sealpipe.plugin import ASKS, FRESH, Document, Locator
@@ -30,8 +30,8 @@ def resolve(
 ) -> Flow[list[Field]]:
     """Resolve references to fields, in order; a Field stays as it is. `registry` is called only for references.
 
-    Raises ReferenceSyntaxError before anything is fetched, the first PluginError in the order of the specs, and
-    UsageError if all fields are optional and none has a value.
+    Raises ReferenceSyntaxError before anything is fetched, the first PluginError in the order of the specs, with notes
+    on the others, and UsageError if all fields are optional and none has a value.
     """
     refs = [spec.ref for spec in specs if isinstance(spec, FieldSpec)]
     resolver = yield from _fetch(refs, registry, cache)
@@ -96,6 +96,19 @@ def _resolve_one(resolver: _Resolver, ref: Reference) -> Flow[Secret | None]:
     return value if isinstance(value, Secret) else Secret(value)
 
 
+def _add_others(errors: Sequence[PluginError]) -> PluginError:
+    """Return the first error, with a note for each other one: what is missing is told at once."""
+    first = errors[0]
+    for text in [*dict.fromkeys(map(_describe, errors))][1:]:
+        if text not in Note.on(first):  # an error of the cache may be raised again
+            first.add_note(Note(text))
+    return first
+
+
+def _describe(error: PluginError) -> str:
+    return "; ".join(filter(None, (error.message, error.remedy)))
+
+
 def _check_single(ref: Reference, number: int) -> None:
     if number > 1:
         raise ReferenceValueError(
@@ -141,13 +154,18 @@ class _Resolver:
         return {name: list(locators) for name, locators in locators_by_source.items()}
 
     def select_fields(self, specs: Sequence[FieldSpec | Field]) -> list[Field]:
-        """Return all fields of all specs."""
+        """Return all fields of all specs. Raises the first PluginError, with those of the other specs as notes."""
         located = iter(self.locators)
-        return [
-            field
-            for spec in specs
-            for field in ([spec] if isinstance(spec, Field) else self._select_spec_fields(spec, *next(located)))
-        ]
+        fields: list[Field] = []
+        errors: list[PluginError] = []
+        for spec in specs:
+            try:
+                fields += [spec] if isinstance(spec, Field) else self._select_spec_fields(spec, *next(located))
+            except PluginError as error:
+                errors.append(error)
+        if errors:
+            raise _add_others(errors)
+        return fields
 
     def select_value(self, ref: Reference, number: int) -> Value | None:
         """Return the value of the reference of that number; None if it is optional and missing."""
