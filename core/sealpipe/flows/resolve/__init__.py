@@ -106,7 +106,8 @@ def _add_others(errors: Sequence[PluginError]) -> PluginError:
 
 
 def _describe(error: PluginError) -> str:
-    return "; ".join(filter(None, (error.message, error.remedy)))
+    is_named = not error.locator.partition(":")[2] or error.locator in error.message
+    return "; ".join(filter(None, (error.message if is_named else f"{error.locator}: {error.message}", error.remedy)))
 
 
 def _check_single(ref: Reference, number: int) -> None:
