@@ -1,9 +1,9 @@
 """Finds values in a stream of bytes, in any of the usual encodings, and replaces them; all else passes byte for byte.
 
-A value is searched as a whole and line by line: as it is; escaped for JSON, URLs and HTML; in hex; in base64 and
-base64url at each alignment, wrapped or not. What is longer than a piece is searched piece by piece, so that a long
-value is found whichever part of it is printed, and little is held back. Where finds overlap or touch, they are
-replaced together, once.
+A value is searched as a whole and line by line: as it is; escaped for JSON, JSON in JSON, URLs, HTML, YAML, Python and
+shells; in UTF-16; in hex; in base64 and base64url at each alignment, wrapped or not. What is longer than a piece is
+searched piece by piece, so that a long value is found whichever part of it is printed, and little is held back. Where
+finds overlap or touch, they are replaced together, once.
 """
 
 from __future__ import annotations
@@ -32,8 +32,10 @@ _REST: Final = 16
 """Minimum bytes of the last piece: a shorter one might be common text."""
 _HEAD: Final = 8
 """Bytes of a pattern that are looked up first."""
-_SIGNS: Final = b"%\\&+~#$!@'\"=/-_"
+_SIGNS: Final = b"\0%\\&+~#$!@'\"=/-_"
 """Characters that are rare in most output: patterns with one of them are only looked for where it stands."""
+_SHELL_SIGNS: Final = " \t!\"#$&'()*,;<>?[\\]^`{|}"
+"""What bash's `printf %q` puts a backslash before."""
 _TO_SAFE: Final = bytes.maketrans(b"+/", b"-_")
 _UNSEEN: Final = MIN_MASK_LENGTH - 1
 """Bytes of a possible value that may be shown early: so short a value is not redacted at all."""
@@ -61,7 +63,9 @@ def _list_pieces(text: str) -> Iterator[bytes]:
             yield from _split(spelled, _PIECE)
             yield from _split(spelled, _WRAPPED)
     urls = (quote(value, safe=""), quote(value), quote_plus(value))
-    for form in (value, *(os.fsencode(each) for each in _escape(text)), *map(str.encode, urls)):
+    urls += tuple(quote(url, safe="") for url in urls)
+    wide = (text.encode(each, "surrogatepass") for each in ("utf-16-le", "utf-16-be"))
+    for form in (value, *(os.fsencode(each) for each in _escape(text)), *map(str.encode, urls), *wide):
         yield from _split(form, _PIECE)
         yield from _split(_lower_escapes(form), _PIECE)
     yield from _split(value.hex().encode(), _PIECE)
@@ -69,11 +73,17 @@ def _list_pieces(text: str) -> Iterator[bytes]:
 
 
 def _escape(text: str) -> Iterator[str]:
-    """Yield a text as JSON, HTML and the trace of a shell spell it."""
+    """Yield a text as JSON, HTML, YAML, Python and shells spell it."""
     for spelled in (json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]):
         yield from (spelled, spelled.replace("/", "\\/"))
+        for again in (spelled, spelled.replace("/", "\\/")):
+            yield from (json.dumps(again)[1:-1], json.dumps(again, ensure_ascii=False)[1:-1])
     yield html.escape(text)
-    yield text.replace("'", "'\\''")
+    for quoted in ("'\\''", "'\"'\"'", "''", "\\'"):
+        yield text.replace("'", quoted)
+    yield from (repr(text)[1:-1], repr(os.fsencode(text))[2:-1])
+    for signs in ('\\"$`', '\\"$`!', _SHELL_SIGNS):
+        yield "".join(f"\\{each}" if each in signs else each for each in text)
 
 
 def _lower_escapes(url: bytes) -> bytes:

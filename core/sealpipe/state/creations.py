@@ -47,11 +47,12 @@ class Creation:
     def matches(self, pattern: str | None, run: str | None) -> bool:
         """Return whether its name matches the pattern (with `*`, `?` and `[...]`), and its run is that one.
 
-        The beginning of a run, up to a slash, stands for all of it: `org/app/123` for every job of run 123. None
-        matches everything.
+        The beginning of a run, up to a slash, stands for all of it: `org/app/123` for every job of run 123. One that
+        ends in a slash stands for itself only: its last part may be a variable that is not set. None matches
+        everything.
         """
         has_name = pattern is None or (self.name is not None and fnmatchcase(self.name, pattern))
-        return has_name and (run is None or f"{self.run}/".startswith(f"{run.rstrip('/')}/"))
+        return has_name and (run is None or self.run == run or f"{self.run}/".startswith(f"{run}/"))
 
 
 def note_creation(folder: Path, creation: Creation) -> None:

@@ -142,6 +142,18 @@ def test_a_run_is_named_as_the_audit_log_names_it(job: Job) -> None:
     assert (run, active(job), deletes(job, code)) == ("o/r/7/2/ask", {other}, 1)
 
 
+@pytest.mark.parametrize("run", ["/", "//", "o/", "o/r/"])
+def test_a_run_whose_last_variable_is_not_set_is_none(job: Job, run: str) -> None:
+    """`"$GITHUB_REPOSITORY/$GITHUB_RUN_ID"` is `/` outside of GitHub, and `o/r/` if it has no number."""
+    github = {
+        "GITHUB_ACTIONS": "true", "GITHUB_REPOSITORY": "o/r", "GITHUB_RUN_ID": "7", "GITHUB_RUN_ATTEMPT": "2",
+        "GITHUB_JOB": "ask",
+    }  # fmt: skip
+    known = {ask(job, "of-the-run", **github), ask(job, "of-nobody")}
+    done = job.run("requests", "expire", "--created-by-run", run, "--yes")
+    assert (done.code, active(job)) == (6, known)
+
+
 def test_what_expired_long_ago_is_left_out(job: Job, codes: list[str]) -> None:
     for path in (job.state / "created").glob("*.json"):
         members = json.loads(path.read_text())

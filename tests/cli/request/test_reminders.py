@@ -40,7 +40,7 @@ def mails(job: Job) -> list[str]:
 
 
 def test_a_request_on_another_machine_is_reminded_of_by_its_receipt(asked: Job, tmp_path: Path) -> None:
-    state = {"SEALPIPE_STATE_DIR": str(tmp_path / "elsewhere"), "SEALPIPE_LINK_BASE_URL": "https://other.example"}
+    state = {"SEALPIPE_STATE_DIR": str(tmp_path / "elsewhere")}
     assert asked.run(*REMIND, **state).code == 0
     receipt = read_receipt(asked.terminal.here / "acme.json")
     assert (asked.terminal.here / "mail.txt").read_text() == f"{receipt.link}\n"
@@ -58,6 +58,17 @@ def test_a_receipt_without_a_link_takes_the_address_of_the_settings(asked: Job) 
     assert (asked.terminal.here / "mail.txt").read_text() == f"{link}\n"
     done = asked.run("requests", "link", "acme.json", SEALPIPE_LINK_BASE_URL=None)
     assert (done.code, "SEALPIPE_LINK_BASE_URL is not set" in done.err) == (2, True)
+
+
+@pytest.mark.parametrize("base", ["https://evil.example", "https://127.0.0.1.evil.example/s"])
+def test_a_changed_receipt_sends_nobody_to_another_address(asked: Job, base: str) -> None:
+    file, code = asked.terminal.here / "acme.json", codes(asked)[0]
+    file.write_text(json.dumps({**json.loads(file.read_text()), "link": f"{base}/r/{code}"}))
+    done = asked.run(*REMIND)
+    assert (done.code, mails(asked), asked.entries()) == (2, [], [])
+    assert f"begins with {base}, and this machine has http://127.0.0.1" in done.err
+    assert asked.run(*REMIND, SEALPIPE_LINK_BASE_URL=base).code == 0  # the address moved, and a person says so
+    assert (asked.terminal.here / "mail.txt").read_text() == f"{base}/r/{code}\n"
 
 
 def test_a_link_is_printed_without_credential_and_connection(asked: Job) -> None:

@@ -102,7 +102,8 @@ def test_the_key_that_quits_ends_the_command(bare: Terminal) -> None:
 
 
 def test_a_command_is_stopped_by_its_key_and_brought_back(bare: Terminal) -> None:
-    with person(bare, "cat") as who:
+    with shell(bare, "echo ready; exec cat") as who:
+        who.waits_for("ready")  # what is typed before is shown twice, by both terminals
         who.types("one\r")
         who.waits_for("one\r\none")
         who.types(b"\x1a")

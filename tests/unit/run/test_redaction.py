@@ -6,6 +6,8 @@ import base64
 import html
 import json
 import re
+import shlex
+import subprocess
 import textwrap
 from collections.abc import Callable, Iterable
 from urllib.parse import quote, quote_plus
@@ -16,7 +18,7 @@ from hypothesis import strategies as st
 
 from sealpipe.run.redaction import MARK, Redactor, is_redactable, list_patterns
 
-SECRET = 'p4ss "word"/ü+&\\ end'
+SECRET = 'p4ss "word"/ü+&\\ \'$x` end'
 VALUE = SECRET.encode()
 
 
@@ -54,6 +56,17 @@ FORMS = {
     "HTML": html.escape(SECRET).encode(),
     "hex": VALUE.hex().encode(),
     "HEX": VALUE.hex().upper().encode(),
+    "JSON in JSON": json.dumps(json.dumps(SECRET))[3:-3].encode(),
+    "JSON in JSON, not ASCII": json.dumps(json.dumps(SECRET, ensure_ascii=False), ensure_ascii=False)[3:-3].encode(),
+    "URL in a URL": quote(quote(SECRET, safe=""), safe="").encode(),
+    "Python": repr(SECRET)[1:-1].encode(),
+    "Python's bytes": repr(VALUE)[2:-1].encode(),
+    "YAML": SECRET.replace("'", "''").encode(),
+    "a shell's argument": shlex.quote(SECRET)[1:-1].encode(),
+    "a shell's trace": SECRET.replace("'", "'\\''").encode(),
+    "a shell's export": re.sub(r'([\\"$`])', r"\\\1", SECRET).encode(),
+    "UTF-16, little-endian": SECRET.encode("utf-16-le"),
+    "UTF-16, big-endian": SECRET.encode("utf-16-be"),
     "base64": base64.b64encode(VALUE),
     "base64 of a line": base64.b64encode(VALUE + b"\n"),
     "base64url": base64.urlsafe_b64encode(VALUE).rstrip(b"="),
@@ -69,6 +82,18 @@ def test_a_value_is_found_wherever_its_form_is_cut(name: str) -> None:
         assert shown.startswith(b"before <***"), cut
         assert shown.endswith(b"> after"), cut
         assert redact(patterns, *(data[at : at + 1] for at in range(len(data)))) == shown
+
+
+@pytest.mark.parametrize(
+    "shell", ["bash -c 'export -p'", "bash -c 'printf %q \"$V\"'", "bash -xc ': \"$V\"'", "sh -c export"]
+)
+def test_what_a_shell_tells_of_a_value_is_redacted(shell: str) -> None:
+    environ = {"V": SECRET, "PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
+    said = subprocess.run(
+        shlex.split(shell), env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=True
+    ).stdout
+    shown = redact(list_patterns([VALUE]), said)
+    assert (b"***" in shown, b"p4ss" in shown, b"word" in shown, b"end" in shown) == (True, False, False, False)
 
 
 @pytest.mark.parametrize("before", [b"", b"a", b"ab"])

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from sealpipe.api import requests as api
 from sealpipe.api.requests import RequestInfo
-from sealpipe.errors import NoSubmissionError, PolicyError, PublicKeyMismatchError
+from sealpipe.errors import NoSubmissionError, PolicyError, PublicKeyMismatchError, UsageError
 from sealpipe.flows import Do, Flow, call, outgoing, policy
 from sealpipe.flows.deliver import DeliveryPlan, Recipient, resolve_recipients
 from sealpipe.flows.request.create import SecureRequest, build_request, describe_outcome
@@ -53,7 +53,7 @@ def remind(
     """Prepare a reminder: its entry is open, and `deliver` sends its messages. Nothing if there are submissions.
 
     Raises NoSubmissionError if the request has expired, PublicKeyMismatchError if submissions would be sealed to
-    another key, and what policies and channels raise.
+    another key, UsageError if the link is not at the address of the settings, and what policies and channels raise.
     """
     session.check_clear(request.title)
     base = _find_base(session, request)
@@ -78,15 +78,22 @@ def remind(
 
 
 def _find_base(session: Session, request: OpenRequest) -> str:
-    """Return the address of the request's link. PolicyError if this machine fixes another one."""
+    """Return the address of the request's link.
+
+    Whoever can edit a receipt must not choose where a submitter is sent: PolicyError if this machine fixes another
+    address, UsageError if the settings have another one.
+    """
     if request.link is None:
         return session.link_base_url
     base = request.link.removesuffix(f"/r/{link.segment(request.short_code)}")
-    if session.fixed_link and base != session.link_base_url:
-        raise PolicyError(
-            f"the link of request {request.short_code} begins with {base}, and this machine fixes "
-            f"{session.link_base_url}",
-            remedy="create a new request",
+    if base != session.link_base_url:
+        verb = "fixes" if session.fixed_link else "has"
+        raise (PolicyError if session.fixed_link else UsageError)(
+            f"the link of request {request.short_code} begins with {base}, and this machine {verb} "
+            f"{session.link_base_url}: nothing was sent",
+            remedy="create a new request"
+            if session.fixed_link
+            else "check that nobody changed the receipt; if that address is right, set SEALPIPE_LINK_BASE_URL to it",
         )
     return base
 
