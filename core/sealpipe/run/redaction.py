@@ -57,13 +57,13 @@ def list_patterns(values: Iterable[bytes]) -> frozenset[bytes]:
 
 def _list_pieces(text: str) -> Iterator[bytes]:
     value = os.fsencode(text)
-    ended = (b2a_base64(value + end, newline=False) for end in (b"", b"\n"))
-    for form in (*list_base64_forms(value), *ended):
+    ended = [b2a_base64(value + end, newline=False) for end in (b"", b"\n")]
+    for form in (*list_base64_forms(value), *ended, *(each.rstrip(b"=") for each in ended)):
         for spelled in (form, form.translate(_TO_SAFE)):
             yield from _split(spelled, _PIECE)
             yield from _split(spelled, _WRAPPED)
-    urls = (quote(value, safe=""), quote(value), quote_plus(value))
-    urls += tuple(quote(url, safe="") for url in urls)
+    urls = [quote(value, safe=""), quote(value), quote_plus(value)]
+    urls += [quote(url, safe="") for url in urls]
     wide = (text.encode(each, "surrogatepass") for each in ("utf-16-le", "utf-16-be"))
     for form in (value, *(os.fsencode(each) for each in _escape(text)), *map(str.encode, urls), *wide):
         yield from _split(form, _PIECE)
