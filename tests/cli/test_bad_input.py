@@ -123,7 +123,8 @@ def test_a_link_with_its_key_is_no_short_code_and_the_service_never_gets_it(
     for given in [word, f"code:{word}"] if command == "collect" else [word]:
         done = user.sealpipe(*command.split(), given)
         assert (done.code, done.out, service.seen()) == (2, "", [])
-        assert "not a short code: nothing was sent" in done.err
+        kind = "collect link" if command == "collect" and given.startswith("http") else "short code"
+        assert f"not a {kind}: nothing was sent" in done.err
         assert LINK_KEY[1:20] not in done.err
 
 

@@ -347,7 +347,11 @@ def test_what_has_ended_is_listed_or_said_not_to_be(either: RunningService, tmp_
     ended, active = made(), made()
     assert user.sealpipe("requests", "expire", ended).code == 0
     done = user.sealpipe(*listing)
-    assert (done.code, done.out, done.err) == (0, f"{ended}\texpired\t-\n" if offered else "", said)
+    assert (done.code, done.out, done.err) == (
+        0,
+        f"{ended}\texpired\t-\texpired\t-\tPassword\n" if offered else "",
+        said,
+    )
     told = user.sealpipe(*listing, "--output", "json").json
     assert [row["short_code"] for row in told["requests"]] == ([ended] if offered else [])
     by_key = user.sealpipe(*listing, "--sealed-to", "credential")

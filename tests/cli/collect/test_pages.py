@@ -23,7 +23,7 @@ WEB = (DOCS / "how-to/web-service.md").read_text(encoding="utf-8")
 def test_it_names_every_option_and_none_that_is_not_there() -> None:
     options = {setting.option for setting in COMMANDS["collect"]}
     assert {option for option in options if option not in PAGE} == set()
-    others = {"--output", "--receipt", "--seed-to"}
+    others = {"--name", "--output", "--receipt", "--seed-to"}
     assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", PAGE)) <= options | others
 
 

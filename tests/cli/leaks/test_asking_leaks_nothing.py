@@ -34,7 +34,7 @@ ASK = ["request", "-a", "Staging password", "-a", "user=User name:text", "--dead
 PASSCODE = ["--passcode-from", "file:passcode"]
 NEW = ["--key", "new", "--seed-to", "file:out/seed"]
 SENT = ["--send", "file:out/link"]
-SEED_FILE, LINK_FILE = "work/out/seed", "work/out/link"
+SEED_FILE, LINK_FILE, RECEIPT = "work/out/seed", "work/out/link", "work/out/r.json"
 
 
 @pytest.fixture
@@ -74,14 +74,15 @@ def leaks(canaries: Canaries, watched: Watched, faulty: Faulty) -> list[Found]:
 
 
 def links_stand(watched: Watched, where: Sequence[str]) -> None:
-    """A collect link stands in these places, once each, and in no other."""
+    """A collect link stands in these places, once each, and in no other but the state directory's own record."""
     at = {}
     for place, data in watched.places():
         if place.startswith("TCP:"):
             continue
         if count := len(re.findall(rb"http://[^\s\"]+/r/[^\s\"]+", data)):
-            at[re.sub(r"out/#\d+$", "out/a new file", place)] = count
-    assert {place.removeprefix("left in ") for place in at} - {"work/out/a new file"} == set(where), at
+            place = re.sub(r"out/#\d+$", "out/a new file", place.removeprefix("left in "))
+            at[re.sub(r"state/sealpipe/created/(#\d+|[0-9a-f]{32}\.json)$", "the record", place)] = count
+    assert at.keys() - {"work/out/a new file", "home/.local/the record"} == set(where), at
     assert set(at.values()) <= {1}
 
 
@@ -99,8 +100,10 @@ CASES = {
     "JSON": Case(0, ["--output", "json"], links=["stdout"]),
     "a passcode": Case(0, PASSCODE, links=["stdout"]),
     "a fresh key": Case(0, [*NEW, *PASSCODE], links=["stdout"]),
-    "a fresh key and a receipt": Case(0, [*NEW, *PASSCODE, "--receipt", "out/r.json"], links=["stdout"]),
-    "sent": Case(0, [*SENT, *PASSCODE, *NEW, "--receipt", "out/r.json", "--output", "json"], links=[LINK_FILE]),
+    "a fresh key and a receipt": Case(0, [*NEW, *PASSCODE, "--receipt", "out/r.json"], links=["stdout", RECEIPT]),
+    "sent": Case(
+        0, [*SENT, *PASSCODE, *NEW, "--receipt", "out/r.json", "--output", "json"], links=[LINK_FILE, RECEIPT]
+    ),
     "a seed that is there already": Case(14, [*PASSCODE, "--key", "new", "--seed-to", "file:passcode"]),
     "an echo in the message": Case(5, PASSCODE, then=echoes(400, '{"error_code": 19, "message": "bad HEADER"}')),
     "500 for ever": Case(9, [*PASSCODE, *NEW], then=says(500), kept=True),

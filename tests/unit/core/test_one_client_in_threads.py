@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-import sealpipe.client_base
+import sealpipe.http
 from sealpipe import Client, SealpipeError
 from sealpipe.http import ServiceNetwork
 from sealpipe_rehearsal.control_client import mint
@@ -25,7 +25,7 @@ def test_threads_share_connections_and_pacing_from_the_first_call(monkeypatch: p
             late.wait(0.2)  # the others are at it, too
             super().__init__(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(sealpipe.client_base, "ServiceNetwork", Slow)
+    monkeypatch.setattr(sealpipe.http, "ServiceNetwork", Slow)
     ready = threading.Barrier(THREADS)
 
     def calls(client: Client) -> None:
