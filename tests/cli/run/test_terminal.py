@@ -145,7 +145,7 @@ def test_a_shell_in_it_has_jobs_of_its_own(bare: Terminal) -> None:
         who.waits_for("it is up")
         who.types(b"\x1a")
         who.waits_for("Stopped")
-        who.types("kill %1; echo $SECRET\r")
+        who.types("kill %1; wait %1; echo $SECRET\r")
         who.waits_for("***")
         who.types("exit\r")
         who.done()
