@@ -213,8 +213,8 @@ def _watch(
             executable=program,
             env=environ,
             process_group=0,
-            preexec_fn=_take_foreground,  # safe: this process has one thread
         )
+        _give_foreground(process.pid)
     except OSError as error:
         return "failed", error.errno or 0
     finally:
@@ -234,10 +234,14 @@ def _pass_on(pid: int, number: int) -> None:
         (os.killpg if number == signal.SIGCONT else os.kill)(pid, number)
 
 
-def _take_foreground() -> None:
-    signal.signal(signal.SIGTTOU, signal.SIG_IGN)
-    os.tcsetpgrp(0, os.getpid())
-    signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+def _give_foreground(pid: int) -> None:
+    """Put the command in the foreground of its terminal, once it runs: a key's signal before that reaches us instead.
+
+    A command that wanted to read before that was stopped for it, and goes on.
+    """
+    with suppress(OSError):  # it has ended
+        os.tcsetpgrp(0, pid)
+        os.killpg(pid, signal.SIGCONT)
 
 
 def _say(control: socket.socket, word: str, number: int) -> None:
