@@ -15,7 +15,7 @@ from sealpipe.flows.collect.options import CollectOptions
 from sealpipe.flows.session import Session
 from sealpipe.secret import Secret
 from sealpipe.values import format_time
-from sealpipe.wire.fields import revealed
+from sealpipe.wire.fields import printable, revealed
 
 _QUIET_INTERVAL: Final = 300.0
 """Seconds between two lines of progress if stderr is no terminal."""
@@ -187,7 +187,7 @@ def _to_members(result: CollectResult, *, with_values: bool) -> dict[str, Any]:
 
 def _describe_submission(submission: OpenedSubmission, *, with_values: bool) -> dict[str, Any]:
     rows = [
-        {**field.members(), "value": revealed(field)} if with_values else {"key": field.key, "type": field.type}
+        {**printable(field), "value": revealed(field)} if with_values else {"key": field.key, "type": field.type}
         for field in submission.fields
     ]
     created_at = None if submission.created_at is None else format_time(submission.created_at)

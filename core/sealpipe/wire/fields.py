@@ -101,6 +101,11 @@ class Field:
         return {name: members[name] for name in dict.fromkeys([*first, *members])}
 
 
+def printable(field: Field) -> dict[str, object]:
+    """The field's members, for `json.dumps`; a submitter may have written numbers that it cannot spell."""
+    return {name: jsontext.finite(member) for name, member in field.members().items()}
+
+
 def revealed(field: Field) -> str:
     """The field's value as text. Raises UnicodeDecodeError for a Secret made from bytes that are not UTF-8."""
     return field.value.reveal() if isinstance(field.value, Secret) else field.value

@@ -138,6 +138,15 @@ def dumps(value: object, *, levels: int = DEPTH_LIMIT) -> str:
     return "".join(parts)
 
 
+def finite(value: object) -> object:
+    """A value that was read, for `json.dumps`: a number beyond all floats (`1e999`) is its text, as it is no JSON."""
+    if isinstance(value, dict):
+        return {name: finite(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [finite(each) for each in value]
+    return value.text if isinstance(value, Number) and not math.isfinite(value) else value
+
+
 def string(text: str) -> str:
     """Text as a JSON string in quotes. Raises EncodingError with reason `lone-surrogate`."""
     if not is_text(text):

@@ -56,6 +56,19 @@ def test_a_submitter_cannot_choose_what_only_we_say(job: Job) -> None:
     assert (got["request"], got["fields"][0]["id"]) == (asked.code, "staging_password")
 
 
+def test_a_submitter_writes_no_number_that_is_no_json(job: Job) -> None:
+    asked = ask(job)
+    rows = json.dumps([{"key": "Staging password", "value": "v", "type": "password", "x": [{"y": 1}], "z": 2}])
+    rows = rows.replace("1}", "-1e999}").replace('"z": 2', '"z": ' + "9" * 5000)
+    asked.send(asked.sealed(rows.encode()))
+    checks(job, keeps="import shutil, sys; shutil.copyfileobj(sys.stdin.buffer, open('input', 'wb'))")
+    done = job.run("collect", asked.code, "--check", "keeps", "--print", "--output", "json")
+    assert done.code == 0, done.err
+    for text in ((job.terminal.here / "input").read_text(), done.out):
+        assert "Infinity" not in text
+        assert ('[{"y": "-1e999"}]' in text, '"z": "999' in text) == (True, True)
+
+
 def test_the_command_gets_nothing_of_ours_in_its_environment(job: Job) -> None:
     asked = ask(job)
     asked.answer()

@@ -20,7 +20,7 @@ from sealpipe.plugin import Context
 from sealpipe.registry import Registry
 from sealpipe.registry.stores import read_tables
 from sealpipe.values import format_time
-from sealpipe.wire.fields import revealed
+from sealpipe.wire.fields import printable, revealed
 
 _DEFAULT_TIMEOUT: Final = 30.0
 _MAX_TIMEOUT: Final = 3600.0
@@ -89,7 +89,7 @@ def _describe_submission(job: CollectJob, submission: OpenedSubmission) -> bytes
     names = name_fields(submission.fields, job.prompts)
     # The submitter chooses the members of a field: ours come last.
     rows = [
-        {**field.members(), "id": name, "value": revealed(field)}
+        {**printable(field), "id": name, "value": revealed(field)}
         for name, field in zip(names, submission.fields, strict=True)
     ]
     members = {
