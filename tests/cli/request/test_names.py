@@ -126,7 +126,7 @@ def test_a_file_of_another_version_is_read_and_a_damaged_one_ignored(tmp_path: P
         ("staging", None, False),
         ("Staging-*", None, False),
         (None, "o/r/7", True),
-        (None, "o/r/7/", True),
+        (None, "o/r/7/", False),  # what follows is missing, such as an empty variable
         (None, "o/r", True),
         (None, "o/r/7/2", False),
         (None, "o/r/7/1/as", False),

@@ -42,6 +42,15 @@ def collection():
 """
 
 
+UNLOCKED = """\
+{
+printf secret | gnome-keyring-daemon --unlock &&
+until dbus-send --session --print-reply --dest=org.freedesktop.DBus / org.freedesktop.DBus.NameHasOwner \\
+    string:org.freedesktop.secrets | grep -q true; do sleep 0.05; done
+}"""
+"""Starts a keyring, and waits until it is on the bus: a call before that would start another, a locked one."""
+
+
 @dataclass
 class Session:
     """What was told, and all that was written to stderr: by the bus, the keyring and us."""
@@ -54,7 +63,7 @@ def session(
     place: Path,
     code: str,
     *,
-    start: str = "printf secret | gnome-keyring-daemon --unlock",
+    start: str = UNLOCKED,
     under: Sequence[str] = ("dbus-run-session", "--"),
 ) -> Session:
     """Run a program in a new D-Bus session, with an unlocked keyring that nobody has used."""

@@ -144,6 +144,8 @@ def test_a_backend_that_can_only_ask_is_refused_before_it_asks(tmp_path: Path, m
     code = OWN.format(name="CryptFileKeyring", body="raise AssertionError('asked')")
     (tmp_path / "keyrings/cryptfile/cryptfile.py").write_text(code)
     monkeypatch.syspath_prepend(str(tmp_path))
+    for name in [each for each in sys.modules if each.partition(".")[0] == "keyrings"]:
+        monkeypatch.delitem(sys.modules, name)
     registry = Registry(environ={"PYTHON_KEYRING_BACKEND": "keyrings.cryptfile.cryptfile.CryptFileKeyring"})
     with pytest.raises(UnsupportedError, match="prompts for a password, which sealpipe never does"):
         drive(resolve([parse_field("keyring:a/b")], lambda: registry))
