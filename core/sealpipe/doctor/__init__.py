@@ -221,7 +221,7 @@ def _check_settings(
         try:
             is_filled.append(registry.settings(kind, name))
         except SettingError as error:
-            is_missing = not named and "lacks its setting" in error.message
+            is_missing = not named and "lacks the setting" in error.message
             yield report_warning(check, error.message, error.remedy) if is_missing else report_failure(check, error)
             return
         except SealpipeError as error:  # a missing package: this machine may not need it

@@ -90,7 +90,9 @@ def made(canaries: Canaries, service: RunningService) -> Made:
     sealed = canaries.user.sealpipe("share", *FIELDS, "--seal-link", stdin=canaries.values["stdin"])
     assert sealed.code == 0, sealed
     canaries.user.environ["SEALPIPE_PLUGIN_WEBHOOK__UNSIGNED"] = "1"
-    undelivered = canaries.user.sealpipe("share", "-f", "env:CANARY_ENV", "--send", "webhook:http://127.0.0.1:9/x")
+    undelivered = canaries.user.sealpipe(
+        "share", "-f", "env:CANARY_ENV", "--send", "webhook:http://127.0.0.1:9/x", "--deadline", "1s"
+    )
     assert undelivered.code == 11, undelivered
     (entry,) = canaries.user.outbox()
     canaries.user.file("batch.toml", BATCH)
