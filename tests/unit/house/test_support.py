@@ -9,7 +9,7 @@ from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[2]
 HERE = "tests/unit/house/test_support.py"
-FILES_AT_MOST = 29
+FILES_AT_MOST = 30  # `failures` joined: every store tells its failures apart
 LINES_AT_MOST = 300
 
 
