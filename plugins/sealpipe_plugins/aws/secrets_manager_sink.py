@@ -26,10 +26,10 @@ from sealpipe.plugin import (
     WriteResult,
 )
 from sealpipe_plugins.aws.client import AwsPlugin
-from sealpipe_plugins.aws.content import Content, make_content, markers_in, next_content, read_values, tags_with
+from sealpipe_plugins.aws.content import Content, get_stored, markers_in, next_content, tags_with
 from sealpipe_plugins.aws.error_table import MARK, READ, WRITE, Verb
 from sealpipe_plugins.confirm import Snapshot, has_marker, require_same, store_and_confirm
-from sealpipe_plugins.sink_values import values_by_key
+from sealpipe_plugins.secret_documents import document_values, read_values
 
 STAGE: Final = "sealpipe"
 """The stage of a version before it becomes the current one."""
@@ -57,12 +57,8 @@ class AwsSmSink(AwsPlugin, Sink):
     def put(self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str) -> WriteResult:
         """Store, read the version back, and keep the marker in a tag."""
         _check_locator(locator)
-        wanted = values_by_key(fields, locator)
-        if "" in wanted and len(wanted) > 1:
-            raise ReferenceValueError(
-                f"{locator}: values with and without a key cannot be mixed", remedy="give each value a key, or none"
-            )
-        make_content(None, wanted, locator)  # reject an invalid value before the first call
+        wanted = document_values(fields, locator)
+        next_content(None, wanted, mode, locator)  # reject an invalid value before the first call
         secret = _SecretUpdate(self, locator, wanted, mode, marker)
         outcome = store_and_confirm(secret.read, secret.write, wanted, locator, mode, marker)
         if not secret.is_new:
@@ -104,9 +100,10 @@ class _SecretUpdate:
             )
         # A secret that was created without a value has no version.
         content = self._call("get_secret_value", expected=_MISSING, VersionStage="AWSCURRENT")
-        existing = read_values(content, whole="" in self._wanted) if content else None
+        stored = get_stored(content)
+        existing = None if stored is None else read_values(stored, whole="" in self._wanted)
         return Snapshot(
-            existing, str(content.get("VersionId", "")), markers_in(described.get("Tags")), {"content": content}
+            existing, str(content.get("VersionId", "")), markers_in(described.get("Tags")), {"stored": stored}
         )
 
     def write(self, snapshot: Snapshot, after: Mapping[str, bytes], tries: int) -> str | None:  # noqa: ARG002 - spliced
@@ -115,7 +112,7 @@ class _SecretUpdate:
             return self._create()
         base, new_content = (
             snapshot.version,
-            next_content(snapshot.raw["content"], self._wanted, self._mode, self._locator),
+            next_content(snapshot.raw["stored"], self._wanted, self._mode, self._locator),
         )
         token = self._token(base, tries)
         stages = {"VersionStages": [STAGE], "ClientRequestToken": token}
@@ -144,7 +141,7 @@ class _SecretUpdate:
             raise ReferenceValueError(
                 f"{self._locator} does not exist", remedy="name a new secret by its name, not by an ARN"
             )
-        new_content = make_content(None, self._wanted, self._locator)
+        new_content = next_content(None, self._wanted, self._mode, self._locator)
         # A new token for each attempt: AWS accepts a repeated token, so two writers would both believe that the version
         # is theirs.
         token, tags = str(uuid.uuid4()), tags_with("", self._marker)

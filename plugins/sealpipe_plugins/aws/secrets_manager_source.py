@@ -5,7 +5,6 @@ Text that is a JSON object becomes a map, as in AWS's console; with `?raw=1` it 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -21,8 +20,10 @@ from sealpipe.plugin import (
 )
 from sealpipe_plugins.aws.batches import Results, fetch_in_batches, run_batch, split
 from sealpipe_plugins.aws.client import THREADS, AwsPlugin
+from sealpipe_plugins.aws.content import get_stored
 from sealpipe_plugins.aws.errors import error_for_code
 from sealpipe_plugins.aws.login import AwsSettings
+from sealpipe_plugins.secret_documents import make_source_document
 
 BATCH: Final = 20
 """Maximum number of secrets per call."""
@@ -112,21 +113,7 @@ def _document_or_error(value: Mapping[str, Any], locator: Locator) -> Document |
 
 
 def _make_document(value: Mapping[str, Any], locator: Locator) -> Document:
-    raw = locator.param("raw", "0")
-    if raw not in ("0", "1"):
-        raise ReferenceValueError(f"{locator}: raw= must be 0 or 1", remedy="raw=1 returns the secret's text unchanged")
-    if value.get("SecretBinary") is not None:
-        return Document(bytes(value["SecretBinary"]))
-    text = value.get("SecretString")
-    if not isinstance(text, str):
+    stored = get_stored(value)
+    if stored is None:
         raise PluginError(f"{locator} has no value in AWS's response")
-    return Document(text, format="json" if raw == "0" and _is_object(text) else "")
-
-
-def _is_object(text: str) -> bool:
-    if not text.lstrip().startswith("{"):
-        return False
-    try:
-        return isinstance(json.loads(text), dict)
-    except (ValueError, RecursionError):
-        return False
+    return make_source_document(stored, locator)

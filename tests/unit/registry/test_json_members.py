@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sealpipe_plugins.aws.content import decode_member, find_members, set_members
+from sealpipe_plugins.secret_documents import decode_member, find_members, set_members
 
 NAMES = st.text(max_size=6)
 VALUES = st.recursive(
