@@ -120,12 +120,12 @@ class SecretFinder:
         spans: list[tuple[int, int]] = []
         for view in views:
             for needle in needles:
-                spans += (view.origin(at, at + len(needle)) for at in _find_positions(view.data, needle))
+                spans += (view.origin(at, at + len(needle)) for at in find_positions(view.data, needle))
             spans += (view.origin(*span) for needle in self._begun for span in self._cut_short(view.data, needle))
-        return _merge(spans)
+        return merge_spans(spans)
 
     def _cut_short(self, data: bytes | bytearray, needle: bytes) -> Iterator[tuple[int, int]]:
-        for at in _find_positions(data, needle):
+        for at in find_positions(data, needle):
             known = at + len(needle)
             end = _find_run_end(data, known, parts=2 if needle.endswith(b".") else 1)
             if end > known:
@@ -248,7 +248,8 @@ def _decode_escape(match: re.Match[bytes]) -> bytes:
     return bytes([code]) if code < 256 else b""
 
 
-def _find_positions(data: bytes | bytearray, needle: bytes) -> Iterator[int]:
+def find_positions(data: bytes | bytearray, needle: bytes) -> Iterator[int]:
+    """Yield where the needle is, overlaps included."""
     at = data.find(needle)
     while at >= 0:
         yield at
@@ -265,7 +266,8 @@ def _find_run_end(data: bytes | bytearray, at: int, parts: int) -> int:
     return end
 
 
-def _merge(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def merge_spans(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return spans in order; those that overlap or touch as one."""
     merged: list[tuple[int, int]] = []
     for start, end in sorted(spans):
         if merged and start <= merged[-1][1]:

@@ -151,8 +151,10 @@ def run(arguments: Sequence[str]) -> int:
             render.print_note(line)
         return 128 + interruption.number
     finally:
-        if "sealpipe.cli.debug" in sys.modules:  # loaded by --debug
-            sys.modules["sealpipe.cli.debug"].turn_off()
+        if _is_debugging():
+            from sealpipe.cli import debug
+
+            debug.turn_off()
     return code
 
 
@@ -213,6 +215,12 @@ def _load_config(ctx: click.Context) -> None:
         ctx.default_map = {name: {**common, **command_table.get(name, {})} for name in COMMANDS}
 
 
+def _is_debugging() -> bool:
+    """Whether --debug is on, which alone imports its module."""
+    debug = sys.modules.get("sealpipe.cli.debug")
+    return debug is not None and debug.is_on()
+
+
 def _print_version(ctx: click.Context, *, on: bool) -> None:
     if on and not ctx.resilient_parsing:
         from sealpipe import __version__
@@ -242,7 +250,7 @@ def _print_bug(error: Exception, *, as_json: bool) -> None:
     """Print the type and the place of an unexpected error, not its message or values: they may hold a secret."""
 
     places = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)]
-    if not as_json or "sealpipe.cli.debug" in sys.modules:  # JSON is the last line
+    if not as_json or _is_debugging():  # JSON is the last line
         for place in places:
             render.print_note(f"  {place}")
     bug = SealpipeError(

@@ -36,6 +36,11 @@ def turn_on() -> None:
         _print(f"sealpipe {__version__}, Python {version}, {sys.platform}")
 
 
+def is_on() -> bool:
+    """Return whether steps are printed."""
+    return _started is not None
+
+
 def turn_off() -> None:
     """Print nothing more."""
     global _started

@@ -13,8 +13,8 @@ import click
 from sealpipe.cli import render
 from sealpipe.cli.codes import CodeCommand, names_receipt, resolve_request_code, resolve_share_code
 from sealpipe.cli.command import COMMON, find_state_folder, open_client, options
-from sealpipe.cli.names import KnownNames, find_created_folder
-from sealpipe.errors import NotFoundError, SealpipeError, StateError, UsageError
+from sealpipe.cli.names import KnownNames, find_notes_folder
+from sealpipe.errors import NotFoundError, SealpipeError, UsageError
 from sealpipe.state.creations import Creation
 from sealpipe.values import format_time
 
@@ -48,7 +48,7 @@ def expire_shares(codes: Sequence[str], **values: Any) -> None:
     sealpipe shares expire --name 'staging-*' --yes
     """
     ending = Ending("share", resolve_share_code, _expire_share, _is_expired_share)
-    _expire(ending, codes, _find_notes_folder(values), values)
+    _expire(ending, codes, find_notes_folder(values, "shares"), values)
 
 
 @click.command("expire", cls=CodeCommand)
@@ -107,7 +107,7 @@ def _list_active(ending: Ending, keep: Path | None, client: Client, values: Mapp
     """List what this machine created and may still be active."""
     from sealpipe.state.creations import list_creations
 
-    folder, earliest = find_created_folder(values), datetime.now(UTC) - _CLOCK_MARGIN
+    folder, earliest = find_notes_folder(values, "created"), datetime.now(UTC) - _CLOCK_MARGIN
     known = [] if folder is None else list_creations(folder, ending.kind, client.session.base_url)
     active = [each for each in known if each.expires_at is None or each.expires_at > earliest]
     return [each for each in active if not ending.is_over(keep, each)]
@@ -167,14 +167,6 @@ def _summarize(errors: Sequence[SealpipeError]) -> SealpipeError:
         if error is not worst:
             render.print_error(error, as_json=False)
     return worst
-
-
-def _find_notes_folder(values: Mapping[str, Any]) -> Path | None:
-    """Return the folder that records expired shares; None if there is no state directory."""
-    try:
-        return find_state_folder(values, "shares")
-    except StateError:
-        return None
 
 
 def _is_expired_share(keep: Path | None, known: Creation) -> bool:

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 UNKNOWN = "-"
 
 
-def find_created_folder(values: Mapping[str, Any]) -> Path | None:
-    """Return the folder of what this machine created; None if there is no state directory."""
+def find_notes_folder(values: Mapping[str, Any], name: str) -> Path | None:
+    """Return the folder where this machine notes what it created or expired; None if there is no state directory."""
     try:
-        return find_state_folder(values, "created")
+        return find_state_folder(values, name)
     except StateError:
         return None
 
@@ -28,7 +28,7 @@ class KnownNames:
     """Looks up names and titles of one service's shares or requests."""
 
     def __init__(self, values: Mapping[str, Any], kind: Kind, base_url: str) -> None:
-        self._folder = find_created_folder(values)
+        self._folder = find_notes_folder(values, "created")
         self._kind: Kind = kind
         self._base_url = base_url
 

@@ -22,6 +22,7 @@ from sealpipe.cli.command import (
     options,
 )
 from sealpipe.cli.expire import expire_requests, note_skipped, report_ended
+from sealpipe.cli.names import UNKNOWN
 from sealpipe.cli.requests_link import link, remind
 from sealpipe.cli.requests_list import KnownRequests, list_requests
 from sealpipe.errors import UsageError
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
     from sealpipe.flows.request.create import PlannedRequest
     from sealpipe.flows.session import Session
     from sealpipe.prompts import Prompt
-
-UNKNOWN = "-"
 
 
 @click.command(cls=Command)

@@ -17,7 +17,7 @@ from typing import Final
 from urllib.parse import quote, quote_plus
 
 from sealpipe.ci_commands import MIN_MASK_LENGTH, select_maskable_lines
-from sealpipe.secret_scan import list_base64_forms
+from sealpipe.secret_scan import find_positions, list_base64_forms, merge_spans
 
 MARK: Final = b"***"
 """What replaces a value that was found."""
@@ -194,14 +194,5 @@ class Redactor:
         """Return where values are: sorted, disjoint and not touching."""
         spans = [(0, self._covered)] if self._covered else []
         for pattern in self._list_possible(data):
-            start = data.find(pattern)
-            while start >= 0:
-                spans.append((start, start + len(pattern)))
-                start = data.find(pattern, start + 1)
-        merged: list[tuple[int, int]] = []
-        for start, stop in sorted(spans):
-            if merged and start <= merged[-1][1]:
-                merged[-1] = merged[-1][0], max(stop, merged[-1][1])
-            else:
-                merged.append((start, stop))
-        return merged
+            spans += ((start, start + len(pattern)) for start in find_positions(data, pattern))
+        return merge_spans(spans)

@@ -161,8 +161,8 @@ def _read_code(members: Mapping[str, Any]) -> str:
 def _read_link(members: Mapping[str, Any]) -> str:
     """Read the collect link: to this request, on an address that links may have."""
     value = _read_line(members, "link")
-    base = value.removesuffix(f"/r/{link.segment(_read_code(members))}")
-    if base == value or parse_link_base_url(base) != base:
+    base, code = link.split_collect_link(value)
+    if code != _read_code(members) or parse_link_base_url(base) != base:
         raise ValueError
     return value
 

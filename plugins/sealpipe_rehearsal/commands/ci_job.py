@@ -163,8 +163,7 @@ def _prepare_collect(stage: Stage, call: Call, environ: Mapping[str, str]) -> Ca
         _make_request(stage, number, each, _list_prompts(each) or asked) for number, each in enumerate(call.operands)
     ]
     stores = targets or call.list_values("dir", environ)
-    options = [each for each in call.options if not each.startswith(("--check=", "--key=", "--pick=", "--wait="))]
-    return Call(call.words, (*options, *(["--dry-run"] if stores else [])), tuple(operands))
+    return Call(call.words, (*_leave_out("collect", call), *(["--dry-run"] if stores else [])), tuple(operands))
 
 
 def _make_request(stage: Stage, number: int, operand: str, prompts: Sequence[str]) -> str:
@@ -190,8 +189,13 @@ def _prepare_expire(stage: Stage, call: Call, _environ: Mapping[str, str]) -> Ca
 def _prepare_unseal(stage: Stage, call: Call, environ: Mapping[str, str]) -> Call:
     bind = [f"--bind={each}" for each in call.list_values("bind", environ)]
     sealed = stage.call("share", "--field=text:stand-in", "--seal-link", *bind)["sealed_link"]
-    options = tuple(each for each in call.options if not each.startswith("--expect="))
-    return Call(call.words, options, (sealed,))
+    return Call(call.words, _leave_out("unseal", call), (sealed,))
+
+
+def _leave_out(name: str, call: Call) -> tuple[str, ...]:
+    """Return the options but those that a rehearsal leaves out."""
+    left_out = tuple(f"--{each.replace('_', '-')}=" for each in LEFT_OUT[name])
+    return tuple(each for each in call.options if not each.startswith(left_out))
 
 
 _PREPARE: Final[Mapping[str, Callable[[Stage, Call, Mapping[str, str]], Call]]] = {

@@ -85,7 +85,7 @@ def _find_base(session: Session, request: OpenRequest) -> str:
     """
     if request.link is None:
         return session.link_base_url
-    base = request.link.removesuffix(f"/r/{link.segment(request.short_code)}")
+    base, _ = link.split_collect_link(request.link)
     if base != session.link_base_url:
         verb = "fixes" if session.fixed_link else "has"
         raise (PolicyError if session.fixed_link else UsageError)(
