@@ -47,6 +47,8 @@ REST: Final[Mapping[str, str]] = {
     "tests/cli/leaks/test_storing_leaks_nothing.py": _STRACE,
     "tests/cli/leaks/test_typing_leaks_nothing.py": _STRACE,
     "tests/e2e/live/test_at_a_stand_in.py": _PYTEST,
+    "tests/plugins/age/test_end_to_end.py::test_neither_key_nor_value_shows_in_any_place": _STRACE,
+    "tests/plugins/age/test_end_to_end.py::test_what_is_collected_stands_in_no_file_in_clear": _STRACE,
     "tests/plugins/aws/test_aws_sm_sink.py::TestKilled::test_between_any_two_calls": _KILLS,
     "tests/plugins/aws/test_aws_ssm_sink.py::TestAtTheSameMomentAndKilled::test_killed": _KILLS,
     "tests/plugins/kubernetes/test_k8s_sink.py::TestAtTheSameMomentAndKilled::test_killed": _KILLS,

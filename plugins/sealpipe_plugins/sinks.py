@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sealpipe.plugin import BLIND, SinkInfo
-from sealpipe_plugins.sources import AWS, KEYRING, KEYRING_PARAMS, KUBERNETES, PACKAGE, VAULT
+from sealpipe_plugins.sources import AGE, AWS, KEYRING, KEYRING_PARAMS, KUBERNETES, PACKAGE, VAULT
 
 
 def sealpipe_sinks(register: Callable[[SinkInfo], None]) -> None:
@@ -25,6 +25,14 @@ SINKS: tuple[SinkInfo, ...] = (
         params={"quote": "single or double: quote values, which Docker's --env-file does not support (none)"},
     ),
     SinkInfo("file", "a 0600 file with one value, byte for byte: file:PATH", f"{PACKAGE}.local.file_sinks:FileSink"),
+    SinkInfo(
+        "age",
+        "a 0600 file with one value, encrypted by age to the recipients here: age:PATH",
+        f"{PACKAGE}.age.sink:AgeSink",
+        params={"armor": "1: as text instead of bytes"},
+        capabilities=(BLIND,),
+        **AGE,
+    ),
     SinkInfo(
         "aws-sm",
         "AWS Secrets Manager: aws-sm:NAME or ARN; #KEY=PROMPT for a JSON object",

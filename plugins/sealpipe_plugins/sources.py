@@ -19,6 +19,11 @@ class Backend(TypedDict, total=False):
     extra: str
 
 
+AGE: Backend = {
+    "settings": f"{PACKAGE}.age.settings:AgeSettings",
+    "needs": ("pyrage>=1.3",),
+    "extra": "age",
+}
 AWS: Backend = {
     "settings": f"{PACKAGE}.aws.login:AwsSettings",
     "needs": ("botocore>=1.34.63",),
@@ -90,6 +95,14 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
                 "input": "format of the file, if its name does not show it: yaml, json, dotenv, ini, binary",
                 "raw": "1: the whole decrypted file, byte for byte",
             },
+        )
+    )
+    register(
+        SourceInfo(
+            "age",
+            "a file encrypted by age, with the identity here: age:token.age",
+            f"{PACKAGE}.age.source:AgeSource",
+            **AGE,
         )
     )
     register(

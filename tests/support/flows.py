@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from sealpipe.api import Failure, Operation, Response
+from sealpipe.client_base import create_file, replace_file
 from sealpipe.errors import PluginError
 from sealpipe.flows import Do, Flow, Notify, Send, Wait
 from sealpipe.flows.resolve import Cache, resolve, resolve_value
@@ -67,7 +68,8 @@ def registry(environ: Mapping[str, str] | None = None, stdin: bytes = b"", ca_fi
     """The built-in plugins over an environment and a standard input of one's own, with a way out."""
     network = PluginNetwork(ca_file)
     found = os.environ if environ is None else environ
-    return Registry(environ=found, stdin=io.BytesIO(stdin), network=lambda: network)
+    files = {"new_file": create_file, "replace_file": replace_file}
+    return Registry(environ=found, stdin=io.BytesIO(stdin), network=lambda: network, **files)
 
 
 def resolved(found: Registry, *texts: str, cache: Cache | None = None) -> list[Field]:

@@ -68,8 +68,8 @@ def encode_value(field: SinkField) -> bytes:
     raise UnsupportedError("a value has a lone surrogate and cannot be written as UTF-8", remedy="ask for it again")
 
 
-def read_state(locator: Locator, path: Path) -> FileState | None:
-    """Read a file, or return None. Raises WriteConflictError for a link, a folder or a device."""
+def read_state(locator: Locator, path: Path, *, limit: int = PLAINTEXT_LIMIT) -> FileState | None:
+    """Read a file of at most `limit` bytes, or return None. Raises WriteConflictError for a link or a folder."""
     with translate_errors(locator):
         try:
             # checked before it is opened, because opening a device may have side effects
@@ -79,18 +79,20 @@ def read_state(locator: Locator, path: Path) -> FileState | None:
             return None
         with os.fdopen(descriptor, "rb") as file:
             status = os.fstat(descriptor)
-            content = file.read(PLAINTEXT_LIMIT + 1)
-    if len(content) > PLAINTEXT_LIMIT:
+            content = file.read(limit + 1)
+    if len(content) > limit:
         raise UnsupportedError(
-            f"{locator} has more than {PLAINTEXT_LIMIT // 1024 // 1024} MiB", remedy="remove it, or name another file"
+            f"{locator} has more than {limit // 1024 // 1024} MiB", remedy="remove it, or name another file"
         )
     return FileState(content, status.st_uid == os.geteuid() and not stat.S_IMODE(status.st_mode) & 0o077)
 
 
-def write_when_needed(context: Context, locator: Locator, path: Path, mode: Mode, decide: Decide) -> bool:
+def write_when_needed(
+    context: Context, locator: Locator, path: Path, mode: Mode, decide: Decide, *, limit: int = PLAINTEXT_LIMIT
+) -> bool:
     """Write what `decide` returns, even under concurrent writes. Return whether the file already had it."""
     for _ in range(_TRIES):
-        existing = read_state(locator, path)
+        existing = read_state(locator, path, limit=limit)
         content = decide(None if existing is None else existing.content)
         if content is None:
             if existing is None or existing.private:

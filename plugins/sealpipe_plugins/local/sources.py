@@ -73,25 +73,30 @@ class FileSource(Source):
 
     def fetch(self, locator: Locator) -> Document:
         """Return the file's bytes."""
-        if not locator.body:
-            raise ReferenceValueError(f"{locator.name}: needs a path", remedy=f"write {locator.name}:PATH")
-        reason = ""
-        try:
-            with open_file(locator.body, locator) as stream:
-                return Document(read_whole(stream, locator))
-        except (FileNotFoundError, NotADirectoryError):
-            missing = True
-        except IsADirectoryError:
-            raise PluginError(f"{locator} is a directory", remedy="name a file in it") from None
-        except PermissionError:
-            raise AccessDeniedError(
-                f"{locator} may not be read by this user", remedy="give this user the right to read it"
-            ) from None
-        except OSError as error:
-            missing, reason = False, error.strerror or type(error).__name__
-        if missing:
-            raise SecretNotFoundError(f"{locator} does not exist", remedy=path_remedy(locator))
-        raise PluginError(f"{locator} cannot be read: {reason}", remedy="check the file and its disk")
+        return Document(read_path(locator))
+
+
+def read_path(locator: Locator, limit: int = PLAINTEXT_LIMIT) -> bytes:
+    """Return the content of the file that a locator names, of at most `limit` bytes. Raises PluginError."""
+    if not locator.body:
+        raise ReferenceValueError(f"{locator.name}: needs a path", remedy=f"write {locator.name}:PATH")
+    reason = ""
+    try:
+        with open_file(locator.body, locator) as stream:
+            return read_whole(stream, locator, limit)
+    except (FileNotFoundError, NotADirectoryError):
+        missing = True
+    except IsADirectoryError:
+        raise PluginError(f"{locator} is a directory", remedy="name a file in it") from None
+    except PermissionError:
+        raise AccessDeniedError(
+            f"{locator} may not be read by this user", remedy="give this user the right to read it"
+        ) from None
+    except OSError as error:
+        missing, reason = False, error.strerror or type(error).__name__
+    if missing:
+        raise SecretNotFoundError(f"{locator} does not exist", remedy=path_remedy(locator))
+    raise PluginError(f"{locator} cannot be read: {reason}", remedy="check the file and its disk")
 
 
 def path_remedy(locator: Locator) -> str:
@@ -135,9 +140,9 @@ def _refuse_process_file(stream: BinaryIO, locator: Locator) -> None:
         refuse_process_file(descriptor, locator)
 
 
-def read_whole(stream: BinaryIO, locator: Locator) -> bytes:
-    """Read a stream to its end. Raises PayloadTooLargeError if it exceeds what can be sealed."""
-    data = stream.read(PLAINTEXT_LIMIT + 1)
-    if len(data) > PLAINTEXT_LIMIT:
-        raise PayloadTooLargeError(f"{locator} has more than {PLAINTEXT_LIMIT // 1024 // 1024} MiB")
+def read_whole(stream: BinaryIO, locator: Locator, limit: int = PLAINTEXT_LIMIT) -> bytes:
+    """Read a stream to its end. Raises PayloadTooLargeError after `limit` bytes: by default, what can be sealed."""
+    data = stream.read(limit + 1)
+    if len(data) > limit:
+        raise PayloadTooLargeError(f"{locator} has more than {limit // 1024 // 1024} MiB")
     return data

@@ -1,0 +1,1 @@
+"""age: files encrypted to keys."""
