@@ -177,7 +177,8 @@ class Endpoint:
                 remedy=self._unknown_outcome_remedy,
             )
         return UnavailableError(
-            f"{self.name} at {self.host} did not respond{in_time}", remedy="check the address and the network"
+            f"{self.name} at {self.host} did not respond{in_time}",
+            remedy="run it again later; if it never responds, check the address, and proxies on the way",
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sealpipe.plugin import BLIND, SinkInfo
-from sealpipe_plugins.sources import AGE, AWS, KEYRING, KEYRING_PARAMS, KUBERNETES, PACKAGE, VAULT
+from sealpipe_plugins.sources import AGE, AWS, DOPPLER, KEYRING, KEYRING_PARAMS, KUBERNETES, PACKAGE, VAULT
 
 
 def sealpipe_sinks(register: Callable[[SinkInfo], None]) -> None:
@@ -44,6 +44,12 @@ SINKS: tuple[SinkInfo, ...] = (
         "AWS Parameter Store, encrypted: aws-ssm:/path/name; aws-ssm:/path/#KEY=PROMPT is /path/KEY",
         f"{PACKAGE}.aws.parameter_store_sink:AwsSsmSink",
         **AWS,
+    ),
+    SinkInfo(
+        "doppler",
+        "secrets of a config of Doppler: doppler:PROJECT/CONFIG#NAME=PROMPT",
+        f"{PACKAGE}.doppler.sink:DopplerSink",
+        **DOPPLER,
     ),
     SinkInfo(
         "github-secret",

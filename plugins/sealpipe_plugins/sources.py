@@ -30,6 +30,7 @@ AWS: Backend = {
     "backend": "aws",
     "extra": "aws",
 }
+DOPPLER: Backend = {"settings": f"{PACKAGE}.doppler.api:DopplerSettings"}
 KEYRING: Backend = {
     "settings": f"{PACKAGE}.keyring.client:KeyringSettings",
     "needs": ("keyring>=25",),
@@ -166,6 +167,15 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
             f"{PACKAGE}.aws.parameter_store_source:AwsSsmSource",
             params={"version": "number of a version", "label": "label of a version"},
             **AWS,
+        )
+    )
+    register(
+        SourceInfo(
+            "doppler",
+            "Doppler, all secrets of a config in one request: doppler:PROJECT/CONFIG#NAME",
+            f"{PACKAGE}.doppler.source:DopplerSource",
+            params={"raw": "1: values as they were written, with references to other secrets"},
+            **DOPPLER,
         )
     )
     register(

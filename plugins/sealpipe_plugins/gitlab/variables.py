@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
@@ -10,11 +9,10 @@ from urllib.parse import quote
 from sealpipe.plugin import AccessDeniedError, BackendAuthError, PluginError, SecretNotFoundError, UnsupportedError
 from sealpipe_plugins.gitlab.api import GitLab
 from sealpipe_plugins.http_errors import Refusals, explain_redirects
+from sealpipe_plugins.text_markers import append_marker, split_markers
 
 MAX_DESCRIPTION: Final = 255
 """Maximum characters of a variable's description."""
-
-_MARKED: Final = re.compile(r"(?P<own>.*?) ?\[sealpipe:(?P<marks>(?: [A-Za-z0-9._-]{1,80})+)\]", re.DOTALL)
 
 
 class VariableOwner(NamedTuple):
@@ -47,7 +45,7 @@ class Variable(NamedTuple):
     @property
     def marks(self) -> list[str]:
         """The markers in its description, oldest first."""
-        return _split_description(self.description or "")[1]
+        return split_markers(self.description or "")[1]
 
     def description_with(self, marker: str) -> str | None:
         """Return the description with another marker; None if the variable has no description."""
@@ -56,19 +54,7 @@ class Variable(NamedTuple):
 
 def add_mark(text: str, marker: str) -> str:
     """Append a marker to a description and drop the oldest ones if necessary; unchanged if it does not fit."""
-    own_text, marks = _split_description(text)
-    marks = [*(mark for mark in marks if mark != marker), marker]
-    while marks:
-        description = f"{own_text} [sealpipe: {' '.join(marks)}]".lstrip(" ")
-        if len(description) <= MAX_DESCRIPTION:
-            return description
-        marks = marks[1:]
-    return text
-
-
-def _split_description(text: str) -> tuple[str, list[str]]:
-    match = _MARKED.fullmatch(text)
-    return (text, []) if match is None else (match["own"], match["marks"].split())
+    return append_marker(text, marker, MAX_DESCRIPTION)
 
 
 class Variables:

@@ -1,0 +1,339 @@
+"""doppler: on a fake from Doppler's public reference."""
+
+from __future__ import annotations
+
+import base64
+import json
+import string
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plugins.doppler.fake_doppler import ACCOUNT, IDENTITY, PERSONAL, SERVICE, FakeDoppler, Kept, Token
+from sealpipe.errors import (
+    AccessDeniedError,
+    BackendAuthError,
+    NotConfiguredError,
+    PluginError,
+    ReferenceValueError,
+    SecretNotFoundError,
+    UnavailableError,
+    UnsupportedError,
+    WriteConflictError,
+)
+from sealpipe.http.plugin_network import PluginNetwork
+from sealpipe.plugin import Document, Locator, Mode, SinkField, WriteResult
+from sealpipe.reference import parse
+from sealpipe.registry import Registry
+from sealpipe.registry.calls import write_fields
+from sealpipe.secret import Secret
+from sealpipe_plugins.doppler.configs import parse_config
+from sealpipe_plugins.login_token import LoginToken
+from sealpipe_plugins.text_markers import append_marker, split_markers
+from support.fake_web import Reply, drop, drop_after, first, meanwhile
+from support.flows import resolved
+
+CANARY = "Canary-1c9e_Zk3Qx0Vn8Jw"
+STORE = "SEALPIPE_STORE__OTHER__"
+
+Registries = Callable[..., Registry]
+
+
+@pytest.fixture
+def at(fake: FakeDoppler) -> Iterator[Registries]:
+    """Makes registries with a token, and closes them."""
+    made: list[Registry] = []
+
+    def make(token: str = ACCOUNT, **environ: str) -> Registry:
+        network = PluginNetwork(None)
+        whole = {"DOPPLER_API_HOST": fake.base_url, **({"DOPPLER_TOKEN": token} if token else {}), **environ}
+        made.append(Registry(environ=whole, network=lambda: network))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+def read(registry: Registry, text: str) -> Document | PluginError:
+    locator = registry.locate(parse(text))
+    return registry.fetch({locator.name: [locator]})[locator]
+
+
+def put(registry: Registry, target: str, mode: Mode = "create", marker: str = "m1", **values: str) -> WriteResult:
+    locator = registry.locate(parse(f"doppler:{target}"), "sink")
+    fields = [SinkField(key, Secret(value)) for key, value in values.items()]
+    return write_fields(registry, "doppler", locator, fields, mode, marker)
+
+
+def kept(fake: FakeDoppler, config: str = "dev") -> Mapping[str, str]:
+    return {name: each.raw for name, each in fake.configs["app", config].items()}
+
+
+def posts(fake: FakeDoppler, path: str = "/v3/configs/config/secrets") -> list[Any]:
+    return [asked.json for asked in fake.asked if (asked.method, asked.path) == ("POST", path)]
+
+
+class TestReading:
+    def test_values_are_computed_unless_raw_is_asked_for(self, fake: FakeDoppler, at: Registries) -> None:
+        fake.config("app", "dev", HOST="db.example", URL="https://${HOST}/", PORT="5432")
+        fields = resolved(at(), "doppler:app/dev#URL,Port=PORT", "Raw=doppler:app/dev?raw=1#URL")
+        assert [(each.key, each.value.reveal()) for each in fields if isinstance(each.value, Secret)] == [
+            ("URL", "https://db.example/"),
+            ("Port", "5432"),
+            ("Raw", "https://${HOST}/"),
+        ]
+
+    def test_all_of_a_config_is_one_request_and_names_what_is_missing(self, fake: FakeDoppler, at: Registries) -> None:
+        fake.config("app", "dev", **{f"KEY_{number}": "x" for number in range(50)})
+        assert len(resolved(at(), *(f"doppler:app/dev#KEY_{number}" for number in range(50)))) == 50
+        assert len(fake.asked) == 1
+        with pytest.raises(SecretNotFoundError, match='there is no key "NONE"'):
+            resolved(at(), "doppler:app/dev#NONE")
+
+    def test_the_names_that_doppler_adds_are_no_secrets(self, fake: FakeDoppler, at: Registries) -> None:
+        fake.config("app", "dev", ONLY="x")
+        assert [each.key for each in resolved(at(), "doppler:app/dev#*")] == ["ONLY"]
+
+    def test_a_service_token_has_a_config_of_its_own(self, fake: FakeDoppler, at: Registries) -> None:
+        fake.config("app", "dev", PW=CANARY)
+        for text in ("doppler:#PW", "doppler:app/dev#PW"):
+            assert [each.key for each in resolved(at(SERVICE), text)] == ["PW"]
+
+    def test_a_service_token_reads_no_other_config_instead(self, fake: FakeDoppler, at: Registries) -> None:
+        fake.config("app", "prd", PW=CANARY)
+        for text in ("doppler:app/prd", "doppler:other/dev"):
+            error = read(at(SERVICE), text)
+            assert isinstance(error, AccessDeniedError)
+            assert "the service token is another config's" in error.message
+        with pytest.raises(AccessDeniedError):
+            put(at(SERVICE), "app/prd", PW="x")
+        assert posts(fake) == []
+
+    def test_what_is_hidden_from_a_person_is_left_out_and_counted(self, fake: FakeDoppler, at: Registries) -> None:
+        fake.config("app", "dev", SEEN="x")["HIDDEN"] = Kept(CANARY, "restricted")
+        document = read(at(PERSONAL), "doppler:app/dev")
+        assert isinstance(document, Document)
+        assert (document.content, document.remark.partition(" is hidden")[0]) == ({"SEEN": "x"}, "1 restricted secret")
+        assert [each.key for each in resolved(at(ACCOUNT), "doppler:app/dev#HIDDEN")] == ["HIDDEN"]
+
+    @pytest.mark.parametrize(
+        ("text", "kind", "words"),
+        [
+            ("doppler:app/none", SecretNotFoundError, "has no app/none, or hides it from this token"),
+            ("doppler:none/dev", SecretNotFoundError, "has no none/dev"),
+            ("doppler:hidden/dev", AccessDeniedError, "does not let this token read hidden/dev"),
+            ("doppler:app", ReferenceValueError, "does not name a project and a config"),
+            ("doppler:app/dev/PW", ReferenceValueError, "does not name a project and a config"),
+            ("doppler:", ReferenceValueError, "names no config"),
+            ("doppler:app/dev?raw=yes", ReferenceValueError, "raw= is 0 or 1"),
+        ],
+    )
+    def test_what_goes_wrong_is_told(
+        self, fake: FakeDoppler, at: Registries, text: str, kind: type[PluginError], words: str
+    ) -> None:
+        fake.config("hidden", "dev", PW=CANARY)
+        error = read(at(), text)
+        assert type(error) is kind
+        assert words in error.message
+        assert error.remedy
+
+    @pytest.mark.parametrize(
+        "body", ["not JSON", {"secrets": 1}, {"secrets": {"A": "x"}}, {"secrets": {"A": {"raw": 1}}}]
+    )
+    def test_a_response_that_is_not_dopplers_is_refused(self, fake: FakeDoppler, at: Registries, body: Any) -> None:
+        fake.instead.append(Reply(200, body))
+        error = read(at(), "doppler:app/dev")
+        assert isinstance(error, PluginError)
+        assert error.message.endswith("Doppler sent an unexpected response")
+
+    def test_the_rate_limit_says_how_long_to_wait(self, fake: FakeDoppler, at: Registries) -> None:
+        fake.instead.append(
+            Reply(429, {"messages": ["Rate limited"]}, {"retry-after": "7", "x-ratelimit-remaining": "0"})
+        )
+        error = read(at(), "doppler:app/dev")
+        assert isinstance(error, UnavailableError)
+        assert error.retry_after == 7
+
+
+def job_token(subject: str) -> str:
+    """A job's token, without a signature that anything here would check."""
+    claims = base64.urlsafe_b64encode(json.dumps({"aud": "doppler", "sub": subject}).encode()).decode().rstrip("=")
+    return f"e30.{claims}.c2lnbmF0dXJl"
+
+
+class TestLogin:
+    NAMED: Mapping[str, str] = {
+        f"{STORE}PLUGIN": "doppler",
+        f"{STORE}IDENTITY": IDENTITY,
+        f"{STORE}AUDIENCE": "doppler",
+        "GITLAB_CI": "true",
+    }
+
+    def named(self, fake: FakeDoppler, at: Registries, **environ: str) -> Registry:
+        token = job_token("deploy")
+        fake.identities[IDENTITY] = token
+        return at("", **{**self.NAMED, f"{STORE}API_HOST": fake.base_url, "VAULT_ID_TOKEN": token, **environ})
+
+    def test_a_job_logs_in_once_and_revokes_its_token(self, fake: FakeDoppler, at: Registries) -> None:
+        fake.config("app", "prd", PW=CANARY)
+        fake.config("app", "dev", PW=CANARY)
+        registry = self.named(fake, at)
+        assert len(resolved(registry, "other:app/dev#PW", "other:app/prd#PW")) == 2
+        assert len(posts(fake, "/v3/auth/oidc")) == 1
+        registry.close()
+        assert len(fake.revoked) == 1
+        assert fake.revoked[0] not in fake.tokens
+
+    def test_a_login_that_is_refused_says_so(self, fake: FakeDoppler, at: Registries) -> None:
+        error = read(self.named(fake, at, VAULT_ID_TOKEN=job_token("another")), "other:app/dev")
+        assert isinstance(error, BackendAuthError)
+        assert "refused the login by OIDC" in error.message
+
+    @pytest.mark.parametrize(
+        ("token", "more", "words"),
+        [
+            ("", {}, "no Doppler token is set for doppler"),
+            (ACCOUNT, {"SEALPIPE_PLUGIN_DOPPLER__IDENTITY": IDENTITY}, "both a Doppler token and an identity"),
+            ("two words and a third", {}, "contains invalid characters"),
+        ],
+    )
+    def test_settings_that_do_not_fit_are_refused(
+        self, at: Registries, token: str, more: Mapping[str, str], words: str
+    ) -> None:
+        error = read(at(token, **more), "doppler:app/dev")
+        assert isinstance(error, NotConfiguredError)
+        assert words in error.message
+
+    def test_a_named_store_takes_no_variable_of_dopplers(self, at: Registries) -> None:
+        error = read(at(ACCOUNT, **{f"{STORE}PLUGIN": "doppler"}), "other:app/dev")
+        assert isinstance(error, NotConfiguredError)
+
+    def test_a_token_is_renewed_before_it_ends(self) -> None:
+        made = iter([(Secret("first"), 0.0), (Secret("second"), 3600.0), (Secret("third"), 3600.0)])
+        token = LoginToken(lambda: next(made))
+        assert [token.get().reveal() for _ in range(3)] == ["first", "second", "second"]
+
+
+class TestStoring:
+    def test_two_secrets_are_one_change_and_their_notes_keep_the_marker(
+        self, fake: FakeDoppler, at: Registries
+    ) -> None:
+        fake.config("app", "dev", PW="old")
+        fake.notes["app", "PW"] = "Ask Ann [first]."
+        put(at(), "app/dev", "replace", PW=CANARY, USER="bob")
+        assert kept(fake) == {"PW": CANARY, "USER": "bob"}
+        (change,) = posts(fake)
+        assert change["change_requests"] == [
+            {"name": "PW", "originalName": "PW", "value": CANARY, "originalValue": "old"},
+            {"name": "USER", "originalName": None, "value": "bob"},
+        ]
+        assert fake.notes == {
+            ("app", "PW"): "Ask Ann [first]. [sealpipe: dev/m1]",
+            ("app", "USER"): "[sealpipe: dev/m1]",
+        }
+        assert [asked.method for asked in fake.asked] == ["GET", "POST", "GET", "POST", "POST"]
+
+    def test_a_note_is_shared_by_configs_but_not_the_marker(self, fake: FakeDoppler, at: Registries) -> None:
+        fake.config("app", "prd", PW="theirs")
+        put(at(), "app/dev", PW=CANARY)
+        with pytest.raises(WriteConflictError):
+            put(at(), "app/prd", PW=CANARY)
+        put(at(), "app/prd", "replace", PW=CANARY)
+        assert fake.notes["app", "PW"] == "[sealpipe: dev/m1 prd/m1]"
+
+    def test_one_secret_beside_an_equal_one_is_created(self, fake: FakeDoppler, at: Registries) -> None:
+        fake.config("app", "dev", PW=CANARY, THEIRS="x")
+        assert not put(at(), "app/dev", PW=CANARY, USER="bob").already
+        assert kept(fake) == {"PW": CANARY, "THEIRS": "x", "USER": "bob"}
+
+    def test_a_value_that_changes_in_between_is_seen(self, fake: FakeDoppler, at: Registries) -> None:
+        secrets = fake.config("app", "dev", PW="first")
+        change = meanwhile(lambda: secrets.update(PW=Kept("second")))
+        fake.rule = first(lambda asked: asked.method == "POST", change)
+        put(at(), "app/dev", "replace", PW=CANARY)
+        assert [each["change_requests"][0]["originalValue"] for each in posts(fake)] == ["first", "second"]
+        assert kept(fake) == {"PW": CANARY}
+
+    def test_a_lost_response_is_looked_for_before_anything_is_sent(self, fake: FakeDoppler, at: Registries) -> None:
+        fake.rule = first(lambda asked: asked.method == "POST", drop_after)
+        assert not put(at(), "app/dev", PW=CANARY).already
+        assert (kept(fake), len(posts(fake))) == ({"PW": CANARY}, 1)
+
+    def test_a_lost_change_is_not_claimed(self, fake: FakeDoppler, at: Registries) -> None:
+        fake.rule = first(lambda asked: asked.method == "POST", drop)
+        with pytest.raises(UnavailableError, match="was not written"):
+            put(at(), "app/dev", PW=CANARY)
+        assert kept(fake) == {}
+
+    @pytest.mark.parametrize("value", ["${ADMIN_PASSWORD}", "x${app.prd.PW}", "a ${ b", "\0"])
+    def test_a_value_that_doppler_would_expand_is_refused(self, fake: FakeDoppler, at: Registries, value: str) -> None:
+        with pytest.raises(UnsupportedError):
+            put(at(), "app/dev", PW=value, OK="x")
+        assert fake.asked == []
+
+    @pytest.mark.parametrize("name", ["lower", "1ST", "A-B", "DOPPLER_CONFIG", "", "A" * 201])
+    def test_a_name_that_doppler_does_not_take_is_refused(self, fake: FakeDoppler, at: Registries, name: str) -> None:
+        with pytest.raises(ReferenceValueError):
+            put(at(), "app/dev", **{name: CANARY})
+        assert fake.asked == []
+
+    def test_without_access_to_notes_the_value_is_stored_all_the_same(self, fake: FakeDoppler, at: Registries) -> None:
+        fake.tokens[SERVICE].notes = False
+        assert not put(at(SERVICE), "", PW=CANARY).already
+        assert (kept(fake), fake.notes) == ({"PW": CANARY}, {})
+
+    def test_the_marker_is_added_where_it_is_missing(self, fake: FakeDoppler, at: Registries) -> None:
+        fake.rule = first(lambda asked: asked.path.endswith("/note"), Reply(503))
+        with pytest.raises(UnavailableError):
+            put(at(), "app/dev", PW=CANARY)
+        assert put(at(), "app/dev", PW=CANARY).already
+        assert fake.notes["app", "PW"] == "[sealpipe: dev/m1]"
+
+    def test_a_token_that_only_reads_is_denied(self, fake: FakeDoppler, at: Registries) -> None:
+        fake.tokens["dp.st.reads"] = Token("service_token", ("app", "dev"), writes=False)
+        with pytest.raises(AccessDeniedError, match="does not let this token write app/dev"):
+            put(at("dp.st.reads"), "app/dev", PW=CANARY)
+
+    def test_what_is_written_unseen_is_not_called_confirmed(self, fake: FakeDoppler, at: Registries) -> None:
+        fake.config("app", "dev")["PW"] = Kept("old", "restricted")
+        fake.tokens[PERSONAL].projects = {"app"}
+        with pytest.raises(WriteConflictError):
+            put(at(PERSONAL), "app/dev", PW=CANARY)
+        assert not put(at(PERSONAL), "app/dev", "replace", PW=CANARY).known
+        assert fake.configs["app", "dev"]["PW"] == Kept(CANARY, "restricted")
+
+    @pytest.mark.parametrize("status", [400, 409, 422])
+    def test_a_change_that_is_rejected_is_told_with_nothing_of_the_answer(
+        self, fake: FakeDoppler, at: Registries, status: int
+    ) -> None:
+        fake.rule = lambda asked: Reply(status, {"messages": [CANARY]}) if asked.method == "POST" else None
+        with pytest.raises(UnsupportedError, match="rejects the change") as rejected:
+            put(at(), "app/dev", PW=CANARY)
+        assert "locked" in rejected.value.remedy
+        assert CANARY not in str(rejected.value)
+
+
+_LETTERS = string.ascii_letters + string.digits
+_PARTS = st.builds("".join, st.tuples(st.sampled_from(_LETTERS), st.text(f"{_LETTERS}_.-", max_size=20)))
+_MARKERS = st.lists(st.text(f"{_LETTERS}._/-", min_size=1, max_size=80), max_size=8, unique=True)
+
+
+@given(_PARTS, _PARTS)
+def test_a_reference_names_exactly_one_config(project: str, config: str) -> None:
+    locator = Locator("doppler", f"{project}/{config}", (), "text")
+    assert parse_config(locator, has_service_token=False) == (project, config, "text")
+
+
+@given(st.text(max_size=60), _MARKERS)
+def test_markers_are_found_again_and_the_text_stays(text: str, markers: list[str]) -> None:
+    own, _ = split_markers(text)
+    marked = text
+    for marker in markers:
+        marked = append_marker(marked, marker, 400)
+        assert len(marked) <= 400
+        assert split_markers(marked)[1][-1] == marker
+    assert split_markers(marked)[0].strip(" ") == own.strip(" ")
