@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -13,15 +13,16 @@ FILES_AT_MOST = 30  # `failures` joined: every store tells its failures apart
 LINES_AT_MOST = 300
 
 
-def imported(file: Path) -> Iterator[str]:
+@cache
+def imported(file: Path) -> Sequence[str]:
     """The modules of the tests that a file imports."""
+    names: list[str] = []
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        names = []
         if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
+            names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
-            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        yield from filter(is_of_tests, names)
+            names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return list(filter(is_of_tests, names))
 
 
 @cache
