@@ -51,6 +51,8 @@ REST: Final[Mapping[str, str]] = {
     "tests/plugins/age/test_end_to_end.py::test_what_is_collected_stands_in_no_file_in_clear": _STRACE,
     "tests/plugins/aws/test_aws_sm_sink.py::TestKilled::test_between_any_two_calls": _KILLS,
     "tests/plugins/aws/test_aws_ssm_sink.py::TestAtTheSameMomentAndKilled::test_killed": _KILLS,
+    "tests/plugins/keepass/test_end_to_end.py::test_neither_password_nor_value_shows_in_any_place": _STRACE,
+    "tests/plugins/keepass/test_end_to_end.py::test_what_is_collected_stands_in_no_file_in_clear": _STRACE,
     "tests/plugins/kubernetes/test_k8s_sink.py::TestAtTheSameMomentAndKilled::test_killed": _KILLS,
     "tests/plugins/doppler/test_end_to_end.py::test_reading_shows": _STRACE,
     "tests/plugins/doppler/test_end_to_end.py::test_storing_shows": _STRACE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sealpipe.plugin import BLIND, SinkInfo
-from sealpipe_plugins.sources import AGE, AWS, DOPPLER, KEYRING, KEYRING_PARAMS, KUBERNETES, PACKAGE, VAULT
+from sealpipe_plugins.sources import AGE, AWS, DOPPLER, KEEPASS, KEYRING, KEYRING_PARAMS, KUBERNETES, PACKAGE, VAULT
 
 
 def sealpipe_sinks(register: Callable[[SinkInfo], None]) -> None:
@@ -77,6 +77,12 @@ SINKS: tuple[SinkInfo, ...] = (
         "a Kubernetes Secret: k8s:NAMESPACE/NAME#key=PROMPT",
         f"{PACKAGE}.kubernetes.sink:K8sSink",
         **KUBERNETES,
+    ),
+    SinkInfo(
+        "keepass",
+        "an entry of a KeePass database: keepass:Servers/db#Password=PROMPT",
+        f"{PACKAGE}.keepass.sink:KeepassSink",
+        **KEEPASS,
     ),
     SinkInfo(
         "keyring",

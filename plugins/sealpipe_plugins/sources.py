@@ -31,6 +31,11 @@ AWS: Backend = {
     "extra": "aws",
 }
 DOPPLER: Backend = {"settings": f"{PACKAGE}.doppler.api:DopplerSettings"}
+KEEPASS: Backend = {
+    "settings": f"{PACKAGE}.keepass.settings:KeepassSettings",
+    "needs": ("pykeepass>=4.2",),
+    "extra": "keepass",
+}
 KEYRING: Backend = {
     "settings": f"{PACKAGE}.keyring.client:KeyringSettings",
     "needs": ("keyring>=25",),
@@ -122,6 +127,14 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
             f"{PACKAGE}.local.exec_source:ExecSource",
             f"{PACKAGE}.local.exec_source:ExecSettings",
             params={"arg": "the value of {arg} in the command, one word"},
+        )
+    )
+    register(
+        SourceInfo(
+            "keepass",
+            "an entry of a KeePass database: keepass:Servers/db#Password",
+            f"{PACKAGE}.keepass.source:KeepassSource",
+            **KEEPASS,
         )
     )
     register(

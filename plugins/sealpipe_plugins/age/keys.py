@@ -14,9 +14,10 @@ from typing import Any, Final
 import pyrage
 from pyrage import ssh, x25519
 
-from sealpipe.plugin import Context, NotConfiguredError, Secret, find_file_flaw, read_file
+from sealpipe.plugin import Context, NotConfiguredError, Secret, find_file_flaw
 from sealpipe_plugins.age import file_format
 from sealpipe_plugins.age.settings import SSH_TYPES, AgeSettings
+from sealpipe_plugins.setting_files import read_setting_file
 
 _FILE_LIMIT: Final = 256 * 1024
 _RECIPIENTS: Final = "write public keys: age1... (of no plugin), ssh-ed25519 ... or ssh-rsa ..."
@@ -28,7 +29,9 @@ def load_identities(settings: AgeSettings, context: Context) -> list[Any]:
     if settings.identity:
         contents.append(("identity", settings.identity))
     if settings.identity_file is not None:
-        contents.append(("identity_file", Secret(_read(settings.identity_file, "identity_file", context))))
+        contents.append(
+            ("identity_file", Secret(read_setting_file(settings.identity_file, "identity_file", context, _FILE_LIMIT)))
+        )
     return [
         identity
         for setting, content in contents
@@ -41,7 +44,7 @@ def load_recipients(settings: AgeSettings, context: Context) -> list[Any]:
     file = settings.recipients_file
     lines = [("recipients", each) for each in settings.recipients]
     if file is not None:
-        text = _read(file, "recipients_file", context).decode("utf-8", "replace")
+        text = read_setting_file(file, "recipients_file", context, _FILE_LIMIT).decode("utf-8", "replace")
         _refuse_writable(file.expanduser(), context)
         lines += [("recipients_file", each) for each in _list_lines(text.splitlines())]
     if not lines:
@@ -109,18 +112,6 @@ def _parse_recipient(line: str, where: str) -> Any:
 
 def _list_lines(lines: Iterable[str]) -> Iterator[str]:
     return (line.strip() for line in lines if line.strip() and not line.strip().startswith("#"))
-
-
-def _read(file: Path, setting: str, context: Context) -> bytes:
-    try:
-        return read_file(file.expanduser(), _FILE_LIMIT)
-    except OSError as error:
-        reason = (error.strerror or type(error).__name__).lower()
-    except RuntimeError:
-        reason = "its home folder does not exist"
-    raise NotConfiguredError(
-        f"the {setting} of {context.store} cannot be read: {reason}", remedy=f"check the setting {setting}"
-    )
 
 
 def _refuse_writable(file: Path, context: Context) -> None:

@@ -1,0 +1,272 @@
+"""KeePass databases on both sides: what pykeepass and KeePassXC write is read, and they read what is written here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lxml import etree
+
+from plugins.keepass.databases import PASSWORD, Databases, P, keepassxc
+from sealpipe.errors import (
+    BackendAuthError,
+    NotConfiguredError,
+    PluginError,
+    ReferenceValueError,
+    SecretNotFoundError,
+    SettingError,
+    UnsupportedError,
+    WriteConflictError,
+)
+from sealpipe.plugin import Mode
+from sealpipe.registry import Registry
+from sealpipe_plugins.keepass import database as plugin_database
+from sealpipe_plugins.keepass import entries
+from support.flows import at_once, fetched, put, put_by, put_refused, refused, registry, values
+
+VALUE = "canary-in-an-entry-5f1e"
+
+
+@pytest.fixture
+def team(tmp_path: Path) -> Databases:
+    return Databases(tmp_path)
+
+
+class Opened:
+    """Counts how often a database is opened: each takes about a second in real life."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.count, real = 0, plugin_database.Opener.open
+
+        def count(opener: Any, content: bytes) -> Any:
+            self.count += 1
+            return real(opener, content)
+
+        monkeypatch.setattr(plugin_database.Opener, "open", count)
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> Opened:
+    return Opened(monkeypatch)
+
+
+class TestReading:
+    def test_fields_go_by_keepass_names_in_any_case(self, team: Databases) -> None:
+        team.add("Servers/Prod/db", VALUE, username="app", url="https://db", custom={"API key": "k", "password 2": "2"})
+        at = "keepass:Servers/Prod/db"
+        assert values(team.environ(), f"{at}#password,UserName,url,API key") == [
+            VALUE.encode(), b"app", b"https://db", b"k",
+        ]  # fmt: skip
+        names = [field.key for field in fetched(f"{at}#*", environ=team.environ())]
+        assert sorted(names) == ["API key", "Password", "URL", "UserName", "password 2"]
+
+    def test_names_that_xpath_would_read_as_its_own_work(self, team: Databases) -> None:
+        team.add("it's/a & b <c>", VALUE, custom={"x'y": "1"})
+        assert values(team.environ(), "keepass:it's/a & b <c>#password,x'y") == [VALUE.encode(), b"1"]
+
+    def test_an_attachment_is_read_by_its_name(self, team: Databases) -> None:
+        team.add("tls", "x", files={"other.bin": b"\xff\x00", "tls.pem": b"-----\r\n"})
+        assert values(team.environ(), "keepass:tls#tls.pem") == [b"-----\r\n"]
+        assert [field.key for field in fetched("keepass:tls#*,tls.pem", environ=team.environ())] == [
+            "Password",
+            "tls.pem",
+        ]
+
+    def test_a_reference_to_another_entry_is_followed(self, team: Databases) -> None:
+        team.add("db", VALUE)
+        number = team.entry("db").uuid.hex.upper()
+        team.add("alias", f"{{REF:P@I:{number}}}", username="{REF:P@I:00000000000000000000000000000000}")
+        refused(team.environ(), "keepass:alias", PluginError, "refers to an entry that does not exist")
+        team.add("other", f"{{REF:P@I:{number}}}")
+        assert values(team.environ(), "keepass:other#password") == [VALUE.encode()]
+
+    def test_two_entries_of_one_path_are_an_error_that_says_so(self, team: Databases) -> None:
+        team.add("Servers/db", "1")
+        team.add("Servers/db", "2")
+        refused(team.environ(), "keepass:Servers/db", ReferenceValueError, "names 2 entries")
+
+    @pytest.mark.parametrize("path", ["Servers", "Servers/none", "db", "servers/db"])
+    def test_what_is_no_entry_is_not_found(self, path: str, team: Databases) -> None:
+        team.add("Servers/db", "1")
+        refused(team.environ(), f"keepass:{path}", SecretNotFoundError, "is not in the database")
+
+    def test_fifty_references_open_the_database_once(self, team: Databases, opened: Opened) -> None:
+        kp = team.open()
+        for number in range(50):
+            kp.add_entry(kp.root_group, f"entry {number}", "", f"value {number}")
+        kp.save()
+        texts = [f"keepass:entry {number}#password" for number in range(50)]
+        assert values(team.environ(), *texts) == [f"value {number}".encode() for number in range(50)]
+        assert opened.count == 1
+
+    def test_what_keepassxc_makes_is_read(self, team: Databases) -> None:
+        keepassxc("mkdir", "-q", team.file, "Servers")
+        keepassxc("add", "-q", "-u", "app", "-p", team.file, "Servers/db", given=f"{PASSWORD}\n{VALUE}")
+        assert values(team.environ(), "keepass:Servers/db#UserName,Password") == [b"app", VALUE.encode()]
+
+
+class TestOpening:
+    def test_a_key_file_opens_alone_and_with_the_password(self, team: Databases, tmp_path: Path) -> None:
+        key = tmp_path / "key"
+        key.write_bytes(bytes(range(32)))
+        team.add("db", VALUE)
+        for password in (PASSWORD, None):
+            kp = team.open()
+            kp.keyfile, kp.password = str(key), password
+            file = tmp_path / f"{password}.kdbx"
+            kp.save(file)
+            login = {} if password is None else {f"{P}PASSWORD": password}
+            environ = {f"{P}DATABASE": str(file), f"{P}KEY_FILE": str(key), **login}
+            assert values(environ, "keepass:db#password") == [VALUE.encode()]
+
+    def test_what_does_not_open_says_why(self, team: Databases, tmp_path: Path) -> None:
+        content, ours = team.file.read_bytes(), team.environ()
+        cases: list[tuple[bytes | None, dict[str, str], type[PluginError], str]] = [
+            (None, {f"{P}PASSWORD": "wrong"}, BackendAuthError, "does not open its database"),
+            (None, {f"{P}PASSWORD": ""}, NotConfiguredError, "neither a password nor a key file"),
+            (None, {f"{P}KEY_FILE": str(tmp_path / "none")}, NotConfiguredError, "key_file of keepass cannot be read"),
+            (None, {f"{P}DATABASE": str(tmp_path / "none")}, NotConfiguredError, "database of keepass cannot be read"),
+            (content[:-20], {}, PluginError, "is damaged"),
+            (content[:200] + b"x" + content[201:], {}, PluginError, "is damaged"),
+            (b"\x03\xd9\xa2\x9a\x65\xfb\x4b\xb5" + content[8:], {}, PluginError, "is not a KeePass database"),
+            (b"", {}, PluginError, "is not a KeePass database"),
+        ]
+        for changed, environ, kind, words in cases:
+            team.file.write_bytes(content if changed is None else changed)
+            refused({**ours, **environ}, "keepass:db", kind, words)
+
+    def test_the_password_in_the_config_file_is_refused(self, team: Databases) -> None:
+        table = {"database": str(team.file), "password": PASSWORD}
+        found = Registry(environ={}, config=lambda: {"plugins": {"keepass": table}})
+        with pytest.raises(SettingError, match="password in plain text"):
+            found.source("keepass")
+
+
+class TestWriting:
+    def test_keepassxc_reads_what_is_written(self, team: Databases) -> None:
+        team.add("Servers/db", "old", username="app")
+        put(team.environ(), "keepass:Vendors/Acme/token", {"": VALUE, "url": "https://acme"})
+        put(team.environ(), "keepass:Servers/db", {"password": VALUE}, "merge")
+        words = ("show", "-q", "-s", "-a", "Title", "-a", "UserName", "-a", "Password", "-a", "URL", team.file)
+        assert keepassxc(*words, "Vendors/Acme/token").splitlines() == ["token", "", VALUE, "https://acme"]
+        assert keepassxc(*words, "Servers/db").splitlines() == ["db", "app", VALUE, ""]
+        assert team.file.stat().st_mode & 0o777 == 0o600
+
+    def test_what_it_was_stays_in_the_history(self, team: Databases) -> None:
+        team.add("db", "value 0", username="app", files={"tls.pem": b"x"})
+        for number in range(1, 14):
+            put(team.environ(), "keepass:db", {"password": f"value {number}"}, "replace", marker=f"m{number}")
+        entry = team.entry("db")
+        assert [each.password for each in entry.history] == [f"value {number}" for number in range(3, 13)]  # ten
+        assert (entry.password, entry.username, [each.filename for each in entry.attachments]) == (
+            "value 13", None, ["tls.pem"],
+        )  # fmt: skip
+        assert entry.mtime >= entry.history[-1].mtime
+
+    def test_the_encryption_keeps_its_settings_with_new_seeds(self, team: Databases) -> None:
+        def settings() -> dict[str, Any]:
+            header = team.open().kdbx.header.value
+            kdf = {name: each.value for name, each in header.dynamic_header.kdf_parameters.data.dict.items()}
+            return {"version": (header.major_version, header.minor_version), "seed": kdf.pop("S"), **kdf}
+
+        before = settings()
+        put(team.environ(), "keepass:db", {"": VALUE})
+        after = settings()
+        assert before.pop("seed") != after.pop("seed")
+        assert before == after
+
+    def test_a_write_opens_twice_and_the_next_one_once(self, team: Databases, opened: Opened) -> None:
+        found = registry(team.environ())
+        put_by(found, "keepass:a", {"": "1"})
+        assert opened.count == 2  # the old one, and the new one before it replaces that
+        put_by(found, "keepass:b", {"": "2"})
+        assert opened.count == 3
+
+    @pytest.mark.parametrize("mode", ["create", "merge"])
+    def test_a_change_in_between_is_kept(self, mode: Mode, team: Databases, monkeypatch: pytest.MonkeyPatch) -> None:
+        real, done = plugin_database.dump, list[int]()
+
+        def dump(found: Any) -> bytes:
+            content = real(found)
+            if not done:
+                done.append(1)
+                team.add("by somebody else", "theirs")
+            return content
+
+        monkeypatch.setattr("sealpipe_plugins.keepass.sink.dump", dump)
+        put(team.environ(), "keepass:ours", {"": VALUE}, mode)
+        assert (team.entry("by somebody else").password, team.entry("ours").password) == ("theirs", VALUE)
+
+    def test_six_writers_at_once_lose_no_entry(self, team: Databases) -> None:
+        def writer(number: int) -> Any:
+            return lambda: put(team.environ(), f"keepass:Group/entry {number}", {"": str(number)})
+
+        outcomes = at_once(*(writer(number) for number in range(6)))
+        assert [each for each in outcomes if isinstance(each, PluginError)] == []
+        assert [team.entry(f"Group/entry {number}").password for number in range(6)] == [str(n) for n in range(6)]
+
+    def test_a_database_that_would_lose_something_is_discarded(
+        self, team: Databases, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        team.add("db", "kept")
+        before = team.file.read_bytes()
+        monkeypatch.setattr("sealpipe_plugins.keepass.sink.dump", lambda _: before)
+        put_refused(team.environ(), "keepass:other", {"": VALUE}, PluginError, "was discarded")
+        assert team.file.read_bytes() == before
+
+    def test_a_link_is_not_replaced(self, team: Databases, tmp_path: Path) -> None:
+        (tmp_path / "link").symlink_to(team.file)
+        environ = {**team.environ(), f"{P}DATABASE": str(tmp_path / "link")}
+        put_refused(environ, "keepass:x", {"": VALUE}, WriteConflictError, "is a symbolic link")
+        environ = {**team.environ(), f"{P}DATABASE": str(tmp_path / "none")}
+        put_refused(environ, "keepass:x", {"": VALUE}, NotConfiguredError, "does not exist")
+
+    @pytest.mark.parametrize(
+        ("target", "field", "kind", "words"),
+        [
+            ("keepass:", "Password", ReferenceValueError, "names no entry"),
+            ("keepass:a//b", "Password", ReferenceValueError, "names no entry"),
+            ("keepass:a", "title", ReferenceValueError, "no value can be stored as 'Title'"),
+            ("keepass:a", "sealpipe", ReferenceValueError, "no value can be stored as 'sealpipe'"),
+            ("keepass:a", "x\x01", ReferenceValueError, "no value can be stored as"),
+        ],
+    )
+    def test_a_target_that_is_none_is_refused(
+        self, target: str, field: str, kind: type[PluginError], words: str, team: Databases
+    ) -> None:
+        put_refused(team.environ(), target, {field: VALUE}, kind, words)
+
+    def test_two_spellings_of_one_field_and_what_is_no_text_are_refused(self, team: Databases) -> None:
+        environ = team.environ()
+        put_refused(environ, "keepass:a", {"password": "1", "Password": "2"}, ReferenceValueError, "named twice")
+        put_refused(environ, "keepass:a", {"": b"\xff"}, UnsupportedError, "holds text only")
+        put_refused(environ, "keepass:a", {"": "bell\x07"}, UnsupportedError, "has a control character")
+
+    def test_an_older_format_is_only_read(self, team: Databases, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("pykeepass.PyKeePass.version", (3, 1))
+        put_refused(team.environ(), "keepass:a", {"": "1"}, UnsupportedError, "has the format KDBX 3")
+
+
+TEXT = st.text(st.characters(blacklist_categories=("Cs",)), max_size=20)
+
+
+@given(TEXT)
+def test_a_text_is_writable_if_xml_holds_it(text: str) -> None:
+    element = etree.Element("Value")
+    try:
+        element.text = text
+        holds = (etree.fromstring(etree.tostring(element)).text or "") == text
+    except ValueError:
+        holds = False
+    assert entries.is_writable(text) is holds
+
+
+@given(st.dictionaries(TEXT, TEXT), st.dictionaries(TEXT, st.binary(max_size=4)))
+def test_an_entry_lists_what_holds_something(fields: dict[str, str], files: dict[str, bytes]) -> None:
+    held = entries.EntryFields(fields, files)
+    assert len(held) == len(list(held)) == len({name for name in held if held[name]})
+    assert all(name in held for name in files)
+    assert {entries.TITLE, entries.MARKER}.isdisjoint(held)
