@@ -65,6 +65,16 @@ def store_and_confirm(
     )
 
 
+def entries_snapshot(present: Mapping[str, bytes], wanted: Mapping[str, bytes], raw: Any) -> Snapshot:
+    """Return the snapshot of a target whose keys are entries of their own: its other entries do not matter.
+
+    `present` has those keys of `wanted` that exist. What is missing beside equal values is no conflict.
+    """
+    is_complete = present.keys() == wanted.keys()
+    is_conflict = any(value != wanted[key] for key, value in present.items())
+    return Snapshot(present if is_complete or is_conflict else None, raw=raw)
+
+
 def require_same(read_back_values: object, sent: object, locator: Locator) -> None:
     """Raise PluginError if the content read back differs from what was sent."""
     if read_back_values != sent:

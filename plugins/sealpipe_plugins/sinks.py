@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sealpipe.plugin import BLIND, SinkInfo
-from sealpipe_plugins.sources import AGE, AWS, DOPPLER, KEEPASS, KEYRING, KEYRING_PARAMS, KUBERNETES, PACKAGE, VAULT
+from sealpipe_plugins.sources import (
+    AGE,
+    AWS,
+    DOPPLER,
+    INFISICAL,
+    KEEPASS,
+    KEYRING,
+    KEYRING_PARAMS,
+    KUBERNETES,
+    PACKAGE,
+    VAULT,
+)
 
 
 def sealpipe_sinks(register: Callable[[SinkInfo], None]) -> None:
@@ -71,6 +82,12 @@ SINKS: tuple[SinkInfo, ...] = (
             "protected": "0: also for unprotected branches (1 for a new one)",
             "masked": "0: do not mask it in job logs (1 for a new one)",
         },
+    ),
+    SinkInfo(
+        "infisical",
+        "secrets of a folder of Infisical: infisical:PROJECT/ENVIRONMENT/FOLDER#NAME=PROMPT",
+        f"{PACKAGE}.infisical.sink:InfisicalSink",
+        **INFISICAL,
     ),
     SinkInfo(
         "k8s",

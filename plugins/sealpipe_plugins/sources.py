@@ -31,6 +31,7 @@ AWS: Backend = {
     "extra": "aws",
 }
 DOPPLER: Backend = {"settings": f"{PACKAGE}.doppler.api:DopplerSettings"}
+INFISICAL: Backend = {"settings": f"{PACKAGE}.infisical.api:InfisicalSettings"}
 KEEPASS: Backend = {
     "settings": f"{PACKAGE}.keepass.settings:KeepassSettings",
     "needs": ("pykeepass>=4.2",),
@@ -189,6 +190,15 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
             f"{PACKAGE}.doppler.source:DopplerSource",
             params={"raw": "1: values as they were written, with references to other secrets"},
             **DOPPLER,
+        )
+    )
+    register(
+        SourceInfo(
+            "infisical",
+            "Infisical, all secrets of a folder in one request: infisical:PROJECT/ENVIRONMENT/FOLDER#NAME",
+            f"{PACKAGE}.infisical.source:InfisicalSource",
+            params={"raw": "1: the folder's own values as they were written, with references to other secrets"},
+            **INFISICAL,
         )
     )
     register(

@@ -19,7 +19,7 @@ import pprint
 import traceback
 import urllib.parse
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -166,3 +166,14 @@ def logged(error: BaseException) -> str:
 
 def _info(error: BaseException) -> tuple[type[BaseException], BaseException, TracebackType | None]:
     return type(error), error, error.__traceback__
+
+
+def sides(places: Iterable[tuple[str, bytes]], port: int, secrets: Mapping[str, str]) -> tuple[set[str], set[str]]:
+    """Which secrets went to the server at this port of loopback, and which stand in any other place."""
+    detector = Detector({name: value.encode() for name, value in secrets.items()})
+    host = f"ost: 127.0.0.1:{port}\r\n".encode()
+    there, elsewhere = set[str](), set[str]()
+    for name, data in places:
+        side = there if name.startswith("TCP") and host in data else elsewhere
+        side |= {each.secret for each in detector.find(data, name)}
+    return there, elsewhere

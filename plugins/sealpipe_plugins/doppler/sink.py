@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
-from sealpipe.plugin import Context, Health, Locator, Mode, Sink, SinkField, UnsupportedError, WriteResult
-from sealpipe_plugins.doppler.api import Doppler, DopplerSettings
+from sealpipe.plugin import Context, Health, Locator, Mode, Sink, SinkField, WriteResult
+from sealpipe_plugins.doppler.api import NAME, Doppler, DopplerSettings
 from sealpipe_plugins.doppler.configs import MANAGED, ConfigName, parse_config
 from sealpipe_plugins.doppler.source import check_token
 from sealpipe_plugins.doppler.writing import ConfigWrite
+from sealpipe_plugins.raw_values import refuse_references
 from sealpipe_plugins.sink_values import variable_values
 
 _NAME: Final = re.compile(rf"(?!(?:{'|'.join(MANAGED)})$)[A-Z_][A-Z0-9_]{{0,199}}")
@@ -34,7 +35,7 @@ class DopplerSink(Sink):
     def put(self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str) -> WriteResult:
         """Store the secrets in one request, read them back, and add the marker to their notes."""
         values = variable_values(locator, fields, _NAME, _RULE)
-        _refuse_references(values, locator)
+        refuse_references(values, NAME, locator)
         writing = ConfigWrite(self._doppler, self._parse_target(locator), values, marker)
         content, known, already = writing.store(locator, mode)
         if not writing.add_markers(content):
@@ -51,13 +52,3 @@ class DopplerSink(Sink):
 
     def _parse_target(self, locator: Locator) -> ConfigName:
         return parse_config(locator, has_service_token=self._doppler.has_service_token)
-
-
-def _refuse_references(values: Mapping[str, str], locator: Locator) -> None:
-    """Refuse a value that Doppler would expand: its author could read the project's other secrets."""
-    for key, value in values.items():
-        if "${" in value:
-            raise UnsupportedError(
-                f"the value for {key} of {locator} contains ${{, which Doppler replaces by other secrets",
-                remedy="ask for it as base64, or store it elsewhere",
-            )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
-from sealpipe.plugin import Context, Document, Health, Locator, ReferenceValueError, Source
+from sealpipe.plugin import Context, Document, Health, Locator, Source
 from sealpipe_plugins.doppler.api import Doppler, DopplerSettings
 from sealpipe_plugins.doppler.configs import parse_config, read_config
+from sealpipe_plugins.raw_values import hidden_remark, is_raw
 
 
 class DopplerSource(Source):
@@ -21,11 +22,12 @@ class DopplerSource(Source):
     def fetch(self, locator: Locator) -> Document:
         """Fetch a config. Values that are hidden from the token are left out."""
         name = parse_config(locator, has_service_token=self._doppler.has_service_token)
-        is_raw = _parse_flag(locator)
+        raw = is_raw(locator)
         secrets = read_config(self._doppler, name).secrets
-        values = {key: each.raw if is_raw else each.computed for key, each in secrets.items()}
+        values = {key: each.raw if raw else each.computed for key, each in secrets.items()}
         visible = {key: value for key, value in values.items() if value is not None}
-        return Document(visible, remark=_hidden_remark(len(values) - len(visible)))
+        remark = hidden_remark(len(values) - len(visible), "a service token or a service account can read them")
+        return Document(visible, remark=remark)
 
     def check(self) -> Health:
         """Check that the token is valid."""
@@ -41,17 +43,3 @@ def check_token(doppler: Doppler) -> Health:
     kind = str(doppler.request("GET", "/v3/me").member("type"))
     detail = f"a token of the type {kind}" if re.fullmatch(r"[a-z_]{1,40}", kind) else "the token is valid"
     return Health(ok=True, detail=f"{detail}; what it may read cannot be checked")
-
-
-def _parse_flag(locator: Locator) -> bool:
-    raw = locator.param("raw", "0")
-    if raw not in ("0", "1"):
-        raise ReferenceValueError(f"{locator}: raw= is 0 or 1", remedy="leave it out for computed values")
-    return raw == "1"
-
-
-def _hidden_remark(count: int) -> str:
-    if not count:
-        return ""
-    secrets = "1 restricted secret is" if count == 1 else f"{count} restricted secrets are"
-    return f"{secrets} hidden from this token; a service token or a service account can read them"

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from sealpipe.plugin import AccessDeniedError, Locator, Mode, PluginError, SecretNotFoundError, UnsupportedError
-from sealpipe_plugins.confirm import Snapshot, require_same, store_and_confirm
+from sealpipe_plugins.confirm import Snapshot, entries_snapshot, require_same, store_and_confirm
 from sealpipe_plugins.doppler.api import Doppler
 from sealpipe_plugins.doppler.configs import (
     SECRETS,
@@ -55,9 +55,9 @@ class ConfigWrite:
             return outcome.snapshot.raw, True, True
         content = read_config(self._doppler, self._name)
         read_back = self._present_values(content)
-        readable = {key: value for key, value in read_back.items() if value != _HIDDEN}
-        hidden = read_back.keys() - readable.keys()
-        require_same(readable, {key: self._wanted[key] for key in self._wanted if key not in hidden}, target)
+        hidden = {key for key, value in read_back.items() if value == _HIDDEN}
+        expected = {key: _HIDDEN if key in hidden else value for key, value in self._wanted.items()}
+        require_same(read_back, expected, target)
         return content, not hidden, False
 
     def add_markers(self, content: ConfigContent) -> bool:
@@ -81,11 +81,7 @@ class ConfigWrite:
 
     def _read(self) -> Snapshot:
         content = read_config(self._doppler, self._name)
-        present = self._present_values(content)
-        # What is missing beside equal values is no conflict: each secret is an entry of its own.
-        is_conflict = any(value != self._wanted[key] for key, value in present.items())
-        is_complete = present.keys() == self._wanted.keys()
-        return Snapshot(present if is_conflict or is_complete else None, raw=content)
+        return entries_snapshot(self._present_values(content), self._wanted, content)
 
     def _write(self, snapshot: Snapshot, _after: Mapping[str, bytes], _tries: int) -> str | None:
         content: ConfigContent = snapshot.raw

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import string
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -25,16 +23,15 @@ from sealpipe.errors import (
     WriteConflictError,
 )
 from sealpipe.http.plugin_network import PluginNetwork
-from sealpipe.plugin import Document, Locator, Mode, SinkField, WriteResult
-from sealpipe.reference import parse
+from sealpipe.plugin import Document, Locator, Mode, WriteResult
 from sealpipe.registry import Registry
-from sealpipe.registry.calls import write_fields
 from sealpipe.secret import Secret
 from sealpipe_plugins.doppler.configs import parse_config
 from sealpipe_plugins.login_token import LoginToken
 from sealpipe_plugins.text_markers import append_marker, split_markers
+from support.ci_jobs import job_token
 from support.fake_web import Reply, drop, drop_after, first, meanwhile
-from support.flows import resolved
+from support.flows import answers, failed, put_by, resolved
 
 CANARY = "Canary-1c9e_Zk3Qx0Vn8Jw"
 STORE = "SEALPIPE_STORE__OTHER__"
@@ -58,15 +55,8 @@ def at(fake: FakeDoppler) -> Iterator[Registries]:
         each.close()
 
 
-def read(registry: Registry, text: str) -> Document | PluginError:
-    locator = registry.locate(parse(text))
-    return registry.fetch({locator.name: [locator]})[locator]
-
-
-def put(registry: Registry, target: str, mode: Mode = "create", marker: str = "m1", **values: str) -> WriteResult:
-    locator = registry.locate(parse(f"doppler:{target}"), "sink")
-    fields = [SinkField(key, Secret(value)) for key, value in values.items()]
-    return write_fields(registry, "doppler", locator, fields, mode, marker)
+def put(registry: Registry, target: str, mode: Mode = "create", **values: str) -> WriteResult:
+    return put_by(registry, f"doppler:{target}", values, mode)
 
 
 def kept(fake: FakeDoppler, config: str = "dev") -> Mapping[str, str]:
@@ -106,7 +96,7 @@ class TestReading:
     def test_a_service_token_reads_no_other_config_instead(self, fake: FakeDoppler, at: Registries) -> None:
         fake.config("app", "prd", PW=CANARY)
         for text in ("doppler:app/prd", "doppler:other/dev"):
-            error = read(at(SERVICE), text)
+            error = failed(at(SERVICE), text)
             assert isinstance(error, AccessDeniedError)
             assert "the service token is another config's" in error.message
         with pytest.raises(AccessDeniedError):
@@ -115,9 +105,9 @@ class TestReading:
 
     def test_what_is_hidden_from_a_person_is_left_out_and_counted(self, fake: FakeDoppler, at: Registries) -> None:
         fake.config("app", "dev", SEEN="x")["HIDDEN"] = Kept(CANARY, "restricted")
-        document = read(at(PERSONAL), "doppler:app/dev")
+        (document,) = answers(at(PERSONAL), "doppler:app/dev")
         assert isinstance(document, Document)
-        assert (document.content, document.remark.partition(" is hidden")[0]) == ({"SEEN": "x"}, "1 restricted secret")
+        assert (document.content, document.remark.partition(" is hidden")[0]) == ({"SEEN": "x"}, "1 secret")
         assert [each.key for each in resolved(at(ACCOUNT), "doppler:app/dev#HIDDEN")] == ["HIDDEN"]
 
     @pytest.mark.parametrize(
@@ -136,7 +126,7 @@ class TestReading:
         self, fake: FakeDoppler, at: Registries, text: str, kind: type[PluginError], words: str
     ) -> None:
         fake.config("hidden", "dev", PW=CANARY)
-        error = read(at(), text)
+        error = failed(at(), text)
         assert type(error) is kind
         assert words in error.message
         assert error.remedy
@@ -146,23 +136,16 @@ class TestReading:
     )
     def test_a_response_that_is_not_dopplers_is_refused(self, fake: FakeDoppler, at: Registries, body: Any) -> None:
         fake.instead.append(Reply(200, body))
-        error = read(at(), "doppler:app/dev")
-        assert isinstance(error, PluginError)
+        error = failed(at(), "doppler:app/dev")
         assert error.message.endswith("Doppler sent an unexpected response")
 
     def test_the_rate_limit_says_how_long_to_wait(self, fake: FakeDoppler, at: Registries) -> None:
         fake.instead.append(
             Reply(429, {"messages": ["Rate limited"]}, {"retry-after": "7", "x-ratelimit-remaining": "0"})
         )
-        error = read(at(), "doppler:app/dev")
+        error = failed(at(), "doppler:app/dev")
         assert isinstance(error, UnavailableError)
         assert error.retry_after == 7
-
-
-def job_token(subject: str) -> str:
-    """A job's token, without a signature that anything here would check."""
-    claims = base64.urlsafe_b64encode(json.dumps({"aud": "doppler", "sub": subject}).encode()).decode().rstrip("=")
-    return f"e30.{claims}.c2lnbmF0dXJl"
 
 
 class TestLogin:
@@ -174,7 +157,7 @@ class TestLogin:
     }
 
     def named(self, fake: FakeDoppler, at: Registries, **environ: str) -> Registry:
-        token = job_token("deploy")
+        token = job_token("doppler")
         fake.identities[IDENTITY] = token
         return at("", **{**self.NAMED, f"{STORE}API_HOST": fake.base_url, "VAULT_ID_TOKEN": token, **environ})
 
@@ -189,7 +172,7 @@ class TestLogin:
         assert fake.revoked[0] not in fake.tokens
 
     def test_a_login_that_is_refused_says_so(self, fake: FakeDoppler, at: Registries) -> None:
-        error = read(self.named(fake, at, VAULT_ID_TOKEN=job_token("another")), "other:app/dev")
+        error = failed(self.named(fake, at, VAULT_ID_TOKEN=job_token("doppler", "another")), "other:app/dev")
         assert isinstance(error, BackendAuthError)
         assert "refused the login by OIDC" in error.message
 
@@ -204,12 +187,12 @@ class TestLogin:
     def test_settings_that_do_not_fit_are_refused(
         self, at: Registries, token: str, more: Mapping[str, str], words: str
     ) -> None:
-        error = read(at(token, **more), "doppler:app/dev")
+        error = failed(at(token, **more), "doppler:app/dev")
         assert isinstance(error, NotConfiguredError)
         assert words in error.message
 
     def test_a_named_store_takes_no_variable_of_dopplers(self, at: Registries) -> None:
-        error = read(at(ACCOUNT, **{f"{STORE}PLUGIN": "doppler"}), "other:app/dev")
+        error = failed(at(ACCOUNT, **{f"{STORE}PLUGIN": "doppler"}), "other:app/dev")
         assert isinstance(error, NotConfiguredError)
 
     def test_a_token_is_renewed_before_it_ends(self) -> None:

@@ -1,0 +1,81 @@
+"""The contracts of source and sink, for Infisical."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import ClassVar
+
+import pytest
+
+from plugins.infisical.fake_infisical import PROJECT, TOKEN, FakeInfisical
+from sealpipe.http.plugin_network import PluginNetwork
+from sealpipe.registry import Registry
+from sealpipe.testing import SinkContract, SourceContract
+from sealpipe.testing.source import Content
+
+
+class Kit:
+    """What source and sink have in common: the fake, and a way out that is closed after each test."""
+
+    name = "infisical"
+
+    @pytest.fixture(autouse=True)
+    def infisical(self) -> Iterator[None]:
+        with FakeInfisical() as self.fake:
+            self.numbers, self.networks = itertools.count(), list[PluginNetwork]()
+            yield
+            for network in self.networks:
+                network.http().close()
+
+    @pytest.fixture
+    def environ(self) -> Mapping[str, str]:
+        return self.at(self.fake.base_url)
+
+    def at(self, url: str) -> Mapping[str, str]:
+        return {"INFISICAL_API_URL": url, "INFISICAL_TOKEN": TOKEN}
+
+    def registry_in(self, environ: Mapping[str, str]) -> Registry:
+        network = PluginNetwork(None)
+        self.networks.append(network)
+        return Registry(environ=environ, network=lambda: network)
+
+    def secrets(self) -> Sequence[str]:
+        return (TOKEN,)
+
+    def target(self) -> str:
+        folder = f"/folder-{next(self.numbers)}"
+        self.fake.folder("dev", folder)
+        return f"{PROJECT}/dev{folder}"
+
+    def folder(self, body: str) -> tuple[str, str]:
+        return "dev", body.removeprefix(f"{PROJECT}/dev")
+
+
+class TestInfisicalSource(Kit, SourceContract):
+    holds = frozenset({"map"})
+    odd_keys: ClassVar[tuple[str, ...]] = ("dotted.key", "dash-key", "UPPER", "eq=al", "with space")
+
+    def put(self, content: Content) -> str:
+        assert isinstance(content, Mapping)
+        body = self.target()
+        self.fake.folder(*self.folder(body), **{key: value.decode() for key, value in content.items()})
+        return body
+
+    def missing(self) -> str:
+        return f"{PROJECT}/dev/nothing"
+
+    def denied(self) -> str:
+        self.fake.denied.add(("prod", "/"))
+        return f"{PROJECT}/prod"
+
+
+class TestInfisicalSink(Kit, SinkContract):
+    apart = True
+    keys: ClassVar[tuple[str, str, str]] = ("A_KEY", "b.key", "c-key")
+
+    def stored(self, body: str) -> Mapping[str, bytes]:
+        return {name: each.value.encode() for name, each in self.fake.folders[self.folder(body)].items()}
+
+    def rotate(self, body: str, key: str, value: str) -> None:
+        self.fake.folders[self.folder(body)][key].value = value

@@ -1,0 +1,130 @@
+"""From Infisical to a recipient, and from a submitter to Infisical. Infisical's own SDK, on the same fake, agrees; what
+it makes of the fake's answers is the proof that the fake is one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from infisical_sdk import InfisicalSDKClient
+from infisical_sdk.infisical_requests import APIError
+
+from plugins.infisical.fake_infisical import (
+    CLIENT_ID,
+    CLIENT_SECRET,
+    IDENTITY,
+    PROJECT,
+    SLUG,
+    TOKEN,
+    FakeInfisical,
+)
+from sealpipe_plugins.infisical.writing import ENTRY
+from sealpipe_rehearsal.running_service import RunningService
+from support.commands import SEALPIPE
+from support.job import Job
+from support.leaks import sides
+from support.storing import another_machine, asked
+from support.strace import watch
+from support.terminal import Terminal, opened
+
+DEV = ("dev", "/app")
+PASSWORD = "canary-Zk3Qx0Vn8Jw 'of' $HOME\nand more"
+TARGET = f"infisical:{SLUG}/dev/app#STAGING_PW=staging_password,STAGING_USER=user"
+
+
+@pytest.fixture
+def sdk(fake: FakeInfisical) -> Iterator[InfisicalSDKClient]:
+    fake.folder(*DEV)
+    with InfisicalSDKClient(host=fake.base_url, token=TOKEN, cache_ttl=None) as client:
+        yield client
+
+
+@pytest.fixture
+def environ(fake: FakeInfisical) -> dict[str, str]:
+    return {"INFISICAL_API_URL": fake.base_url, "INFISICAL_TOKEN": TOKEN}
+
+
+def secret_of(sdk: InfisicalSDKClient, name: str) -> str:
+    return str(sdk.secrets.get_secret_by_name(name, *DEV, project_id=PROJECT).secretValue)
+
+
+def test_what_their_sdk_set_opens_for_a_recipient(
+    sdk: InfisicalSDKClient, environ: dict[str, str], user: Terminal, service: RunningService
+) -> None:
+    for name, value in {"DB_PASSWORD": PASSWORD, "HOST": "db.example", "URL": "https://${HOST}/"}.items():
+        sdk.secrets.create_secret_by_name(name, "/app", "dev", project_id=PROJECT, secret_value=value)
+    body = f"infisical:{PROJECT}/dev/app"
+    done = user.sealpipe("share", "-f", f"Password={body}#DB_PASSWORD", "-f", f"{body}#URL", **environ)
+    assert done.code == 0, done
+    assert opened(service, done.out) == {"Password": PASSWORD, "URL": "https://db.example/"}
+    assert secret_of(sdk, "URL") == "https://db.example/"
+    listed = sdk.secrets.list_secrets(*DEV, project_slug=SLUG, expand_secret_references=False)
+    assert {each.secretKey: each.secretValue for each in listed.secrets}["URL"] == "https://${HOST}/"
+
+
+def test_what_a_submitter_typed_is_there_for_their_sdk(
+    sdk: InfisicalSDKClient, environ: dict[str, str], job: Job
+) -> None:
+    theirs = [{"key": "owner", "value": "ann"}]
+    sdk.secrets.create_secret_by_name(
+        "STAGING_USER", "/app", "dev", project_slug=SLUG, secret_value="x", secret_comment="Ann", secret_metadata=theirs
+    )
+    job.terminal.environ |= environ
+    request = asked(job)
+    given = request.answer()
+    request.stores(TARGET, code=14)
+    request.stores(TARGET, more=("--mode", "replace"))
+    assert {secret_of(sdk, "STAGING_PW"), secret_of(sdk, "STAGING_USER")} == {given.password, given.user}
+    stored = sdk.secrets.get_secret_by_name("STAGING_USER", *DEV, project_id=PROJECT)
+    assert [each["key"] for each in stored.secretMetadata or []] == ["owner", ENTRY]
+    assert (stored.secretComment, stored.version) == ("Ann", 2)
+
+    sdk.secrets.update_secret_by_name("STAGING_PW", "/app", "dev", project_id=PROJECT, secret_value="rotated-since")
+    request.stores(TARGET, more=("--mode", "replace"), **another_machine(job))
+    assert secret_of(sdk, "STAGING_PW") == "rotated-since"
+
+
+def test_their_sdk_knows_our_logins_and_refusals(fake: FakeInfisical, sdk: InfisicalSDKClient) -> None:
+    fake.folder(*DEV, PW="x")
+    fake.identities[IDENTITY] = "a.job.token"
+    assert sdk.auth.universal_auth.login(CLIENT_ID, CLIENT_SECRET).expiresIn == 7200
+    assert secret_of(sdk, "PW") == "x"
+    assert sdk.auth.oidc_auth.login(IDENTITY, "a.job.token").accessToken in fake.tokens
+    assert secret_of(sdk, "PW") == "x"
+    with pytest.raises(APIError, match=r"Invalid credentials .*401"):
+        sdk.auth.universal_auth.login(CLIENT_ID, "another")
+    with pytest.raises(APIError, match=r"Secret already exist .*400"):
+        sdk.secrets.create_secret_by_name("PW", "/app", "dev", project_id=PROJECT, secret_value="y")
+    with pytest.raises(APIError, match=r"Secret not found .*404"):
+        sdk.secrets.update_secret_by_name("NONE", "/app", "dev", project_id=PROJECT, secret_value="y")
+    fake.denied.add(DEV)
+    with pytest.raises(APIError, match=r"not allowed .*403"):
+        sdk.secrets.list_secrets(*DEV, project_id=PROJECT)
+
+
+def test_reading_shows_value_and_login_to_infisical_alone(user: Terminal, fake: FakeInfisical) -> None:
+    fake.folder(*DEV, PW=PASSWORD)
+    login = {
+        "INFISICAL_API_URL": fake.base_url,
+        "INFISICAL_UNIVERSAL_AUTH_CLIENT_ID": CLIENT_ID,
+        "INFISICAL_UNIVERSAL_AUTH_CLIENT_SECRET": CLIENT_SECRET,
+    }
+    for folder in ("app", "none"):
+        words = ["share", "-f", f"Password=infisical:{PROJECT}/dev/{folder}#PW", "--output", "json"]
+        seen = watch(user, [*SEALPIPE, *words], environ=login)
+        assert seen.done.code == (0 if folder == "app" else 14), seen.done
+        secrets = {"value": PASSWORD, "login": CLIENT_SECRET, "token": fake.revoked[-1]}
+        assert sides(seen.places(), fake.port, secrets) == ({"login", "token"}, set())
+
+
+def test_storing_shows_value_and_login_to_infisical_alone(
+    environ: dict[str, str], fake: FakeInfisical, job: Job
+) -> None:
+    fake.folder(*DEV)
+    job.terminal.environ |= environ
+    request = asked(job)
+    given = request.answer()
+    seen = watch(job.terminal, [*SEALPIPE, *request.words(TARGET)])
+    assert seen.done.code == 0, seen.done
+    secrets = {"value": given.password, "login": TOKEN}
+    assert sides(seen.places(), fake.port, secrets) == ({"value", "login"}, set())
