@@ -17,16 +17,29 @@ from typing import Final
 IMAGE_MARKER: Final = "sealpipe-image"
 """File in the image's environment (containers/Dockerfile)."""
 
+WITHOUT_WHEEL: Final = {"sealpipe[op]": ("onepassword-sdk", (3, 14))}
+"""Extras that install nothing from a version of Python on, because a library has no wheel for it; as pyproject.toml."""
+
 _EXTRA: Final = re.compile(r"sealpipe\[([a-z]+)\]")
 
 
 def format_command(packages: Sequence[str], prefix: str | None = None, *, has_pip: bool | None = None) -> str:
     """Return the command that installs packages, such as `sealpipe[vault]`; empty if there is none.
 
-    `prefix` is an environment, by default this process's, and `has_pip` whether it has pip.
+    `prefix` is an environment, by default this process's, and `has_pip` whether it has pip. If a library has no wheel
+    for this version of Python, the text begins with the version to use.
     """
     if not packages:
         return ""
+    command = _format_command(packages, prefix, has_pip=has_pip)
+    for library, (major, minor) in (WITHOUT_WHEEL[each] for each in packages if each in WITHOUT_WHEEL):
+        if sys.version_info >= (major, minor):
+            here = ".".join(map(str, sys.version_info[:2]))
+            return f"use Python {major}.{minor - 1} ({library} has no wheel for {here}) and run {command}"
+    return command
+
+
+def _format_command(packages: Sequence[str], prefix: str | None, *, has_pip: bool | None) -> str:
     place = Path(sys.prefix if prefix is None else prefix)
     words = [f"'{each}'" for each in packages]
     if (place / IMAGE_MARKER).exists():

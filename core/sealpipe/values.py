@@ -11,7 +11,8 @@ from sealpipe.errors import SettingError, UsageError
 
 _MAX_COUNT: Final = 2_147_483_647
 _DURATION = re.compile(r"([0-9]{1,9})([smhdw])", re.ASCII)
-_RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?(?P<zone>[Zz]|[+-]\d\d:\d\d)?", re.ASCII)
+# No hour 24: Python 3.14 and later would read it as the next day.
+_RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ](?!24)\d\d:\d\d:\d\d(\.\d{1,9})?(?P<zone>[Zz]|[+-]\d\d:\d\d)?", re.ASCII)
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
+import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -29,6 +32,24 @@ def missing(reason: str) -> NoReturn:
     if os.environ.get("SEALPIPE_TESTS_STRICT") == "1":
         pytest.fail(f"a part is missing: {reason}")
     pytest.skip(reason)
+
+
+def library(name: str, distribution: str) -> Any:
+    """An installed module. Where pyproject.toml leaves it out, for it has no wheel, a skip is always allowed."""
+    with suppress(ImportError):
+        return importlib.import_module(name)
+    if _is_left_out(distribution):
+        pytest.skip(f"{distribution} has no wheel for Python {sys.version_info.major}.{sys.version_info.minor}")
+    missing(f"{distribution} is not installed")
+
+
+def _is_left_out(distribution: str) -> bool:
+    """Whether the marker of each row of pyproject.toml that names a distribution leaves it out for this Python."""
+    from packaging.requirements import Requirement  # for a skip only
+
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    rows = [Requirement(row) for extra in extras.values() for row in extra if re.match(rf"{distribution}\b(?!-)", row)]
+    return bool(rows) and not any(row.marker is None or row.marker.evaluate() for row in rows)
 
 
 def load_module(name: str, file: Path) -> ModuleType:

@@ -101,7 +101,7 @@ class FaultyServer:
         self._server.server_close()
 
 
-LIGHT: frozenset[str] = frozenset({"sealpipe", "pluggy"})
+LIGHT: frozenset[str] = frozenset({"sealpipe", "pluggy", "_missing_stdlib_info"})  # the last: Python 3.15's own
 
 
 class Contract:

@@ -6,7 +6,6 @@ what a step is given and hands on, and the programs and the endpoint by which a 
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import re
@@ -27,7 +26,7 @@ from sealpipe.ci_systems import CI_SYSTEMS, detect_ci_system
 from sealpipe_rehearsal.running_service import RunningService
 from support.fake_web import Asked, FakeWeb, Reply
 from support.openbao import Bao, dev_server
-from support.parts import ROOT, load_module, missing
+from support.parts import ROOT, library, load_module, missing
 from support.terminal import PATIENCE, Terminal, bare, one_service, service, user
 
 __all__ = ["bare", "one_service", "service", "user"]
@@ -279,11 +278,8 @@ def test_the_schema_of_the_system_finds_nothing(name: str) -> None:
 @pytest.mark.parametrize(("name", "grammar"), [("jenkins", "groovy"), ("teamcity", "kotlin")])
 def test_a_file_without_a_schema_is_of_its_language(name: str, grammar: str) -> None:
     """Its syntax alone: what its names mean is known to the server of the system."""
-    try:
-        tree_sitter = importlib.import_module("tree_sitter")
-        language = tree_sitter.Language(importlib.import_module(f"tree_sitter_{grammar}").language())
-    except ImportError:
-        missing(f"tree-sitter-{grammar} is not installed")
+    tree_sitter = library("tree_sitter", "tree-sitter")
+    language = tree_sitter.Language(library(f"tree_sitter_{grammar}", f"tree-sitter-{grammar}").language())
     parser = tree_sitter.Parser(language)
     for file in SYSTEMS[name].files:
         text = (FOLDER / file).read_bytes()

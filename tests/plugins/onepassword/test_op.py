@@ -34,6 +34,7 @@ from sealpipe.registry import Registry
 from sealpipe_plugins.onepassword.sdk import map_exception, map_responses
 from support.fake_web import Reply
 from support.flows import drive, opened
+from support.parts import library
 
 TOKEN = "Canary-token-1f7a"  # of Connect
 CANARY = "Canary-2b9e"
@@ -345,7 +346,7 @@ class TestWhichLogin:
         ],
     )
     def test_what_is_not_set_or_is_no_token_is_said(self, environ: dict[str, str], message: str, remedy: str) -> None:
-        pytest.importorskip("onepassword")
+        library("onepassword", "onepassword-sdk")
         error = answer_of(Registry(environ=environ, network=network()), "op://a/b/c")
         assert isinstance(error, NotConfiguredError)
         assert message in error.message
@@ -372,7 +373,7 @@ class TestWhichLogin:
         assert values(connected(fake), "op://Prod env/db/username") == [("username", b"app")]
 
     def test_a_whole_item_is_no_request_to_a_service_account(self) -> None:
-        pytest.importorskip("onepassword")
+        library("onepassword", "onepassword-sdk")
         error = answer_of(Registry(environ={"OP_SERVICE_ACCOUNT_TOKEN": CANARY}), "op://a/b")
         assert isinstance(error, UnsupportedError)
         assert "whole item" in error.message
@@ -382,7 +383,7 @@ class TestWhatTheSdkSays:
     """Its answers and exceptions, made of its own types: 1Password itself is not asked."""
 
     def test_every_answer_of_its_types_means_something(self) -> None:
-        types = pytest.importorskip("onepassword.types")
+        types = library("onepassword.types", "onepassword-sdk")
         kinds = [kind.value for kind in types.ResolveReferenceErrorTypes]
         given: dict[str, Any] = {f"op://v/i/{kind}": {"error": _error_of(kind)} for kind in kinds}
         given["op://v/i/good"] = {"content": {"secret": CANARY, "itemId": "i", "vaultId": "v"}}

@@ -18,7 +18,7 @@ from sealpipe.wire import link
 from sealpipe_plugins.precommit.rules import HOOKS, RULES, compile_rules, gitleaks_pattern
 from sealpipe_plugins.precommit.scanning import find_matches
 from sealpipe_rehearsal.server import start
-from support.parts import missing
+from support.parts import library
 
 EVERY = [each for name in HOOKS for each in compile_rules(name)]
 GITLEAKS = Path(__file__).resolve().parents[3] / "docs/how-to/gitleaks.toml"
@@ -159,10 +159,7 @@ def test_the_file_for_gitleaks_holds_the_same_rules() -> None:
 
 
 def test_the_rules_for_gitleaks_find_and_pass_the_same_in_its_own_engine() -> None:
-    try:
-        import re2
-    except ImportError:
-        missing("google-re2, the engine of gitleaks, is not installed")
+    re2 = library("re2", "google-re2")  # the engine of gitleaks
     rules = {name: re2.compile(pattern.encode()) for name, pattern in gitleaks().items()}
     for name, texts in found_by().items():
         for text in texts:

@@ -125,7 +125,7 @@ DEEP = 20_000
         ("a.yaml", b"a: 1\nb: \xfc\n", "a.yaml:2", "not UTF-8"),
         ("a.yaml", b"", "a.yaml", "not a table of options"),
         ("a.yaml", b"- a\n", "a.yaml", "not a table of options"),
-        ("a.json", b"[" * DEEP, "a.json", "levels of arrays"),
+        ("a.json", b"[" * DEEP + b"]" * DEEP, "a.json", "levels of arrays"),
         ("a.json", b'{\n "a": 1,\n "a": 2}', "a.json:3:2", "two members of one name"),
         ("a.json", b'{\n "a": }', "a.json:2:7", "not JSON"),
         ("a.json", b'{"a": "\\ud800"}', "a.json", "half a surrogate pair"),

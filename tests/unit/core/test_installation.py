@@ -51,6 +51,15 @@ def test_a_venv_of_uv_that_has_pip_is_told_pip(tmp_path: Path) -> None:
     assert format_command(VAULT, str(tmp_path), has_pip=True) == "pip install 'sealpipe[vault]'"
 
 
+def test_without_a_wheel_it_begins_with_the_version_to_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "version_info", (3, 14, 10))
+    said = format_command(["sealpipe[op]"], str(tmp_path), has_pip=True)
+    assert said == "use Python 3.13 (onepassword-sdk has no wheel for 3.14) and run pip install 'sealpipe[op]'"
+    assert format_command(VAULT, str(tmp_path), has_pip=True) == "pip install 'sealpipe[vault]'"
+    monkeypatch.setattr(sys, "version_info", (3, 13, 18))
+    assert format_command(["sealpipe[op]"], str(tmp_path), has_pip=True) == "pip install 'sealpipe[op]'"
+
+
 def test_a_real_venv_is_told_pip(tmp_path: Path) -> None:
     venv.create(tmp_path / "v", with_pip=False)
     assert format_command(VAULT, str(tmp_path / "v"), has_pip=False) == "pip install 'sealpipe[vault]'"

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from sealpipe.installation import WITHOUT_WHEEL
 from sealpipe.registry.catalog import Catalog
 from support.parts import ROOT
 
@@ -118,13 +119,27 @@ def test_what_is_imported_is_declared_with_a_floor() -> None:
 
 def test_what_a_plugin_needs_is_the_requirement_of_an_extra() -> None:
     extras = PROJECT["optional-dependencies"]
-    required = {row for name in extras if name not in ("all", "dev") for row in extras[name]}
+    rows = [row for name in extras if name not in ("all", "dev") for row in extras[name]]
+    required = {row.partition(";")[0] for row in rows}
     built_in = Catalog(allowed=()).list_plugins()
     needs = {(each.kind, each.info.name): each.info.needs for each in built_in if getattr(each.info, "needs", ())}
     assert {"botocore", "hvac", "keyring", "pynacl"} <= {
         Requirement(row).name for rows in needs.values() for row in rows
     }
     assert {plugin: rows for plugin, rows in needs.items() if not required.issuperset(rows)} == {}
+
+
+def test_what_has_no_wheel_is_told_from_the_same_version_on() -> None:
+    marked = {
+        (f"sealpipe[{extra}]", Requirement(row).name, str(Requirement(row).marker))
+        for extra, rows in PROJECT["optional-dependencies"].items()
+        for row in rows
+        if extra != "dev" and "python_version" in row
+    }
+    assert marked == {
+        (extra, library, f'python_version < "{major}.{minor}"')
+        for extra, (library, (major, minor)) in WITHOUT_WHEEL.items()
+    }
 
 
 def test_the_locks_are_at_or_above_the_floors() -> None:

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import json
 import pydoc
+import re
 import socket
 import threading
 import traceback
@@ -396,14 +397,19 @@ def test_help_shows_the_real_signature(kind: Any, method: str) -> None:
     assert next(iter(shown.parameters)) == "self"
     assert "Flow" not in str(shown)
     assert "Walk" not in str(shown)
-    assert f"{method}(self" in pydoc.plain(pydoc.render_doc(getattr(kind, method)))
+    assert re.search(rf"{method}\(\s*self", _help(getattr(kind, method)))
     assert inspect.iscoroutinefunction(getattr(kind, method)) == (kind is AsyncClient and "iter_" not in method)
 
 
+def _help(method: Any) -> str:
+    """What help shows; before Python 3.14 it puts annotations in quotes."""
+    return pydoc.plain(pydoc.render_doc(method)).replace("'", "")
+
+
 def test_help_names_what_a_share_takes() -> None:
-    text = pydoc.plain(pydoc.render_doc(Client.share))
-    assert "expires_in: 'timedelta | str | None'" in text
-    assert "-> 'Share'" in text
+    text = _help(Client.share)
+    assert "expires_in: timedelta | str | None" in text
+    assert "-> Share" in text
     assert "-> 'Iterator[ShareInfo]'" in str(inspect.signature(Client.iter_shares))
 
 

@@ -80,7 +80,7 @@ os.environ |= {"SHELF_TOKEN": "Canary-token-77bd", "SHELF_URL": shelf.base_url}
 sys.argv = ["sealpipe", "doctor", "shelf"]
 main()
 """
-    done = run(shelf, "-c", printed[1] + read)
+    done = run(shelf, "-u", "-c", printed[1] + read)
     assert done.stdout.startswith("export SHELF_TOKEN=Canary-token-77bd SHELF_URL=http://127.0.0.1:")
     assert "Shelf accepts the token" in done.stdout, done.stdout + done.stderr
 
