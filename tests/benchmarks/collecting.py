@@ -44,11 +44,10 @@ def _whole(bench: Bench) -> Iterator[Row]:
     for command in (get, bare, looking):
         found = bench.meter.run(command).out.strip()
         assert found == f"{PROMPT}: {VALUE}", "it was not collected"
-    measure = bench.timed if bench.short else bench.counted
-    yield measure("request", "`sealpipe request`; the smallest script", ask, Command(script, environ), 1.1)
-    yield measure("collect", "`sealpipe collect`, answered; the smallest script", get, bare, 1.1)
+    yield bench.counted("request", "`sealpipe request`; the smallest script", ask, Command(script, environ), 1.1)
+    yield bench.counted("collect", "`sealpipe collect`, answered; the smallest script", get, bare, 1.1)
     what = "the same; the script looks at the request's key, too"
-    yield measure("collect-both", what, get, looking, 1.1)
+    yield bench.counted("collect-both", what, get, looking, 1.1)
 
 
 def _at_once(bench: Bench) -> Iterator[Row]:

@@ -61,8 +61,7 @@ def _row(
     for command in (ours, theirs):
         bench.opens(command, "DB_PASSWORD", VALUE, tag)
     # Under callgrind each of these takes seconds.
-    measure = bench.timed if bench.short else bench.counted
-    return measure(name, f"`sealpipe share`, {what}" if name == "share" else what, ours, theirs, target)
+    return bench.counted(name, f"`sealpipe share`, {what}" if name == "share" else what, ours, theirs, target)
 
 
 def _one_root(folder: Path) -> Path:
