@@ -77,10 +77,11 @@ there = [name for name in ("pip", "ensurepip") if find_spec(name) and find_spec(
 pip = there[0] if there else "none"
 print(sys.executable, ".".join(map(str, sys.version_info[:3])), pip, sep="\n")'
 
-# The first that is new enough, and can install where it has to ($1 is `pip`).
+# The first that is new enough, and can install where it has to ($1 is `pip`); before others those for which every extra
+# has wheels.
 find_python() {
   local candidate answer
-  for candidate in python3.13 python3.12 python3.11 python3 python; do
+  for candidate in python3.13 python3.12 python3.11 python3.14 python3.15 python3 python; do
     answer=$("$candidate" -I -c "$probe" 2>/dev/null) || continue
     { read -r python && read -r python_version && read -r python_pip; } <<< "$answer"
     if [[ $1 != pip || $python_pip != none ]]; then return 0; fi

@@ -88,12 +88,13 @@ def test_what_is_installed_with_every_extra_has_all_that_it_needs(set_up: Callab
     assert checked.returncode == 0, checked.stderr
 
 
-@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13"])
+@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13", "3.14", "3.15"])
 @pytest.mark.parametrize("platform", ["x86_64-manylinux_2_35", "aarch64-manylinux_2_35", "aarch64-apple-darwin"])
 def test_there_are_wheels_for_every_runner(tmp_path: Path, version: str, platform: str) -> None:
     runner = ["--python-platform", platform, "--python-version", version, "--target", tmp_path]
     words = ["--dry-run", "--require-hashes", "--only-binary", ":all:", "--no-deps", "--no-config", *runner]
-    locks = [word for name in ("all", "build") for word in ("-r", HERE / "locks" / f"{name}.txt")]
+    parts = {*WANTED} - {"yaml"} if version == "3.15" else {"all", "build"}  # PyYAML has no wheel for 3.15
+    locks = [word for name in sorted(parts) for word in ("-r", HERE / "locks" / f"{name}.txt")]
     command = [uv(), "pip", "install", *words, *locks]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     if done.returncode != 0 and re.search("Failed to fetch|error sending request", done.stderr):
