@@ -1,13 +1,16 @@
-"""A token from a login: made when it is first needed, and again before it expires."""
+"""A token from a login: made when it is first needed, and again before it expires; and requests that bear it."""
 
 from __future__ import annotations
 
+import json
 import threading
 import time
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+from urllib.parse import urlencode
 
 from sealpipe.plugin import Secret
+from sealpipe_plugins.http_api import Endpoint, Reply
 
 RENEW_EARLY: Final = 30.0
 """Seconds before its end that a token is replaced; half its lifetime, if that is shorter."""
@@ -31,3 +34,23 @@ class LoginToken:
                 self._renew_at = time.monotonic() + seconds - min(RENEW_EARLY, seconds / 2)
                 self.current = token
             return self.current
+
+
+def send_with_token(
+    endpoint: Endpoint,
+    token: Secret,
+    method: str,
+    path: str,
+    params: Mapping[str, str] | None = None,
+    members: Mapping[str, Any] | None = None,
+    *,
+    writes: bool = False,
+) -> Reply:
+    """Send one request, with JSON if `members` are given. `writes` is True if it must not be repeated."""
+    return endpoint.request(
+        method,
+        f"{path}?{urlencode(params)}" if params else path,
+        None if members is None else json.dumps(members).encode(),
+        writes=writes,
+        headers={"authorization": Secret(f"Bearer {token.reveal()}")},
+    )

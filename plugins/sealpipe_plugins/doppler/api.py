@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Final
-from urllib.parse import urlencode
 
 from sealpipe.plugin import (
     PLAINTEXT_LIMIT,
@@ -19,7 +17,7 @@ from sealpipe.plugin import (
 from sealpipe.plugin.settings import PluginSettings
 from sealpipe_plugins.http_api import Endpoint, Reply
 from sealpipe_plugins.http_errors import Refusals, require_success
-from sealpipe_plugins.login_token import LoginToken
+from sealpipe_plugins.login_token import LoginToken, send_with_token
 
 NAME: Final = "Doppler"
 
@@ -84,13 +82,7 @@ class Doppler:
     ) -> Reply:
         """Send one request, with JSON if `members` are given. `writes` is True if it must not be repeated."""
         token = self._settings.token or self._login.get()
-        reply = self._endpoint.request(
-            method,
-            f"{path}?{urlencode(params)}" if params else path,
-            None if members is None else json.dumps(members).encode(),
-            writes=writes,
-            headers={"authorization": Secret(f"Bearer {token.reveal()}")},
-        )
+        reply = send_with_token(self._endpoint, token, method, path, params, members, writes=writes)
         return require_success(reply, refusals)
 
     def close(self) -> None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
-from urllib.parse import urlencode
 
 from sealpipe.plugin import PLAINTEXT_LIMIT, BackendAuthError, Context, NotConfiguredError, PluginError, Secret
 from sealpipe.plugin.settings import PluginSettings
 from sealpipe_plugins.http_api import Endpoint, Reply
 from sealpipe_plugins.http_errors import Refusals, require_success
-from sealpipe_plugins.login_token import LoginToken
+from sealpipe_plugins.login_token import LoginToken, send_with_token
 
 NAME: Final = "Infisical"
 
@@ -65,13 +63,8 @@ class Infisical:
     ) -> Reply:
         """Send one request, with JSON if `members` are given: then it must not be repeated."""
         token = self._settings.token or self._login.get()
-        reply = self._endpoint.request(
-            method,
-            f"{path}?{urlencode(params)}" if params else path,
-            None if members is None else json.dumps(members).encode(),
-            writes=members is not None,
-            headers={"authorization": Secret(f"Bearer {token.reveal()}")},
-        )
+        is_write = members is not None
+        reply = send_with_token(self._endpoint, token, method, path, params, members, writes=is_write)
         # An expired token is refused with 403, too.
         is_token_error = reply.status == 403 and reply.member("error") == "TokenError"
         return require_success(reply, {403: _BAD_TOKEN} if is_token_error else {401: _BAD_TOKEN, **(refusals or {})})

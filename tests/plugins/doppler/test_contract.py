@@ -9,24 +9,21 @@ from typing import ClassVar
 import pytest
 
 from plugins.doppler.fake_doppler import ACCOUNT, FakeDoppler
-from sealpipe.http.plugin_network import PluginNetwork
-from sealpipe.registry import Registry
 from sealpipe.testing import SinkContract, SourceContract
 from sealpipe.testing.source import Content
+from support.flows import Networked
 
 
-class Kit:
-    """What source and sink have in common: the fake, and a way out that is closed after each test."""
+class Kit(Networked):
+    """What source and sink have in common."""
 
     name = "doppler"
 
     @pytest.fixture(autouse=True)
     def doppler(self) -> Iterator[None]:
         with FakeDoppler() as self.fake:
-            self.numbers, self.networks = itertools.count(), list[PluginNetwork]()
+            self.numbers = itertools.count()
             yield
-            for network in self.networks:
-                network.http().close()
 
     @pytest.fixture
     def environ(self) -> Mapping[str, str]:
@@ -34,11 +31,6 @@ class Kit:
 
     def at(self, url: str) -> Mapping[str, str]:
         return {"DOPPLER_API_HOST": url, "DOPPLER_TOKEN": ACCOUNT}
-
-    def registry_in(self, environ: Mapping[str, str]) -> Registry:
-        network = PluginNetwork(None)
-        self.networks.append(network)
-        return Registry(environ=environ, network=lambda: network)
 
     def secrets(self) -> Sequence[str]:
         return (ACCOUNT,)

@@ -9,24 +9,21 @@ from typing import ClassVar
 import pytest
 
 from plugins.infisical.fake_infisical import PROJECT, TOKEN, FakeInfisical
-from sealpipe.http.plugin_network import PluginNetwork
-from sealpipe.registry import Registry
 from sealpipe.testing import SinkContract, SourceContract
 from sealpipe.testing.source import Content
+from support.flows import Networked
 
 
-class Kit:
-    """What source and sink have in common: the fake, and a way out that is closed after each test."""
+class Kit(Networked):
+    """What source and sink have in common."""
 
     name = "infisical"
 
     @pytest.fixture(autouse=True)
     def infisical(self) -> Iterator[None]:
         with FakeInfisical() as self.fake:
-            self.numbers, self.networks = itertools.count(), list[PluginNetwork]()
+            self.numbers = itertools.count()
             yield
-            for network in self.networks:
-                network.http().close()
 
     @pytest.fixture
     def environ(self) -> Mapping[str, str]:
@@ -34,11 +31,6 @@ class Kit:
 
     def at(self, url: str) -> Mapping[str, str]:
         return {"INFISICAL_API_URL": url, "INFISICAL_TOKEN": TOKEN}
-
-    def registry_in(self, environ: Mapping[str, str]) -> Registry:
-        network = PluginNetwork(None)
-        self.networks.append(network)
-        return Registry(environ=environ, network=lambda: network)
 
     def secrets(self) -> Sequence[str]:
         return (TOKEN,)

@@ -8,15 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 import pytest
 
 from plugins.onepassword.fake_op_connect import FakeConnect, made_id
-from sealpipe.http.plugin_network import PluginNetwork
-from sealpipe.registry import Registry
 from sealpipe.testing import SourceContract
 from sealpipe.testing.source import Content
+from support.flows import Networked
 
 TOKEN = "Canary-token-90aa"
 
 
-class TestOp(SourceContract):
+class TestOp(Networked, SourceContract):
     name = "op"
     holds = frozenset({"text", "binary", "map", "empty"})
 
@@ -24,10 +23,8 @@ class TestOp(SourceContract):
     def server(self) -> Iterator[None]:
         with FakeConnect() as self.fake:
             self.ours, self.theirs = self.fake.vault("Prod", TOKEN), self.fake.vault("Hidden", "another")
-            self.numbers, self.networks = itertools.count(), list[PluginNetwork]()
+            self.numbers = itertools.count()
             yield
-            for network in self.networks:
-                network.http().close()
 
     @pytest.fixture
     def environ(self) -> Mapping[str, str]:
@@ -35,11 +32,6 @@ class TestOp(SourceContract):
 
     def at(self, url: str) -> Mapping[str, str]:
         return {"OP_CONNECT_HOST": url, "OP_CONNECT_TOKEN": TOKEN}
-
-    def registry_in(self, environ: Mapping[str, str]) -> Registry:
-        network = PluginNetwork(None)
-        self.networks.append(network)
-        return Registry(environ=environ, network=lambda: network)
 
     def secrets(self) -> Sequence[str]:
         return (TOKEN,)
