@@ -9,6 +9,7 @@ from sealpipe_plugins.sources import (
     AGE,
     AWS,
     DOPPLER,
+    GCP,
     INFISICAL,
     KEEPASS,
     KEYRING,
@@ -61,6 +62,12 @@ SINKS: tuple[SinkInfo, ...] = (
         "secrets of a config of Doppler: doppler:PROJECT/CONFIG#NAME=PROMPT",
         f"{PACKAGE}.doppler.sink:DopplerSink",
         **DOPPLER,
+    ),
+    SinkInfo(
+        "gcp-sm",
+        "Google Secret Manager: gcp-sm:PROJECT/SECRET; #KEY=PROMPT for a JSON object",
+        f"{PACKAGE}.gcp.sink:GcpSink",
+        **GCP,
     ),
     SinkInfo(
         "github-secret",

@@ -31,6 +31,11 @@ AWS: Backend = {
     "extra": "aws",
 }
 DOPPLER: Backend = {"settings": f"{PACKAGE}.doppler.api:DopplerSettings"}
+GCP: Backend = {
+    "settings": f"{PACKAGE}.gcp.settings:GcpSettings",
+    "needs": ("google-auth>=2.40",),
+    "extra": "gcp",
+}
 INFISICAL: Backend = {"settings": f"{PACKAGE}.infisical.api:InfisicalSettings"}
 KEEPASS: Backend = {
     "settings": f"{PACKAGE}.keepass.settings:KeepassSettings",
@@ -199,6 +204,18 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
             f"{PACKAGE}.infisical.source:InfisicalSource",
             params={"raw": "1: the folder's own values as they were written, with references to other secrets"},
             **INFISICAL,
+        )
+    )
+    register(
+        SourceInfo(
+            "gcp-sm",
+            "Google Secret Manager: gcp-sm:PROJECT/SECRET, with #KEY for a JSON object",
+            f"{PACKAGE}.gcp.source:GcpSource",
+            params={
+                "version": "number or alias of a version (the newest)",
+                "raw": "1: the text as it is, even if it is a JSON object",
+            },
+            **GCP,
         )
     )
     register(

@@ -1,0 +1,115 @@
+"""How Google's login library sends: over the shared network; and to the metadata server of a Google machine.
+
+Neither logs anything. A failure that the library would wait for and repeat is raised at once: the core repeats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from http.client import HTTPConnection, HTTPException
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
+
+from google.auth import transport
+
+from sealpipe.plugin import Context, NotConfiguredError
+from sealpipe_plugins.http_api import BODY_LIMIT, Endpoint, Reply
+from sealpipe_plugins.http_errors import require_success
+
+METADATA_HOST: Final = "169.254.169.254"
+"""The metadata server's address. Its name would first be asked for in the DNS, which may take long elsewhere."""
+_METADATA_NAME: Final = "metadata.google.internal"
+_METADATA_TIMEOUT: Final = 2.0
+"""Seconds for each step: it is on the same machine, or there is none."""
+
+
+class LoginResponse(NamedTuple):
+    """A response with the interface that the library expects."""
+
+    status: int
+    headers: Mapping[str, str]
+    data: bytes
+
+    def __repr__(self) -> str:
+        return f"LoginResponse({self.status})"
+
+
+class LoginTransport(transport.Request):
+    """Sends the login's requests over the shared network. `refusal` is the last response that was not a success."""
+
+    def __init__(self, context: Context, timeout: float) -> None:
+        self._context = context
+        self._timeout = timeout
+        self.refusal: Reply | None = None
+
+    def __call__(
+        self,
+        url: str,
+        method: str = "GET",
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout: float | None = None,  # noqa: ARG002 - the library's; ours is the setting
+        **_: Any,
+    ) -> LoginResponse:
+        """Send one request. Raises PluginError if there is no response, or one that asks to try again."""
+        parts = urlsplit(url)
+        endpoint = Endpoint(
+            self._context,
+            "Google's login",
+            f"{parts.scheme}://{parts.netloc}",
+            setting="credentials_file (an address in it)",
+            timeout=self._timeout,
+        )
+        target = f"{parts.path}?{parts.query}" if parts.query else parts.path
+        lower = {name.lower(): value for name, value in (headers or {}).items()}
+        reply = endpoint.request(method, target, body, headers=lower)
+        if 300 <= reply.status < 400 or reply.status in (408, 429) or reply.status >= 500:
+            require_success(reply)
+        if reply.status != 200:
+            self.refusal = reply
+        return LoginResponse(reply.status, reply.headers, reply.body)
+
+
+class MetadataTransport(transport.Request):
+    """Asks the metadata server, and nothing else: without TLS and without a proxy, as Google's tools do."""
+
+    refusal: Reply | None = None
+
+    def __init__(self, host: str | None) -> None:
+        self._host = host or METADATA_HOST
+
+    def require_server(self) -> None:
+        """Raise NotConfiguredError unless there is such a server."""
+        self(f"http://{self._host}/", headers={"metadata-flavor": "Google"})
+
+    def __call__(
+        self,
+        url: str,
+        method: str = "GET",
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout: float | None = None,  # noqa: ARG002 - as above
+        **_: Any,
+    ) -> LoginResponse:
+        """Send one request. Raises NotConfiguredError if there is no such server."""
+        parts = urlsplit(url)
+        reason = "this machine has no metadata server"
+        if parts.netloc in (_METADATA_NAME, METADATA_HOST, self._host):
+            connection = HTTPConnection(self._host, timeout=_METADATA_TIMEOUT)
+            try:
+                connection.request(method, f"{parts.path}?{parts.query}", body, dict(headers or {}))
+                response = connection.getresponse()
+                content = response.read(BODY_LIMIT)
+                if response.headers.get("metadata-flavor") == "Google":
+                    lower = {name.lower(): value for name, value in response.headers.items()}
+                    return LoginResponse(response.status, lower, content)
+                reason = "this machine's metadata server is not Google's"
+            except (OSError, HTTPException, ValueError):
+                pass
+            finally:
+                connection.close()
+        raise NotConfiguredError(
+            f"no Google credentials were found: there is no credentials file, and {reason}",
+            remedy="set GOOGLE_APPLICATION_CREDENTIALS, run `gcloud auth application-default login`, or set "
+            "workload_identity_provider for the CI's own token",
+        )

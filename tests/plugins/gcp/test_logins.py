@@ -1,0 +1,220 @@
+"""By which credentials Google is asked, and what is said of those that do not work."""
+
+from __future__ import annotations
+
+import json
+import socket
+from pathlib import Path
+
+import pytest
+
+from plugins.gcp.fake_secret_manager import (
+    EMAIL,
+    PROJECT,
+    PROVIDER,
+    REFRESH_TOKEN,
+    TOKEN,
+    FakeMetadata,
+    FakeSecretManager,
+    ci_token,
+)
+from sealpipe.errors import AccessDeniedError, BackendAuthError, NotConfiguredError, PluginError, UnavailableError
+from sealpipe_plugins.gcp import transport
+from support.fake_web import Reply, drop
+from support.flows import failed, refused, registry, values
+
+STORE = "SEALPIPE_STORE__OTHER__"
+
+
+@pytest.fixture(autouse=True)
+def secret(google: FakeSecretManager, rerouted: None) -> None:  # noqa: ARG001 - for each test
+    google.hold("db", b"x")
+
+
+@pytest.fixture
+def named(google: FakeSecretManager, environ: dict[str, str]) -> dict[str, str]:
+    """A store of another name, beside the variables of the default store."""
+    return {**environ, f"{STORE}PLUGIN": "gcp-sm", f"{STORE}URL": google.base_url, f"{STORE}PROJECT": PROJECT}
+
+
+@pytest.fixture
+def federated(named: dict[str, str]) -> dict[str, str]:
+    """The same in a job whose CI system issues it a token."""
+    job = {"CIRCLECI": "true", "CIRCLE_OIDC_TOKEN_V2": ci_token(f"https://iam.googleapis.com/{PROVIDER}")}
+    return {**named, **job, f"{STORE}WORKLOAD_IDENTITY_PROVIDER": PROVIDER}
+
+
+def paths(google: FakeSecretManager) -> list[str]:
+    return [asked.path for asked in google.asked if not asked.path.endswith(":access")]
+
+
+class TestFiles:
+    @pytest.fixture
+    def file(self, environ: dict[str, str]) -> Path:
+        return Path(environ["GOOGLE_APPLICATION_CREDENTIALS"])
+
+    def test_a_users_own_login(self, google: FakeSecretManager, environ: dict[str, str], file: Path) -> None:
+        file.write_text(google.user_credentials(quota_project_id="billed"))
+        assert values(environ, "gcp-sm:db") == [b"x"]
+        assert google.asked[-1].headers["x-goog-user-project"] == "billed"
+
+    def test_the_file_that_a_federated_job_is_given(
+        self, google: FakeSecretManager, environ: dict[str, str], file: Path, tmp_path: Path
+    ) -> None:
+        (tmp_path / "token").write_text(ci_token(f"https://iam.googleapis.com/{PROVIDER}"))
+        members = {"audience": f"//iam.googleapis.com/{PROVIDER}", "token_url": f"{google.base_url}/v1/token"}
+        kind = {"type": "external_account", "subject_token_type": "urn:ietf:params:oauth:token-type:jwt"}
+        file.write_text(json.dumps({**kind, **members, "credential_source": {"file": str(tmp_path / "token")}}))
+        assert values(environ, "gcp-sm:db") == [b"x"]
+        assert paths(google) == ["/v1/token"]
+
+    def test_an_impersonated_account(self, google: FakeSecretManager, environ: dict[str, str], file: Path) -> None:
+        url = f"https://iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/{EMAIL}:generateAccessToken"
+        kind = {"type": "impersonated_service_account", "service_account_impersonation_url": url}
+        file.write_text(json.dumps({**kind, "source_credentials": json.loads(google.credentials())}))
+        assert values(environ, "gcp-sm:db") == [b"x"]
+        assert paths(google) == ["/token", f"/v1/projects/-/serviceAccounts/{EMAIL}:generateAccessToken"]
+
+    def test_of_gcloud_is_found_where_no_other_is_named(
+        self, google: FakeSecretManager, environ: dict[str, str], tmp_path: Path
+    ) -> None:
+        del environ["GOOGLE_APPLICATION_CREDENTIALS"]
+        (tmp_path / "application_default_credentials.json").write_text(google.user_credentials())
+        assert values({**environ, "CLOUDSDK_CONFIG": str(tmp_path)}, "gcp-sm:db") == [b"x"]
+
+    @pytest.mark.parametrize(
+        ("content", "words"),
+        [
+            (None, "No such file"),
+            ("{", "not a file with Google credentials"),
+            ("[]", "not a file with Google credentials"),
+            ('{"type": "service_account", "private_key": "Canary"}', "not a file with Google credentials"),
+            ('{"type": "external_account", "credential_source": {"executable": {"command": "id"}}}', "not a file"),
+            ('{"type": "gdch_service_account"}', "its type is not one of"),
+        ],
+    )
+    def test_that_cannot_be_used_say_so(
+        self, content: str | None, words: str, environ: dict[str, str], file: Path
+    ) -> None:
+        file.unlink() if content is None else file.write_text(content)
+        refused(environ, "gcp-sm:db", NotConfiguredError, words)
+
+    def test_do_not_send_the_login_unencrypted(
+        self, google: FakeSecretManager, environ: dict[str, str], file: Path
+    ) -> None:
+        file.write_text(google.credentials(token_uri="http://elsewhere.example/token"))
+        refused(environ, "gcp-sm:db", NotConfiguredError, "must be an https address")
+
+
+class TestNamedStores:
+    def test_never_take_what_serves_the_default_store(
+        self, google: FakeSecretManager, named: dict[str, str], tmp_path: Path
+    ) -> None:
+        (tmp_path / "application_default_credentials.json").write_text(google.user_credentials())
+        found = {**named, "CLOUDSDK_CONFIG": str(tmp_path)}
+        refused(found, "other:db", NotConfiguredError, "apply to the default store only")
+        assert google.asked == []
+
+    def test_take_their_own_file(self, named: dict[str, str]) -> None:
+        file = {f"{STORE}CREDENTIALS_FILE": named["GOOGLE_APPLICATION_CREDENTIALS"]}
+        assert values({**named, **file}, "other:db") == [b"x"]
+
+    def test_take_the_token_of_the_job(self, google: FakeSecretManager, federated: dict[str, str]) -> None:
+        assert values(federated, "other:db") == [b"x"]
+        assert paths(google) == ["/v1/token"]
+
+    def test_act_as_a_service_account_with_it(self, google: FakeSecretManager, federated: dict[str, str]) -> None:
+        assert values({**federated, f"{STORE}SERVICE_ACCOUNT": EMAIL}, "other:db") == [b"x"]
+        assert paths(google) == ["/v1/token", f"/v1/projects/-/serviceAccounts/{EMAIL}:generateAccessToken"]
+
+    @pytest.mark.parametrize(
+        ("more", "kind", "words"),
+        [
+            ({"WORKLOAD_IDENTITY_PROVIDER": "projects/1/none"}, NotConfiguredError, "does not know the workload"),
+            ({"AUDIENCE": "another"}, NotConfiguredError, "another"),
+            ({"SERVICE_ACCOUNT": "other@x.iam.gserviceaccount.com"}, AccessDeniedError, "may not act as"),
+        ],
+    )
+    def test_say_why_the_job_gets_no_token(
+        self, more: dict[str, str], kind: type[PluginError], words: str, federated: dict[str, str]
+    ) -> None:
+        changed = {**federated, **{f"{STORE}{name}": value for name, value in more.items()}}
+        if "WORKLOAD_IDENTITY_PROVIDER" in more:
+            changed["CIRCLE_OIDC_TOKEN_V2"] = ci_token("https://iam.googleapis.com/projects/1/none")
+        refused(changed, "other:db", kind, words)
+
+    def test_need_a_provider_to_act_as_an_account(self, named: dict[str, str]) -> None:
+        refused({**named, f"{STORE}SERVICE_ACCOUNT": EMAIL}, "other:db", NotConfiguredError, "no workload_identity")
+
+
+class TestRefusedLogins:
+    @pytest.mark.parametrize(
+        ("answer", "kind", "words"),
+        [
+            ({"error": "invalid_grant", "error_description": "Invalid JWT Signature."}, BackendAuthError, "the key of"),
+            ({"error": "invalid_grant", "error_description": "account not found"}, BackendAuthError, "does not know"),
+            ({"error": "invalid_grant", "error_description": "Canary"}, BackendAuthError, "expired or was revoked"),
+            ({"error": "invalid_client"}, BackendAuthError, "the client of"),
+            ({"error": "Canary"}, BackendAuthError, "refused the login (400)"),
+            ({"error": {"code": 400}}, AccessDeniedError, "may not act as"),
+            ("Canary", BackendAuthError, "refused the login"),
+        ],
+    )
+    def test_are_told_apart_and_quote_nothing(
+        self, answer: object, kind: type[PluginError], words: str, google: FakeSecretManager, environ: dict[str, str]
+    ) -> None:
+        google.rule = lambda _: Reply(400, answer)
+        found = refused(environ, "gcp-sm:db", kind, words)
+        assert "Canary" not in str(found) + found.remedy
+
+    @pytest.mark.parametrize("fault", [Reply(503, ""), Reply(429, ""), drop])
+    def test_by_a_server_that_fails_are_no_refusals(
+        self, fault: Reply, google: FakeSecretManager, environ: dict[str, str]
+    ) -> None:
+        google.rule = lambda _: fault
+        assert isinstance(failed(registry(environ), "gcp-sm:db"), UnavailableError)
+        assert len(google.asked) == 1
+
+    def test_without_a_token_in_the_response(self, google: FakeSecretManager, environ: dict[str, str]) -> None:
+        google.rule = lambda _: Reply(200, {"expires_in": 1})
+        refused(environ, "gcp-sm:db", BackendAuthError, "the login of gcp-sm to Google failed")
+
+
+class TestOnAMachine:
+    @pytest.fixture
+    def bare(self, environ: dict[str, str]) -> dict[str, str]:
+        del environ["GOOGLE_APPLICATION_CREDENTIALS"]
+        return environ
+
+    def test_of_googles_its_own_account_is_used(
+        self, google: FakeSecretManager, bare: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        google.tokens.add(f"{TOKEN}machine")
+        monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+        with FakeMetadata(f"{TOKEN}machine") as metadata:
+            host = f"127.0.0.1:{metadata.port}"
+            assert values({**bare, "GCE_METADATA_HOST": host}, "gcp-sm:db") == [b"x"]
+
+    def test_of_somebody_else_nothing_is_found(self, bare: dict[str, str]) -> None:
+        with FakeMetadata("x", flavor="Other") as metadata:
+            environ = {**bare, "GCE_METADATA_HOST": f"127.0.0.1:{metadata.port}"}
+            refused(environ, "gcp-sm:db", NotConfiguredError, "no Google credentials were found")
+        assert [asked.path for asked in metadata.asked] == ["/"]
+
+    def test_that_does_not_answer_nothing_hangs(self, bare: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(transport, "_METADATA_TIMEOUT", 0.1)
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            environ = {**bare, "GCE_METADATA_HOST": f"127.0.0.1:{silent.getsockname()[1]}"}
+            refused(environ, "gcp-sm:db", NotConfiguredError, "has no metadata server")
+
+
+def test_no_login_shows_in_a_log_or_an_error(
+    google: FakeSecretManager, environ: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(0)
+    Path(environ["GOOGLE_APPLICATION_CREDENTIALS"]).write_text(google.user_credentials())
+    assert values(environ, "gcp-sm:db") == [b"x"]
+    error = failed(registry(environ), "gcp-sm:nothing")
+    shown = caplog.text + repr(error) + str(error)
+    for secret in (TOKEN, REFRESH_TOKEN, "Canary-client"):
+        assert secret not in shown

@@ -1,0 +1,191 @@
+"""What the sink gcp-sm leaves in Google Secret Manager, however others write and whatever is lost on the way."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from functools import partial
+from typing import Any
+
+import pytest
+
+from plugins.gcp.fake_secret_manager import PROJECT, FakeSecretManager
+from sealpipe.errors import (
+    AccessDeniedError,
+    PluginError,
+    ReferenceValueError,
+    UnavailableError,
+    UnknownOutcomeError,
+    UnsupportedError,
+    WriteConflictError,
+)
+from sealpipe.plugin import Mode
+from sealpipe_plugins.gcp.writing import ANNOTATION
+from support.fake_web import Asked, Reply, dead_from, drop, drop_after, first, meanwhile
+from support.flows import SECRET, at_once, put, put_refused, values
+
+
+def is_call(suffix: str, method: str = "POST") -> Any:
+    return lambda asked: asked.method == method and asked.path.endswith(suffix)
+
+
+def members(google: FakeSecretManager, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(google.newest(name))
+    return found
+
+
+def markers(google: FakeSecretManager, name: str) -> list[str]:
+    return google.secrets[name].annotations.get(ANNOTATION, "").split()
+
+
+class TestWhatIsStored:
+    def test_the_source_reads_it_under_the_same_reference(self, environ: dict[str, str]) -> None:
+        put(environ, "gcp-sm:acme", {"user": "é", "a.b/c": ' "\\\n'})
+        put(environ, f"gcp-sm:{PROJECT}/raw", {"": b"\xff\x00"})
+        assert values(environ, "gcp-sm:acme#user,a.b/c") == ["é".encode(), b' "\\\n']
+
+    def test_bytes_that_are_no_text_stay_bytes(self, google: FakeSecretManager, environ: dict[str, str]) -> None:
+        put(environ, "gcp-sm:raw", {"": b"\xff\x00"})
+        assert google.newest("raw") == b"\xff\x00"
+        put_refused(environ, "gcp-sm:keys", {"a": b"\xff"}, UnsupportedError, "holds text only")
+
+    def test_a_merge_keeps_every_other_member_as_it_is_written(
+        self, google: FakeSecretManager, environ: dict[str, str]
+    ) -> None:
+        google.hold("db", b'{ "n": 1.10,\n "pw":"old", "e":1E5 }')
+        put(environ, "gcp-sm:db", {"pw": "new"}, "merge")
+        assert google.newest("db") == b'{ "n": 1.10,\n "pw":"new", "e":1E5 }'
+
+    def test_other_annotations_stay(self, google: FakeSecretManager, environ: dict[str, str]) -> None:
+        google.hold("db", b"{}").annotations = {"team": "a"}
+        put(environ, "gcp-sm:db", {"a": "x"}, "merge")
+        assert google.secrets["db"].annotations == {"team": "a", ANNOTATION: "m1"}
+
+    @pytest.mark.parametrize("mode", ["create", "replace", "merge"])
+    def test_a_secret_without_a_version_gets_its_first(
+        self, mode: Mode, google: FakeSecretManager, environ: dict[str, str]
+    ) -> None:
+        google.hold("db")
+        assert put(environ, "gcp-sm:db", {"a": "x"}, mode).version == "1"
+        assert (members(google, "db"), markers(google, "db")) == ({"a": "x"}, ["m1"])
+
+    def test_a_disabled_version_is_only_replaced(self, google: FakeSecretManager, environ: dict[str, str]) -> None:
+        google.hold("db").versions = [(b"x", "DISABLED")]
+        for mode in ("create", "merge"):
+            put_refused(environ, "gcp-sm:db", {"a": "x"}, WriteConflictError, "is disabled or destroyed", mode)
+        assert put(environ, "gcp-sm:db", {"a": "x"}, "replace").version == "2"
+
+    @pytest.mark.parametrize("value", ["", "x" * 65537])
+    def test_what_google_does_not_store_is_refused_before_a_call(
+        self, value: str, google: FakeSecretManager, environ: dict[str, str]
+    ) -> None:
+        put_refused(environ, "gcp-sm:db", {"": value}, UnsupportedError, "Google")
+        assert google.asked == []
+
+    def test_values_with_and_without_a_key_do_not_mix(self, google: FakeSecretManager, environ: dict[str, str]) -> None:
+        put_refused(environ, "gcp-sm:db", {"": "x", "a": "y"}, ReferenceValueError, "cannot be mixed")
+        google.hold("text", b"text")
+        put_refused(environ, "gcp-sm:text", {"a": SECRET}, WriteConflictError, "has a value without keys", "merge")
+        google.hold("keys", b"{}")
+        put_refused(environ, "gcp-sm:keys", {"": SECRET}, WriteConflictError, "has keys", "merge")
+
+    def test_the_checksum_is_sent(self, google: FakeSecretManager, environ: dict[str, str]) -> None:
+        put(environ, "gcp-sm:db", {"": "123456789"})
+        (added,) = [asked.json for asked in google.asked if asked.path.endswith(":addVersion")]
+        assert added["payload"]["dataCrc32c"] == str(0xE3069283)
+
+
+class TestAtTheSameMoment:
+    def test_merges_lose_nothing(self, google: FakeSecretManager, environ: dict[str, str]) -> None:
+        jobs = [partial(put, environ, "gcp-sm:db", {f"k{n}": str(n)}, "merge", f"m{n}") for n in range(6)]
+        found = at_once(*jobs)
+        assert [each for each in found if isinstance(each, PluginError)] == []
+        assert members(google, "db") == {f"k{n}": str(n) for n in range(6)}
+        assert sorted(markers(google, "db")) == [f"m{n}" for n in range(6)]
+
+    def test_of_creates_one_stores_and_its_value_stays(
+        self, google: FakeSecretManager, environ: dict[str, str]
+    ) -> None:
+        found = at_once(*(partial(put, environ, "gcp-sm:db", {"a": str(n)}, "create", f"m{n}") for n in range(4)))
+        (stored,) = [n for n, each in enumerate(found) if not isinstance(each, PluginError)]
+        assert members(google, "db") == {"a": str(stored)}
+        assert {type(each) for each in found if isinstance(each, PluginError)} == {WriteConflictError}
+
+    def test_a_version_that_somebody_adds_between_is_merged(
+        self, google: FakeSecretManager, environ: dict[str, str]
+    ) -> None:
+        google.hold("db", b'{"a": "1"}')
+        between = meanwhile(partial(google.add, "db", b'{"a": "1", "theirs": "2"}'))
+        google.rule = first(is_call(":addVersion"), between)
+        assert put(environ, "gcp-sm:db", {"ours": "3"}, "merge").version == "4"
+        assert members(google, "db") == {"a": "1", "theirs": "2", "ours": "3"}
+
+    def test_a_marker_is_written_over_none_of_others(self, google: FakeSecretManager, environ: dict[str, str]) -> None:
+        google.hold("db", b'{"a": "x"}')
+
+        def mark() -> None:
+            google.secrets["db"].annotations = {ANNOTATION: "theirs"}
+            google.secrets["db"].etag += 1
+
+        google.rule = first(is_call("/db", "PATCH"), meanwhile(mark))
+        assert put(environ, "gcp-sm:db", {"a": "x"}).already
+        assert markers(google, "db") == ["theirs", "m1"]
+
+    def test_who_never_comes_between_two_writers_says_so(
+        self, google: FakeSecretManager, environ: dict[str, str]
+    ) -> None:
+        google.hold("db", b"{}")
+        numbers = itertools.count()
+
+        def theirs() -> None:
+            google.add("db", json.dumps({f"k{next(numbers)}": "x"}).encode())
+
+        google.rule = lambda asked: meanwhile(theirs) if is_call(":addVersion")(asked) else None
+        put_refused(environ, "gcp-sm:db", {"a": "x"}, UnavailableError, "other writers keep changing it", "merge")
+
+
+class TestLostResponses:
+    @pytest.mark.parametrize("mode", ["create", "replace", "merge"])
+    def test_the_write_of_one_is_found(self, mode: Mode, google: FakeSecretManager, environ: dict[str, str]) -> None:
+        google.rule = first(is_call(":addVersion"), drop_after)
+        assert put(environ, "gcp-sm:db", {"a": "x"}, mode).version == "1"
+        assert (len(google.secrets["db"].versions), markers(google, "db")) == (1, ["m1"])
+
+    def test_a_write_that_never_arrived_is_no_success(self, google: FakeSecretManager, environ: dict[str, str]) -> None:
+        google.rule = first(is_call(":addVersion"), drop)
+        put_refused(environ, "gcp-sm:db", {"a": "x"}, UnavailableError, "was not written")
+        assert put(environ, "gcp-sm:db", {"a": "x"}).version == "1"
+
+    def test_who_cannot_look_does_not_know(self, google: FakeSecretManager, environ: dict[str, str]) -> None:
+        def rule(_: Asked) -> Any:
+            added = [each for each in google.asked if each.path.endswith(":addVersion")]
+            return drop if added else None
+
+        google.rule = rule
+        put_refused(environ, "gcp-sm:db", {"a": "x"}, UnknownOutcomeError, "did not respond")
+
+    def test_killed_at_any_call_it_comes_to_the_same_end(
+        self, google: FakeSecretManager, environ: dict[str, str]
+    ) -> None:
+        for number, last in itertools.product(range(6), (drop, drop_after)):
+            name = f"killed-{number}-{last.__name__}"
+            google.hold(name, b'{"old": "1"}')
+            google.rule = dead_from(number, last)
+            at_once(partial(put, environ, f"gcp-sm:{name}", {"a": "x"}, "merge"))
+            google.rule = lambda _: None
+            put(environ, f"gcp-sm:{name}", {"a": "x"}, "merge")
+            assert (members(google, name), markers(google, name)) == ({"old": "1", "a": "x"}, ["m1"])
+            assert len(google.secrets[name].versions) == 2
+
+
+def test_a_login_is_told_which_permission_it_lacks(google: FakeSecretManager, environ: dict[str, str]) -> None:
+    google.hold("db", b"{}")
+    denied = Reply(403, {"error": {"status": "PERMISSION_DENIED"}})
+    for permission, target, fits in (
+        ("secretmanager.secrets.get", "gcp-sm:db", is_call("/db", "GET")),
+        ("secretmanager.secrets.create", "gcp-sm:new", is_call("/secrets")),
+        ("secretmanager.versions.add", "gcp-sm:db", is_call(":addVersion")),
+        ("secretmanager.secrets.update", "gcp-sm:db", is_call("/db", "PATCH")),
+    ):
+        google.rule = first(fits, denied)
+        put_refused(environ, target, {"a": "x"}, AccessDeniedError, permission, "merge")
