@@ -60,13 +60,12 @@ def read_folder(infisical: Infisical, folder: Folder, *, is_expanded: bool) -> d
     """Read the secrets of a folder; with `is_expanded`, also imported ones, and references to others are replaced."""
     flag = "true" if is_expanded else "false"
     params = {**folder.members("workspaceSlug"), "expandSecretReferences": flag, "include_imports": flag}
-    reply = infisical.request("GET", SECRETS, params, refusals=explain_refusals(folder, "read"))
-    imports = reply.member("imports") or []
-    if not _is_list_of_objects(imports):
+    found = infisical.request("GET", SECRETS, params, refusals=explain_refusals(folder, "read")).json
+    if not isinstance(found, dict) or not _is_list_of_objects(found.get("imports") or []):
         raise unexpected_response()
     secrets: dict[str, FolderSecret] = {}
     # Of two imports the later one counts; the folder's own secrets count most.
-    for part in (*(each.get("secrets") for each in imports), reply.member("secrets")):
+    for part in (*(each.get("secrets") for each in found.get("imports") or []), found.get("secrets")):
         if not isinstance(part, list):
             raise unexpected_response()
         secrets.update(_parse_secret(each) for each in part)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from sealpipe.plugin import AccessDeniedError, Locator, Mode, UnsupportedError
+from sealpipe.plugin import AccessDeniedError, Locator, Mode, SecretNotFoundError, UnsupportedError
 from sealpipe_plugins.confirm import (
     Snapshot,
     add_marker,
@@ -73,9 +73,9 @@ class FolderWrite:
             members = {"secretValue": value, **self._metadata(secrets.get(key))}
             try:
                 self._send("PATCH" if key in secrets else "POST", key, members)
-            except UnsupportedError:
-                # Infisical also refuses a secret that was created since.
-                if key in secrets or key not in self._read_secrets():
+            except (UnsupportedError, SecretNotFoundError):
+                # Infisical also refuses a secret that was created or deleted since.
+                if (key in secrets) == (key in self._read_secrets()):
                     raise
                 return None
         return ""

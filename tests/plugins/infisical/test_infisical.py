@@ -215,6 +215,12 @@ class TestStoring:
             put_by(at(), DEV, {"PW": CANARY})
         assert kept(fake) == {"PW": "theirs"}
 
+    def test_what_is_deleted_in_between_is_created(self, fake: FakeInfisical, at: Registries) -> None:
+        fake.folder("dev", "/", PW="old")
+        fake.rule = first(lambda asked: asked.method == "PATCH", meanwhile(fake.folders["dev", "/"].clear))
+        put_by(at(), DEV, {"PW": CANARY}, "replace")
+        assert (kept(fake), writes(fake)) == ({"PW": CANARY}, ["PATCH PW", "POST PW"])
+
     @pytest.mark.parametrize("mode", ["create", "replace"])
     def test_a_lost_response_is_looked_for_before_anything_is_sent(
         self, fake: FakeInfisical, at: Registries, mode: Any
