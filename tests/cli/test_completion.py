@@ -76,7 +76,7 @@ def answer(terminal: Terminal, line: str, **environ: str | None) -> tuple[str, l
         ("sealpipe share --custody=re", "words", ["--custody=require"]),
         ("sealpipe share -f prod", "open", ["prod-vault:"]),
         ("sealpipe share -f 'Root password=pro", "open", ["Root password=prod-vault:", "Root password=prompt:"]),
-        ("sealpipe share --field=DB=do", "open", ["--field=DB=dotenv:"]),
+        ("sealpipe share --field=DB=dot", "open", ["--field=DB=dotenv:"]),
         ("sealpipe share -f vault:", "open", []),
         ("sealpipe share --send sl", "open", ["slack:"]),
         ("sealpipe share --passcode-from gen", "open", ["gen:"]),
