@@ -15,6 +15,7 @@ from sealpipe_plugins.sources import (
     KEYRING,
     KEYRING_PARAMS,
     KUBERNETES,
+    ONE_PASSWORD,
     PACKAGE,
     VAULT,
 )
@@ -114,6 +115,12 @@ SINKS: tuple[SinkInfo, ...] = (
         f"{PACKAGE}.keyring.source_and_sink:KeyringSink",
         params=KEYRING_PARAMS,
         **KEYRING,
+    ),
+    SinkInfo(
+        "op",
+        "1Password, by service account or Connect: op://Vault/Item#field=PROMPT",
+        f"{PACKAGE}.onepassword.sink:make_sink",
+        **ONE_PASSWORD,
     ),
     SinkInfo(
         "vault",

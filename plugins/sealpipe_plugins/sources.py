@@ -49,6 +49,11 @@ KEYRING: Backend = {
 }
 KEYRING_PARAMS = {"username": "the user name, if it contains a /; all before ? is then the service"}
 KUBERNETES: Backend = {"settings": f"{PACKAGE}.kubernetes.access:K8sSettings"}
+ONE_PASSWORD: Backend = {
+    "settings": f"{PACKAGE}.onepassword.source:OnePasswordSettings",
+    "needs": ("onepassword-sdk>=0.4",),
+    "extra": "op",
+}
 VAULT: Backend = {
     "settings": f"{PACKAGE}.vault.settings:VaultSettings",
     "needs": ("hvac>=2.3",),
@@ -157,13 +162,11 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
             "op",
             "1Password, by service account or Connect: op://Vault/Item/field",
             f"{PACKAGE}.onepassword.source:make_source",
-            f"{PACKAGE}.onepassword.source:OnePasswordSettings",
-            needs=("onepassword-sdk>=0.4",),
             params={
                 "attribute": "attribute, as in 1Password's references: otp (service account only)",
                 "ssh-format": "SSH key format, as in 1Password's references: openssh (service account only)",
             },
-            extra="op",
+            **ONE_PASSWORD,
         )
     )
     register(

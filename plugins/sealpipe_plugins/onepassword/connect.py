@@ -1,4 +1,4 @@
-"""A 1Password Connect server, by its public REST API (version 1): vaults, items and files, read only.
+"""A 1Password Connect server, by its public REST API (version 1): vaults, items and files.
 
 The server's ids are validated before they are used in paths. Responses are never shown.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from sealpipe.plugin import (
@@ -24,6 +24,8 @@ from sealpipe.plugin import (
 )
 from sealpipe_plugins.http_api import Endpoint, Reply, ResponseTooLongError
 from sealpipe_plugins.http_errors import Refusals, require_success
+from sealpipe_plugins.onepassword.changes import BUILT_IN, Changes, NewField
+from sealpipe_plugins.onepassword.items import MARKER, new_id
 
 T = TypeVar("T")
 
@@ -38,6 +40,17 @@ _REFUSALS: Final[Refusals] = {
     ),
     403: (AccessDeniedError, "does not let this token read that vault", "give the token access to the vault"),
 }
+
+_WRITE_REFUSALS: Final[Refusals] = {
+    **_REFUSALS,
+    400: (PluginError, "refused the change", "check the item in 1Password: some fields of some categories are fixed"),
+    403: (
+        AccessDeniedError,
+        "does not let this token write to that vault",
+        "give the token write access to the vault",
+    ),
+}
+_CHANGED_MEANWHILE: Final = {"POST": (409,), "PATCH": (404, 409)}
 
 
 class Connect:
@@ -60,6 +73,40 @@ class Connect:
         """Return a whole item, by ids or names. Raises SecretNotFoundError, ReferenceValueError (ambiguous name)."""
         vault_id = self._find_vault_id(vault)
         return self._get_once(("item", vault_id, title), lambda: self._find_item(vault_id, title))
+
+    def find(self, vault: str, title: str) -> Mapping[str, Any] | None:
+        """Return an item as it is now, or None. Raises ReferenceValueError (ambiguous name)."""
+        vault_id = self._find_vault_id(vault)
+        try:
+            return self._find_item(vault_id, title)
+        except SecretNotFoundError:
+            return None
+
+    def create(self, vault: str, title: str, fields: Sequence[NewField]) -> bool:
+        """Make a login. Returns False if others changed the vault meanwhile. Raises UnknownOutcomeError."""
+        vault_id = self._find_vault_id(vault)
+        sections = {name: new_id() for name in dict.fromkeys(field.section for field in fields) if name}
+        item = {
+            "vault": {"id": vault_id},
+            "title": title,
+            "category": "LOGIN",
+            "sections": [{"id": number, "label": name} for name, number in sections.items()],
+            "fields": [_make_field(field._replace(section=sections.get(field.section, ""))) for field in fields],
+        }
+        return self._write("POST", f"/v1/vaults/{vault_id}/items", item)
+
+    def change(self, item: Mapping[str, Any], changes: Changes) -> bool:
+        """Change fields of an item in one request. Returns False if others changed it. Raises UnknownOutcomeError."""
+        vault_id = _require_id(_require_object(item.get("vault")).get("id"))
+        operations = [
+            *({"op": "remove", "path": f"/fields/{field_id}"} for field_id in changes.removed),
+            *(
+                {"op": "replace", "path": f"/fields/{field_id}/value", "value": value}
+                for field_id, value in changes.values.items()
+            ),
+            *({"op": "add", "path": "/fields", "value": _make_field(field)} for field in changes.added),
+        ]
+        return self._write("PATCH", f"/v1/vaults/{vault_id}/items/{_require_id(item.get('id'))}", operations)
 
     def get_file(self, item: Mapping[str, Any], file_id: str) -> bytes:
         """Return the content of an item's file."""
@@ -109,6 +156,13 @@ class Connect:
             value: T = self._known[key]
             return value
 
+    def _write(self, method: str, path: str, body: object) -> bool:
+        reply = self._endpoint.request(method, path, json.dumps(body).encode(), writes=True)
+        if reply.status in _CHANGED_MEANWHILE[method]:
+            return False
+        require_success(reply, _WRITE_REFUSALS)
+        return True
+
     def _get_json(self, path: str, params: Mapping[str, str] | None = None) -> Any:
         reply = self._get(path, params)
         try:
@@ -126,6 +180,17 @@ class Connect:
         except ResponseTooLongError:
             pass
         raise PayloadTooLargeError(f"{_NAME} responded with more than {PLAINTEXT_LIMIT // 1024 // 1024} MiB")
+
+
+def _make_field(field: NewField) -> dict[str, Any]:
+    """Return a new field as Connect takes it; `section` is an id."""
+    if field.label in BUILT_IN and not field.section:
+        kind = "STRING" if field.label == BUILT_IN[0] else "CONCEALED"
+        built_in = {"id": field.label, "purpose": field.label.upper(), "type": kind}
+        return {**built_in, "label": field.label, "value": field.value}
+    section = {"section": {"id": field.section}} if field.section else {}
+    kind = "STRING" if field.label == MARKER else "CONCEALED"
+    return {"type": kind, "label": field.label, "value": field.value, **section}
 
 
 def _require_one(ids: list[str], what: str, name: str) -> str:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import secrets
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from sealpipe.plugin import ReferenceValueError, SecretNotFoundError
+
+MARKER: Final = "sealpipe"
+"""The field that holds the markers of stored submissions; it is no value of the item."""
 
 
 class ItemPart(NamedTuple):
@@ -54,12 +59,17 @@ def choose_part(parts: Sequence[ItemPart], path: Sequence[str]) -> ItemPart:
 
 
 def all_values(parts: Sequence[ItemPart]) -> dict[str, str]:
-    """Return all non-empty fields, by `field` or `section/field`. If two have the same name, the first wins."""
+    """Return all non-empty fields but the marker, by `field` or `section/field`. Of two with a name, the first wins."""
     values: dict[str, str] = {}
     for part in parts:
-        if part.value and not part.file:
+        if part.value and not part.file and part.key != MARKER:
             values.setdefault(part.key, part.value)
     return values
+
+
+def new_id() -> str:
+    """Return an id for a field or a section, in 1Password's form: 26 small letters and digits."""
+    return base64.b32encode(secrets.token_bytes(17)).decode().lower()[:26]
 
 
 def _get_list(item: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:

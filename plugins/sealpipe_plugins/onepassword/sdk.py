@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Final
 
@@ -55,6 +55,11 @@ _BY_TYPE: Final[Mapping[str, tuple[_ErrorKind, str, str]]] = {
     ),
 }
 
+
+class ConflictError(PluginError):
+    """Another client changed the vault since it was read."""
+
+
 _BY_TEXT: Final[tuple[tuple[str, _ErrorKind, str, str], ...]] = (
     (
         r"token was not specified|had invalid format|base64 decoding failed|deserialization failed",
@@ -62,6 +67,7 @@ _BY_TEXT: Final[tuple[tuple[str, _ErrorKind, str, str], ...]] = (
         "the token of 1Password's service account is invalid",
         "set OP_SERVICE_ACCOUNT_TOKEN to the whole token; it begins with ops_",
     ),
+    (r"\bconflict", ConflictError, "another client changed the vault of 1Password meanwhile", "run it again"),
     (
         r"rate limit|too many requests|RateLimit",
         UnavailableError,
@@ -77,7 +83,7 @@ _BY_TEXT: Final[tuple[tuple[str, _ErrorKind, str, str], ...]] = (
     (
         r"forbidden|permission|\b403\b",
         AccessDeniedError,
-        "1Password does not let this service account read that",
+        "1Password does not let this service account do that",
         "grant it",
     ),
     (
@@ -101,9 +107,19 @@ class SdkClient:
 
     def resolve(self, references: Sequence[str]) -> dict[str, str | PluginError]:
         """Return the value or error of each reference, in one request. Raises PluginError if that request fails."""
+
+        async def resolve(client: Any) -> Any:
+            return await client.secrets.resolve_all(list(references)) if references else None
+
+        return map_responses(self.run(resolve), references)
+
+    def run(self, work: Callable[[Any], Awaitable[Any]]) -> Any:
+        """Log in, and return what `work` returns for the SDK's client. Raises PluginError."""
         failure: PluginError | None = None
         try:
-            return map_responses(asyncio.run(asyncio.wait_for(self._resolve(references), self._timeout)), references)
+            return asyncio.run(asyncio.wait_for(self._log_in_and(work), self._timeout))
+        except PluginError as error:
+            failure = error
         except TimeoutError:
             failure = UnavailableError(
                 f"1Password did not respond within {self._timeout:g} s", remedy="try again later"
@@ -116,9 +132,8 @@ class SdkClient:
         """Log in. Raises the errors of `resolve`."""
         self.resolve(())
 
-    async def _resolve(self, references: Sequence[str]) -> Any:
-        client = await self._client.authenticate(self._token.reveal(), "sealpipe", self._version)
-        return await client.secrets.resolve_all(list(references)) if references else None
+    async def _log_in_and(self, work: Callable[[Any], Awaitable[Any]]) -> Any:
+        return await work(await self._client.authenticate(self._token.reveal(), "sealpipe", self._version))
 
 
 def map_responses(response: Any, references: Sequence[str]) -> dict[str, str | PluginError]:

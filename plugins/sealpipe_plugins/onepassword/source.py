@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pydantic import Field
 
@@ -20,6 +21,9 @@ from sealpipe.plugin import (
 )
 from sealpipe.plugin.settings import PluginSettings
 from sealpipe_plugins.onepassword.items import all_values, choose_part, parse_item
+
+if TYPE_CHECKING:
+    from sealpipe_plugins.onepassword.sdk import SdkClient
 
 
 class OnePasswordSettings(PluginSettings):
@@ -44,15 +48,23 @@ _PATH = "write op://Vault/Item/field, or op://Vault/Item/section/field"
 
 
 def make_source(settings: OnePasswordSettings, context: Context) -> Source:
-    """Return the source for the configured method. Connect takes precedence, as in 1Password's own `op`."""
+    """Return the source for the configured method."""
+    return (ConnectSource if uses_connect(settings, context) else ServiceAccountSource)(settings, context)
+
+
+def uses_connect(settings: OnePasswordSettings, context: Context) -> bool:
+    """Return whether Connect is configured: it takes precedence, as in 1Password's own `op`.
+
+    Raises NotConfiguredError if neither login is complete.
+    """
     host, token = settings.connect_host, settings.connect_token
     if host and token:
-        return ConnectSource(settings, context)
+        return True
     if host or token:
         missing, present = ("OP_CONNECT_TOKEN", "OP_CONNECT_HOST") if host else ("OP_CONNECT_HOST", "OP_CONNECT_TOKEN")
         raise NotConfiguredError(f"{present} is set but {missing} is not", remedy=f"set {missing}, or unset {present}")
     if settings.service_account_token:
-        return ServiceAccountSource(settings, context)
+        return False
     raise NotConfiguredError(
         f"{context.store}: no 1Password login is configured",
         remedy="set OP_SERVICE_ACCOUNT_TOKEN, or OP_CONNECT_HOST and OP_CONNECT_TOKEN",
@@ -72,7 +84,7 @@ class ConnectSource(Source):
 
     def fetch(self, locator: Locator) -> Document:
         """Return a field's value or a file's bytes; without a field, a map of all non-empty fields."""
-        path = _parse_path(locator, shortest=2)
+        path = parse_path(locator, shortest=2)
         for name in ("attribute", "ssh-format"):
             if locator.param(name) is not None:
                 raise UnsupportedError(
@@ -96,22 +108,7 @@ class ServiceAccountSource(Source):
 
     def __init__(self, settings: OnePasswordSettings, context: Context) -> None:
         super().__init__(settings, context)
-        from sealpipe_plugins import program
-        from sealpipe_plugins.onepassword.sdk import SdkClient
-
-        try:
-            is_configured = "timeout" in settings.model_fields_set
-            timeout = program.effective_timeout(settings.timeout, context.deadline, is_configured=is_configured)
-            self._sdk = SdkClient(settings.service_account_token, _sealpipe_version(), timeout)  # type: ignore[arg-type]
-            return
-        except ImportError:
-            pass
-        from sealpipe.installation import format_command  # for an error only
-
-        raise NotConfiguredError(
-            "1Password's SDK, which a service account needs, is not installed",
-            remedy=f"{format_command(['sealpipe[op]'])}; a Connect server needs no package",
-        )
+        self._sdk = make_sdk(settings, context)
 
     def fetch(self, locator: Locator) -> Document:
         """Return a field's value."""
@@ -141,7 +138,27 @@ class ServiceAccountSource(Source):
         return Health(ok=True, detail="the service account is logged in")
 
 
-def _parse_path(locator: Locator, *, shortest: int) -> list[str]:
+def make_sdk(settings: OnePasswordSettings, context: Context) -> SdkClient:
+    """Return the SDK's client for a service account. Raises NotConfiguredError without the package."""
+    from sealpipe_plugins import program
+    from sealpipe_plugins.onepassword.sdk import SdkClient
+
+    try:
+        is_configured = "timeout" in settings.model_fields_set
+        timeout = program.effective_timeout(settings.timeout, context.deadline, is_configured=is_configured)
+        return SdkClient(settings.service_account_token, _sealpipe_version(), timeout)  # type: ignore[arg-type]
+    except ImportError:
+        pass
+    from sealpipe.installation import format_command  # for an error only
+
+    raise NotConfiguredError(
+        "1Password's SDK, which a service account needs, is not installed",
+        remedy=f"{format_command(['sealpipe[op]'])}; a Connect server needs no package",
+    )
+
+
+def parse_path(locator: Locator, *, shortest: int) -> list[str]:
+    """Return vault, item, and the section and field that are named. Raises ReferenceValueError."""
     path = locator.body.split("/")
     if not all(path) or not shortest <= len(path) <= 4:
         raise ReferenceValueError(f"{locator} is not a 1Password reference", remedy=_PATH)
@@ -149,7 +166,7 @@ def _parse_path(locator: Locator, *, shortest: int) -> list[str]:
 
 
 def _make_reference(locator: Locator) -> str:
-    path = _parse_path(locator, shortest=2)
+    path = parse_path(locator, shortest=2)
     if len(path) == 2:
         raise UnsupportedError(
             f"{locator} names a whole item, which a service account cannot read here",

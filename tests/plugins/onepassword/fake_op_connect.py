@@ -1,13 +1,16 @@
-"""A fake of 1Password's Connect server: the reading part of its public interface, on a real socket.
+"""A fake of 1Password's Connect server: its public interface, on a real socket.
 
 Written from 1Password's published OpenAPI document (version 1.7.1): vaults, items, files, health; paths, filters,
-members, statuses and messages are those. Its syncing, writing and activity are not there. Tests that read the same
-fake by the vendor's own client hold it to what that client expects.
+members, statuses and messages are those, and the patches of items, whose fields go by their ids. Its syncing and its
+activity are not there. Tests that read and write the same fake by the vendor's own client hold it to what that client
+expects.
 """
 
 from __future__ import annotations
 
+import json
 import re
+from copy import deepcopy
 from typing import Any
 
 from support.fake_web import Asked, FakeWeb, Reply
@@ -31,6 +34,7 @@ class FakeConnect(FakeWeb):
         self.items: dict[str, Json] = {}
         self.contents: dict[str, bytes] = {}
         self.tokens: dict[str, set[str]] = {}
+        self.read_only: set[str] = set()
 
     def vault(self, name: str, *tokens: str) -> str:
         """Make a vault that these tokens may see. Its id."""
@@ -54,7 +58,7 @@ class FakeConnect(FakeWeb):
         return item_id
 
     def answer(self, asked: Asked) -> Reply:
-        """What a GET is answered with."""
+        """What a request is answered with."""
         path, query = asked.path, asked.query
         if path == "/heartbeat":
             return Reply(200, ".")
@@ -69,7 +73,9 @@ class FakeConnect(FakeWeb):
         match = re.fullmatch(r"/v1/vaults/([^/]+)(?:/items(?:/([^/]+)(?:/files(?:/([^/]+)(/content)?)?)?)?)?", path)
         if match is None:
             return _error(404, "not found")
-        return self._inside(path, match, scope, query)
+        if asked.method == "GET":
+            return self._inside(path, match, scope, query)
+        return self._written(asked, match, scope)
 
     def _inside(self, path: str, match: re.Match[str], scope: set[str], query: dict[str, str]) -> Reply:
         vault_id, item_id, file_id, content = match.groups()
@@ -95,6 +101,56 @@ class FakeConnect(FakeWeb):
         if content:
             return Reply(200, self.contents[file_id], {"content-type": "application/octet-stream"})
         return Reply(200, files[file_id])
+
+    def _written(self, asked: Asked, match: re.Match[str], scope: set[str]) -> Reply:
+        vault_id, item_id, *_ = match.groups()
+        token = asked.headers.get("authorization", "").removeprefix("Bearer ")
+        if vault_id not in self.vaults:
+            return _error(404, f"vault {vault_id} not found")
+        if vault_id not in scope or token in self.read_only:
+            return _error(403, f"vault {vault_id} is not in scope")
+        try:
+            body = json.loads(asked.body)
+            if asked.method == "POST":
+                item = {**body, "version": 1}
+                item_id = made_id(len(self.items), "i")
+            elif item_id not in self.items:
+                return _error(404, f"item {item_id} not found")
+            else:
+                before = self.items[item_id]
+                changed = body if asked.method == "PUT" else _patched(before, body)
+                item = {**changed, "version": before["version"] + 1}
+            assert item["vault"]["id"] == vault_id
+            assert {"title", "category"} <= item.keys()
+            sections = {each["id"] for each in item.get("sections") or []}
+            for number, field in enumerate(item.get("fields") or []):
+                field["id"] = field.get("id") or made_id(1000 * item["version"] + number, "f")
+                assert field.get("section") is None or field["section"]["id"] in sections
+        except (ValueError, KeyError, TypeError, AssertionError):
+            return _error(400, "Invalid item")
+        self.items[item_id] = {**item, "id": item_id}
+        return Reply(200, self.items[item_id])
+
+
+def _patched(item: Json, operations: list[Json]) -> Json:
+    """The item after a patch: of attributes, whole fields, or attributes of fields, which go by their ids."""
+    item = deepcopy(item)
+    for each in operations:
+        path, kind = each["path"].split("/")[1:], each["op"]
+        assert kind in ("add", "remove", "replace")
+        if path == ["fields"]:
+            assert kind == "add"
+            item.setdefault("fields", []).append(each["value"])
+            continue
+        assert path[0] == "fields", "attributes of items are not patched here"
+        (field,) = [field for field in item["fields"] if field["id"] == path[1]]
+        if len(path) == 3 and kind != "remove":
+            field[path[2]] = each["value"]
+        elif len(path) == 2 and kind == "remove":
+            item["fields"].remove(field)
+        else:
+            raise ValueError("a patch that nobody has sent yet")
+    return item
 
 
 def _filtered(found: list[Json], name: str, query: dict[str, str]) -> list[Json]:

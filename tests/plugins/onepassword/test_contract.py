@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import pytest
 
 from plugins.onepassword.fake_op_connect import FakeConnect, made_id
-from sealpipe.testing import SourceContract
+from sealpipe.testing import SinkContract, SourceContract
 from sealpipe.testing.source import Content
 from support.flows import Networked
 
 TOKEN = "Canary-token-90aa"
 
 
-class TestOp(Networked, SourceContract):
-    name = "op"
-    holds = frozenset({"text", "binary", "map", "empty"})
-
+class OnConnect(Networked):
     @pytest.fixture(autouse=True)
     def server(self) -> Iterator[None]:
         with FakeConnect() as self.fake:
@@ -35,6 +33,11 @@ class TestOp(Networked, SourceContract):
 
     def secrets(self) -> Sequence[str]:
         return (TOKEN,)
+
+
+class TestOp(OnConnect, SourceContract):
+    name = "op"
+    holds = frozenset({"text", "binary", "map", "empty"})
 
     def put(self, content: Content) -> str:
         number = next(self.numbers)
@@ -60,3 +63,29 @@ class TestOp(Networked, SourceContract):
 
     def denied(self) -> str:
         return f"{self.theirs}/db/password"
+
+
+class TestOpSink(OnConnect, SinkContract):
+    name = "op"
+    keys = ("password", "username", "API key")
+
+    def target(self) -> str:
+        return f"Prod/item {next(self.numbers)}"
+
+    def stored(self, body: str) -> Mapping[str, bytes]:
+        item = self.only(body)
+        sections = {each["id"]: f"{each['label']}/" for each in item.get("sections", [])}
+        values = {
+            sections.get(each.get("section", {}).get("id"), "") + each["label"]: each["value"].encode()
+            for each in item["fields"]
+            if each["value"]
+        }
+        assert values.pop("sealpipe").startswith(b"m")
+        return values
+
+    def rotate(self, body: str, key: str, value: str) -> None:
+        (field,) = [each for each in self.only(body)["fields"] if each["label"] == key]
+        field["value"] = value
+
+    def only(self, body: str) -> Any:
+        return {each["title"]: each for each in self.fake.items.values()}[body.partition("/")[2]]
