@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,7 @@ from plugins.onepassword.fake_op_connect import FakeConnect, made_id
 from sealpipe_plugins.onepassword.items import all_values, parse_item
 from sealpipe_rehearsal.running_service import RunningService
 from support.commands import SEALPIPE
-from support.failures import Failure, assert_told_apart, without
+from support.failures import Failure, assert_told_apart, network_failures, without
 from support.job import Job
 from support.leaks import Detector
 from support.storing import another_machine, asked_at_once, job
@@ -22,7 +22,7 @@ from support.wires import Intercepting
 
 __all__ = ["job"]
 
-TOKEN, HOST = "Canary-token-90aa51d7", "connect.example"
+TOKEN = "Canary-token-90aa51d7"
 VALUE = "canary-in-an-item-5f1e"
 REFERENCE = "op:Prod/db/password"
 
@@ -59,25 +59,17 @@ def test_a_submission_is_stored_once_on_every_machine(fake: FakeConnect, job: Jo
 
 
 def test_what_fails_is_told_apart(fake: FakeConnect, user: Terminal, service: RunningService, tmp_path: Path) -> None:
-    """But a timeout, which the contract has: a Connect server that is silent is waited for 30 seconds."""
-    proxy = Intercepting(tmp_path, {HOST: fake.port})
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        nobody = f"http://127.0.0.1:{taken.getsockname()[1]}"
-    behind = {**environ(fake), "OP_CONNECT_HOST": f"https://{HOST}"}
-    account = {"OP_SERVICE_ACCOUNT_TOKEN": "ops_Canary"}
-    with proxy:
+    at = environ(fake)
+    library = {"OP_SERVICE_ACCOUNT_TOKEN": "ops_Canary", **without(user, "onepassword-sdk", "onepassword")}
+    with ExitStack() as stack:
         failures = {
-            "wrong path": Failure("op:Prod/none/password", environ(fake)),
-            "no such field": Failure("op:Prod/db/pin", environ(fake)),
-            "denied": Failure(f"op:{made_id(1, 'v')}/db/password", environ(fake)),
+            "wrong path": Failure("op:Prod/none/password", at),
+            "no such field": Failure("op:Prod/db/pin", at),
+            "wrong account": Failure("op:Hidden/db/password", at),
+            "denied": Failure(f"op:{made_id(1, 'v')}/db/password", at),
             "expired token": Failure(REFERENCE, environ(fake, "Canary-that-expired")),
-            "unreachable": Failure(REFERENCE, {**environ(fake), "OP_CONNECT_HOST": nobody}),
-            "missing library": Failure(REFERENCE, {**account, **without(user, "onepassword-sdk", "onepassword")}),
-            "wrong account": Failure(REFERENCE, account),
-            "a proxy's login": Failure(
-                REFERENCE, {**behind, "HTTPS_PROXY": proxy.url(""), "SEALPIPE_CA_FILE": str(proxy.ca_file)}
-            ),
-            "unknown CA": Failure(REFERENCE, {**behind, "HTTPS_PROXY": proxy.url()}),
+            "missing library": Failure(REFERENCE, library),
+            **network_failures(stack, tmp_path, REFERENCE, at, "OP_CONNECT_HOST", fake.port),
         }
         assert_told_apart(failures, user, service, secrets={TOKEN, VALUE, Intercepting.password, "ops_Canary"})
 
