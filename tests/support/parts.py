@@ -140,12 +140,17 @@ def secret_service(home: Path) -> Iterator[Mapping[str, str]]:
             bus.terminate()
 
 
+def find_postgres() -> Path:
+    """The folder of PostgreSQL's programs. Skips the test without them."""
+    programs = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    return programs[-1].parent if programs else Path(program("initdb")).parent
+
+
 class Postgres:
     """A PostgreSQL of one test or folder of tests, reached by a socket in its own folder."""
 
     def __init__(self, folder: Path) -> None:
-        programs = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-        self._programs = programs[-1].parent if programs else Path(program("initdb")).parent
+        self._programs = find_postgres()
         # It refuses to run as root.
         self._user: Mapping[str, Any] = {"user": "postgres", "group": "postgres", "extra_groups": []}
         if os.geteuid() != 0:

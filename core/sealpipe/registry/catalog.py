@@ -210,15 +210,13 @@ class Catalog:
     def _load_entry_points(self) -> None:
         self._has_loaded = True
         self._load(*KINDS)  # first, so that nothing replaces a built-in plugin
-        from sealpipe.registry.hooks import find_entry_points
+        from sealpipe.registry.hooks import find_entry_points, read_origin
 
         for point in find_entry_points():
             if self._allowed is not None and point.name not in self._allowed:
                 self.problems[point.name] = "is not listed in allow_plugins"
                 continue
-            dist = point.dist
-            origin = (dist.name, dist.version or "") if dist else (point.module, "")
-            self._add(point.name, point.load, origin=origin)
+            self._add(point.name, point.load, origin=read_origin(point))
 
     def _add(self, plugin: str, load: Callable[[], ModuleType], *, origin: tuple[str, str] = ("", "")) -> None:
         if self._manager.has_plugin(plugin):

@@ -103,6 +103,16 @@ def find_entry_points() -> list[EntryPoint]:
     return sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value))
 
 
+def read_origin(point: EntryPoint) -> tuple[str, str]:
+    """Return the name and the version of an entry point's distribution; the version is empty if it has none."""
+    if point.dist is None:
+        return point.module, ""
+    try:
+        return point.dist.name, point.dist.version or ""
+    except KeyError:  # Python 3.15: its metadata has no version
+        return point.dist.name, ""
+
+
 def _declarations() -> Iterator[bytes]:
     for folder in dict.fromkeys(sys.path):
         try:

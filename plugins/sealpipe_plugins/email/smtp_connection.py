@@ -32,6 +32,8 @@ class SmtpConnection(smtplib.SMTP):
 
     def connect(self, host: str = "localhost", port: int = 0, source_address: Any = None) -> tuple[int, bytes]:  # noqa: ARG002 - its signature
         """Connect like smtplib, with a socket of the network."""
+        # The name whose certificate STARTTLS expects; a newer smtplib sets it in the method that this replaces.
+        self._host = host
         address = f"[{host}]" if ":" in host else host
         self.sock = connection = self._network.connect(f"{self._scheme}://{address}:{port}", timeout=self.timeout)
         self.file, self._own_name = None, _client_name(connection)
