@@ -123,6 +123,14 @@ SINKS: tuple[SinkInfo, ...] = (
         **ONE_PASSWORD,
     ),
     SinkInfo(
+        "postgres-role",
+        "the password of a role in PostgreSQL: postgres-role:ROLE",
+        f"{PACKAGE}.postgres_role.sink:PostgresRoleSink",
+        f"{PACKAGE}.postgres_role.settings:PostgresSettings",
+        needs=("psycopg>=3.3",),
+        extra="postgres",
+    ),
+    SinkInfo(
         "vault",
         "Vault and OpenBao: vault:secret/vendor/acme#password=PROMPT",
         f"{PACKAGE}.vault.source_and_sink:VaultSink",

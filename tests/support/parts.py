@@ -219,11 +219,11 @@ def _has_memory(process: str) -> bool:
 
 
 @contextmanager
-def run_postgres() -> Iterator[Postgres]:
-    """A PostgreSQL in a folder of its own, started; its socket's path is short."""
+def run_postgres(*more: str, port: int = 5432) -> Iterator[Postgres]:
+    """A PostgreSQL in a folder of its own, started with more settings; its socket's path is short."""
     with tempfile.TemporaryDirectory(prefix="pg-", ignore_cleanup_errors=True) as folder:
         server = Postgres(Path(folder))
-        server.start()
+        server.start(*more, port=port)
         try:
             yield server
         finally:
