@@ -68,6 +68,8 @@ REST: Final[Mapping[str, str]] = {
     "tests/unit/registry/test_example_plugin.py": "installs the example plugin",
     "tests/unit/registry/test_pluggy_versions.py": "installs other versions of pluggy",
     "tests/plugins/onepassword/test_end_to_end.py::test_a_submission_shows_in_no_place_but_1password": _STRACE,
+    "tests/plugins/postgres_role/test_end_to_end.py::test_neither_password_shows_in_any_place": _STRACE,
+    "tests/plugins/postgres_role/test_killed_server.py": "kills PostgreSQL",
     "tests/plugins/vault/test_end_to_end.py::test_no_login_and_no_value_shows_in_any_place": _STRACE,
     "tests/service/test_mutants.py": "broken copies of the service",
     "tests/service/test_schemathesis.py": "500 cases drawn from the service's own document",

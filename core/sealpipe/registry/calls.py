@@ -16,7 +16,19 @@ from operator import call
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from sealpipe.errors import PayloadTooLargeError, PluginError, UnavailableError
-from sealpipe.plugin import CONFIRMS, Delivery, Document, Info, Locator, Message, Mode, SinkField, Source, WriteResult
+from sealpipe.plugin import (
+    CONFIRMS,
+    Delivery,
+    Document,
+    Info,
+    Locator,
+    Message,
+    Mode,
+    Sink,
+    SinkField,
+    Source,
+    WriteResult,
+)
 
 if TYPE_CHECKING:
     from sealpipe.registry import Registry
@@ -113,7 +125,7 @@ def confirms_delivery(registry: Registry, name: str) -> bool:
 
 def describe_write(registry: Registry, name: str, locator: Locator, mode: Mode) -> str:
     """Describe what the sink would do, without asking a backend. Raises PluginError, SettingError."""
-    sink = registry.sink(name)
+    sink = _get_sink(registry, name, locator)
     return str(_call_with_locator(name, locator, lambda: sink.describe(locator, mode)))
 
 
@@ -121,7 +133,7 @@ def write_fields(
     registry: Registry, name: str, locator: Locator, fields: Sequence[SinkField], mode: Mode, marker: str
 ) -> WriteResult:
     """Write the fields into the sink. Blocks. Raises PluginError."""
-    sink = registry.sink(name)
+    sink = _get_sink(registry, name, locator)
     receipt = _call_with_locator(name, locator, lambda: sink.put(locator, fields, mode=mode, marker=marker))
     if not isinstance(receipt, WriteResult):
         raise PluginError(
@@ -129,6 +141,15 @@ def write_fields(
             locator=locator.text,
         )
     return receipt
+
+
+def _get_sink(registry: Registry, name: str, locator: Locator) -> Sink:
+    """Return a sink. An error, such as a missing package, names the target."""
+    try:
+        return registry.sink(name)
+    except PluginError as error:
+        error.locator = error.locator or locator.text
+        raise
 
 
 def _call_with_locator(name: str, locator: Locator, call: Callable[[], T]) -> T:

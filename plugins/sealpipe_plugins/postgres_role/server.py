@@ -17,7 +17,8 @@ import psycopg
 
 from sealpipe.plugin import Context, UnknownOutcomeError, UnsupportedError
 from sealpipe_plugins.postgres_role.errors import connect_error, statement_error
-from sealpipe_plugins.postgres_role.settings import Parameters, PostgresSettings, make_login, make_parameters
+from sealpipe_plugins.postgres_role.parameters import Parameters, make_login, make_parameters
+from sealpipe_plugins.postgres_role.settings import PostgresSettings
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
