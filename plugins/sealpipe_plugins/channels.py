@@ -58,6 +58,24 @@ def sealpipe_channels(register: Callable[[ChannelInfo], None]) -> None:
     )
     register(
         ChannelInfo(
+            "mattermost",
+            "a message in Mattermost: mattermost:",
+            f"{package}.mattermost.channel:MattermostChannel",
+            settings=f"{package}.mattermost.channel:MattermostSettings",
+            to="a webhook's name (empty for the unnamed one)",
+        )
+    )
+    register(
+        ChannelInfo(
+            "discord",
+            "a message in Discord: discord:",
+            f"{package}.discord.channel:DiscordChannel",
+            settings=f"{package}.discord.channel:DiscordSettings",
+            to="a webhook's name (empty for the unnamed one)",
+        )
+    )
+    register(
+        ChannelInfo(
             "github-comment",
             "a comment on an issue or pull request: github-comment:owner/repo#123",
             f"{package}.github.comment_channel:GitHubChannel",

@@ -127,7 +127,7 @@ SINKS: tuple[SinkInfo, ...] = (
         "the password of a role in PostgreSQL: postgres-role:ROLE",
         f"{PACKAGE}.postgres_role.sink:PostgresRoleSink",
         f"{PACKAGE}.postgres_role.settings:PostgresSettings",
-        needs=("psycopg>=3.3",),
+        needs=("psycopg[binary]>=3.3",),
         extra="postgres",
     ),
     SinkInfo(

@@ -125,16 +125,14 @@ def confirms_delivery(registry: Registry, name: str) -> bool:
 
 def describe_write(registry: Registry, name: str, locator: Locator, mode: Mode) -> str:
     """Describe what the sink would do, without asking a backend. Raises PluginError, SettingError."""
-    sink = _get_sink(registry, name, locator)
-    return str(_call_with_locator(name, locator, lambda: sink.describe(locator, mode)))
+    return str(_call_sink(registry, name, locator, lambda sink: sink.describe(locator, mode)))
 
 
 def write_fields(
     registry: Registry, name: str, locator: Locator, fields: Sequence[SinkField], mode: Mode, marker: str
 ) -> WriteResult:
     """Write the fields into the sink. Blocks. Raises PluginError."""
-    sink = _get_sink(registry, name, locator)
-    receipt = _call_with_locator(name, locator, lambda: sink.put(locator, fields, mode=mode, marker=marker))
+    receipt = _call_sink(registry, name, locator, lambda sink: sink.put(locator, fields, mode=mode, marker=marker))
     if not isinstance(receipt, WriteResult):
         raise PluginError(
             f"the sink {name} returned {type(receipt).__name__} for {locator}: it is unknown what it stored",
@@ -143,19 +141,11 @@ def write_fields(
     return receipt
 
 
-def _get_sink(registry: Registry, name: str, locator: Locator) -> Sink:
-    """Return a sink. An error, such as a missing package, names the target."""
-    try:
-        return registry.sink(name)
-    except PluginError as error:
-        error.locator = error.locator or locator.text
-        raise
-
-
-def _call_with_locator(name: str, locator: Locator, call: Callable[[], T]) -> T:
+def _call_sink(registry: Registry, name: str, locator: Locator, call: Callable[[Sink], T]) -> T:
     failure: PluginError
     try:
-        return call_plugin(f"the sink {name}", call)
+        sink = registry.sink(name)  # its error, such as a missing package, names the target, too
+        return call_plugin(f"the sink {name}", lambda: call(sink))
     except PayloadTooLargeError as error:
         failure = PluginError(error.message, remedy=error.remedy)
     except PluginError as error:

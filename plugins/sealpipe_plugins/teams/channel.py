@@ -8,18 +8,14 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from sealpipe.plugin import (
-    Channel,
     Delivery,
-    Health,
     Message,
-    ReferenceValueError,
     UnavailableError,
     UnknownOutcomeError,
     UnsupportedError,
 )
-from sealpipe_plugins.http_api import Endpoint
 from sealpipe_plugins.http_errors import CHECK_FIRST, require_success
-from sealpipe_plugins.incoming_webhooks import NAME_PATTERN, WebhookSettingsBase
+from sealpipe_plugins.incoming_webhooks import WebhookChannel, WebhookSettingsBase
 from sealpipe_plugins.wording import Segment, is_link, split_lines, subject_line
 
 
@@ -33,22 +29,15 @@ MAX_MESSAGE: Final = 28 * 1024
 """Maximum bytes of a card in Teams."""
 
 
-class TeamsChannel(Channel):
+class TeamsChannel(WebhookChannel):
     """A webhook of a workflow or a connector, for one channel. It returns no id."""
 
-    settings: TeamsSettings
-
-    def validate(self, to: str) -> None:
-        """Check for a configured webhook."""
-        self._open_endpoint(to)
-
-    def canonical(self, to: str) -> str:
-        """For several webhooks with the same address, return the first name."""
-        return self.settings.first_name(to)
+    system = "Teams"
+    scheme = "teams"
 
     def send(self, message: Message, to: str) -> Delivery:
         """Send an Adaptive Card."""
-        endpoint = self._open_endpoint(to)
+        endpoint = self.open_endpoint(to)
         body = _make_card(message)
         if len(json.dumps(body)) > MAX_MESSAGE:
             raise UnsupportedError("Teams rejects messages of more than 28 KB", remedy="shorten it")
@@ -59,22 +48,6 @@ class TeamsChannel(Channel):
         if reply.status == 200 and b"failed" in reply.body:
             raise UnknownOutcomeError("Teams could not pass the message on", remedy=CHECK_FIRST)
         return Delivery()
-
-    def check(self) -> Health:
-        """Check that a webhook is configured; calling it would post a message."""
-        has_webhook = self.settings.has_webhooks()
-        return Health(ok=has_webhook, detail="webhooks cannot be checked" if has_webhook else "no webhook is set")
-
-    def _open_endpoint(self, to: str) -> Endpoint:
-        if to and not re.fullmatch(NAME_PATTERN, to):
-            raise ReferenceValueError("the recipient is not the name of a webhook", remedy="write teams: or teams:NAME")
-        return self.settings.open_endpoint(
-            self.context,
-            "Teams",
-            to,
-            unknown_remedy="set it in the setting webhooks",
-            missing_remedy="name a webhook, teams:NAME, or set TEAMS_WEBHOOK_URL",
-        )
 
 
 def _make_card(message: Message) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from plugins.channels.fake_webhooks import DISCORD_HOOK, MATTERMOST_HOOK, FakeDiscord, FakeMattermost
 from plugins.channels.using import Using
 from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.registry import Registry
@@ -106,6 +107,48 @@ class TestTeams(Kit):
 
     def secrets(self) -> Sequence[str]:
         return ["Sig-7Hc9"]
+
+
+class TestMattermost(Kit):
+    name = "mattermost"
+
+    @pytest.fixture
+    def environ(self) -> Iterator[Mapping[str, str]]:  # type: ignore[override]
+        with FakeMattermost() as self.fake:
+            yield self.at(self.fake.base_url)
+
+    def at(self, url: str) -> Mapping[str, str]:
+        return {"SEALPIPE_PLUGIN_MATTERMOST__WEBHOOKS": f"ops={url}{MATTERMOST_HOOK}"}
+
+    def recipient(self) -> str:
+        return "ops"
+
+    def received(self) -> Sequence[str]:
+        return self.fake.texts
+
+    def secrets(self) -> Sequence[str]:
+        return [MATTERMOST_HOOK]
+
+
+class TestDiscord(Kit):
+    name = "discord"
+
+    @pytest.fixture
+    def environ(self) -> Iterator[Mapping[str, str]]:  # type: ignore[override]
+        with FakeDiscord() as self.fake:
+            yield self.at(self.fake.base_url)
+
+    def at(self, url: str) -> Mapping[str, str]:
+        return {"SEALPIPE_PLUGIN_DISCORD__WEBHOOKS": f"ops={url}{DISCORD_HOOK}"}
+
+    def recipient(self) -> str:
+        return "ops"
+
+    def received(self) -> Sequence[str]:
+        return [message["content"] for message in self.fake.messages]
+
+    def secrets(self) -> Sequence[str]:
+        return [DISCORD_HOOK]
 
 
 class TestGitHubComment(Kit):

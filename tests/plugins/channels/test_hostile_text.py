@@ -7,7 +7,7 @@ import json
 import re
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from plugins.channels.fake_webhooks import FakeDiscord, FakeMattermost
 from plugins.channels.using import LINK, Using
 from sealpipe.errors import NotConfiguredError, UnsupportedError
 from sealpipe.flows.deliver.messages import MessageContext, build_link_message, build_passcode_message
@@ -53,6 +54,8 @@ def world() -> Iterator[dict[str, Any]]:
         yield {
             "slack": stack.enter_context(FakeSlack()),
             "teams": stack.enter_context(FakeTeams()),
+            "mattermost": stack.enter_context(FakeMattermost()),
+            "discord": stack.enter_context(FakeDiscord()),
             "github": stack.enter_context(FakeGitHub()),
             "gitlab": stack.enter_context(FakeGitLab()),
             "webhook": stack.enter_context(Taking()),
@@ -93,7 +96,7 @@ def words(message: Message) -> list[str]:
 
 
 class TestMarkdown:
-    """Comments at GitHub and GitLab: read by a Markdown reader, and by the words that both find in what is shown."""
+    """Comments at GitHub and GitLab, and posts in Mattermost and Discord: read by a Markdown reader, and by the words that both find in what is shown."""
 
     READER = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
     FOUND = re.compile(
@@ -141,6 +144,18 @@ class TestMarkdown:
         assert [" ".join(line.split()) for line in plain.split("\n") if line.strip()] == [
             line.replace("\u2060", "") for line in meant if line
         ]
+
+    @given(message=messages())
+    @settings(SEEN, max_examples=15)
+    def test_it_is_what_a_webhook_gets_with_nothing_beside(self, world: dict[str, Any], message: Message) -> None:
+        text = as_markdown(message)
+        mattermost, discord = world["mattermost"], world["discord"]
+        Using("mattermost", {"MATTERMOST_WEBHOOK_URL": mattermost.webhook_url}).send("", message)
+        attachment = {"fallback": "A message from sealpipe", "text": text}
+        assert mattermost.asked[-1].json == {"text": "", "attachments": [attachment]}
+        with suppress(UnsupportedError):  # more than 2,000 characters
+            Using("discord", {"DISCORD_WEBHOOK_URL": discord.webhook_url}).send("", message)
+            assert discord.asked[-1].json == {"content": text, "allowed_mentions": {"parse": []}, "flags": 4}
 
     @pytest.mark.parametrize("name", ["github", "gitlab"])
     @given(message=messages())
@@ -297,7 +312,7 @@ class TestThePasscode:
 class TestTheRecipient:
     """What fills {to} is exactly one recipient, or refused."""
 
-    NAMES = ("email", "slack", "teams", "github-comment", "gitlab-note", "webhook")
+    NAMES = ("email", "slack", "teams", "mattermost", "discord", "github-comment", "gitlab-note", "webhook")
 
     @given(outside() | st.builds("{}@{}".format, outside(), st.sampled_from(["example.com", "bücher.example", "x"])))
     @example("ann@example.com, eve@evil.example")
@@ -322,6 +337,7 @@ class TestTheRecipient:
         environ = {
             "SLACK_BOT_TOKEN": "xoxb-x", "TEAMS_WEBHOOK_URL": "https://h.example/x", "GITHUB_TOKEN": "x",
             "GITLAB_TOKEN": "x",
+            "MATTERMOST_WEBHOOK_URL": "https://h.example/x", "DISCORD_WEBHOOK_URL": "https://h.example/x",
             "SEALPIPE_PLUGIN_EMAIL__HOST": "h.example", "SEALPIPE_PLUGIN_EMAIL__SENDER": "ci@acme.example",
             "SEALPIPE_PLUGIN_WEBHOOK__SECRET": "s",
         }  # fmt: skip

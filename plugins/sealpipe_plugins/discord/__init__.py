@@ -1,0 +1,1 @@
+"""Discord: messages by webhooks."""

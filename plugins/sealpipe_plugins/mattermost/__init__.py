@@ -1,0 +1,1 @@
+"""Mattermost: messages by incoming webhooks."""
