@@ -56,6 +56,7 @@ REST: Final[Mapping[str, str]] = {
     "tests/plugins/gcp/test_storing.py::TestLostResponses::test_killed": _KILLS,
     "tests/plugins/keepass/test_end_to_end.py::test_neither_password_nor_value_shows_in_any_place": _STRACE,
     "tests/plugins/keepass/test_end_to_end.py::test_what_is_collected_stands_in_no_file_in_clear": _STRACE,
+    "tests/plugins/channels/test_chats_end_to_end.py::test_link_and_address_show_in_no_other_place": _STRACE,
     "tests/plugins/kubernetes/test_k8s_sink.py::TestAtTheSameMomentAndKilled::test_killed": _KILLS,
     "tests/plugins/doppler/test_end_to_end.py::test_reading_shows": _STRACE,
     "tests/plugins/doppler/test_end_to_end.py::test_storing_shows": _STRACE,

@@ -96,7 +96,8 @@ def words(message: Message) -> list[str]:
 
 
 class TestMarkdown:
-    """Comments at GitHub and GitLab, and posts in Mattermost and Discord: read by a Markdown reader, and by the words that both find in what is shown."""
+    """Comments at GitHub and GitLab, posts in Mattermost and Discord: read by a Markdown reader, and by the words that
+    all find in what is shown."""
 
     READER = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
     FOUND = re.compile(
