@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import string
 from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import pytest
@@ -37,8 +40,8 @@ from sealpipe.registry import Registry
 from sealpipe_plugins.infisical.folders import parse_folder
 from sealpipe_plugins.infisical.writing import ENTRY
 from support.ci_jobs import job_token
-from support.fake_web import Reply, drop, drop_after, first, meanwhile
-from support.flows import answers, failed, opened, put_by, resolved
+from support.fake_web import Reply, dead_from, drop, drop_after, first, meanwhile
+from support.flows import answers, at_once, failed, opened, put_by, resolved
 
 CANARY = "Canary-7d2e_Zk3Qx0Vn8Jw"
 DEV = f"infisical:{PROJECT}/dev"
@@ -235,6 +238,25 @@ class TestStoring:
         with pytest.raises(UnavailableError, match="was not written"):
             put_by(at(), DEV, {"PW": CANARY})
         assert kept(fake) == {}
+
+    def test_killed_at_any_request_it_comes_to_the_same_end(self, fake: FakeInfisical, at: Registries) -> None:
+        for number, last in itertools.product(range(5), (drop, drop_after)):
+            path = f"/killed-{number}-{last.__name__}"
+            secrets = fake.folder("dev", path, PW="old", THEIRS="x")
+            fake.rule = dead_from(number, last)
+            with suppress(PluginError):
+                put_by(at(), f"{DEV}{path}", {"PW": CANARY, "USER": "bob"}, "replace")
+            fake.rule = lambda _: None
+            put_by(at(), f"{DEV}{path}", {"PW": CANARY, "USER": "bob"}, "replace")
+            assert kept(fake, path) == {"PW": CANARY, "THEIRS": "x", "USER": "bob"}
+            assert [secrets[name].version for name in ("PW", "USER")] == [2, 1]
+            assert [secrets[name].metadata[0]["value"] for name in ("PW", "USER")] == ["m1", "m1"]
+
+    def test_of_two_writers_at_once_one_creates(self, fake: FakeInfisical, at: Registries) -> None:
+        writes = ((at(), DEV, {"PW": f"{CANARY}-{number}"}, "create", f"m{number}") for number in range(4))
+        outcomes = at_once(*(partial(put_by, *each) for each in writes))
+        assert [type(each) for each in outcomes if isinstance(each, PluginError)] == [WriteConflictError] * 3
+        assert kept(fake)["PW"][-1] == markers(fake)[0]["value"][-1]
 
     def test_an_equal_value_gets_the_marker_alone(self, fake: FakeInfisical, at: Registries) -> None:
         fake.folder("dev", "/", PW=CANARY)
