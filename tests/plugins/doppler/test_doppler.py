@@ -292,6 +292,11 @@ class TestStoring:
         assert not put(at(SERVICE), "", PW=CANARY).already
         assert (kept(fake), fake.notes) == ({"PW": CANARY}, {})
 
+    def test_a_service_token_stores_in_its_own_config(self, fake: FakeDoppler, at: Registries) -> None:
+        put(at(SERVICE), "", PW=CANARY)
+        assert (kept(fake), fake.notes) == ({"PW": CANARY}, {("app", "PW"): "[sealpipe: dev/m1]"})
+        assert put(at(SERVICE), "app/dev", PW=CANARY).already
+
     def test_the_marker_is_added_where_it_is_missing(self, fake: FakeDoppler, at: Registries) -> None:
         fake.rule = first(lambda asked: asked.path.endswith("/note"), Reply(503))
         with pytest.raises(UnavailableError):

@@ -13,6 +13,7 @@ import pytest
 
 from plugins.doppler.fake_doppler import ACCOUNT, IDENTITY, SERVICE, FakeDoppler
 from sealpipe_rehearsal.running_service import RunningService
+from support.ci_jobs import job_token
 from support.commands import SEALPIPE
 from support.job import Job
 from support.leaks import sides
@@ -99,12 +100,31 @@ def test_their_command_line_knows_our_tokens_logins_and_refusals(doppler: Comman
     assert "Invalid Auth token" in doppler.run("secrets", *APP, token="dp.st.wrong", code=1)
 
 
+def test_a_job_without_any_token_of_dopplers_reads_a_named_store(
+    fake: FakeDoppler, user: Terminal, service: RunningService
+) -> None:
+    fake.config("app", "dev", PW=PASSWORD)
+    fake.identities[IDENTITY] = job_token("doppler")
+    config = user.file(
+        "config.toml",
+        f'[stores.prod]\nplugin = "doppler"\nidentity = "{IDENTITY}"\naudience = "doppler"\n'
+        f'api_host = "{fake.base_url}"\n',
+    )
+    job = {"GITLAB_CI": "true", "VAULT_ID_TOKEN": job_token("doppler"), "SEALPIPE_CONFIG": str(config)}
+    done = user.sealpipe("share", "-f", "Password=prod:app/dev#PW", "--print", **job)
+    assert done.code == 0, done
+    assert opened(service, done.out) == {"Password": PASSWORD}
+    told = user.sealpipe("doctor", "prod", **job)
+    assert (told.code, "a token of the type service_account_identity" in told.out) == (0, True), told
+    assert len(fake.revoked) >= 2
+
+
 def test_reading_shows_value_and_token_to_doppler_alone(
     environ: dict[str, str], user: Terminal, fake: FakeDoppler
 ) -> None:
     fake.config("app", "dev", PW=PASSWORD)
     for config in ("dev", "none"):
-        words = ["share", "-f", f"Password=doppler:app/{config}#PW", "--output", "json"]
+        words = ["share", "-f", f"Password=doppler:app/{config}#PW", "--output", "json", "--debug"]
         seen = watch(user, [*SEALPIPE, *words], environ=environ)
         assert seen.done.code == (0 if config == "dev" else 14), seen.done
         secrets = {"value": PASSWORD, "token": ACCOUNT}
@@ -115,7 +135,7 @@ def test_storing_shows_value_and_token_to_doppler_alone(environ: dict[str, str],
     job.terminal.environ |= environ
     request = asked(job)
     given = request.answer()
-    seen = watch(job.terminal, [*SEALPIPE, *request.words(TARGET)])
+    seen = watch(job.terminal, [*SEALPIPE, *request.words(TARGET), "--debug"])
     assert seen.done.code == 0, seen.done
     secrets = {"value": given.password, "token": ACCOUNT}
     assert sides(seen.places(), fake.port, secrets) == ({"value", "token"}, set())

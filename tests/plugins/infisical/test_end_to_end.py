@@ -20,6 +20,7 @@ from plugins.infisical.fake_infisical import (
 )
 from sealpipe_plugins.infisical.writing import ENTRY
 from sealpipe_rehearsal.running_service import RunningService
+from support.ci_jobs import job_token
 from support.commands import SEALPIPE
 from support.job import Job
 from support.leaks import sides
@@ -102,6 +103,26 @@ def test_their_sdk_knows_our_logins_and_refusals(fake: FakeInfisical, sdk: Infis
         sdk.secrets.list_secrets(*DEV, project_id=PROJECT)
 
 
+def test_a_job_without_any_secret_of_infisicals_reads_a_named_store(
+    fake: FakeInfisical, user: Terminal, service: RunningService
+) -> None:
+    fake.folder(*DEV, PW=PASSWORD)
+    fake.identities[IDENTITY] = job_token("infisical")
+    config = user.file(
+        "config.toml",
+        f'[stores.prod]\nplugin = "infisical"\nidentity_id = "{IDENTITY}"\naudience = "infisical"\n'
+        f'url = "{fake.base_url}"\n',
+    )
+    job = {"GITLAB_CI": "true", "VAULT_ID_TOKEN": job_token("infisical"), "SEALPIPE_CONFIG": str(config)}
+    done = user.sealpipe("share", "-f", f"Password=prod:{SLUG}/dev/app#PW", "--print", **job)
+    assert done.code == 0, done
+    assert opened(service, done.out) == {"Password": PASSWORD}
+    told = user.sealpipe("doctor", "prod", **job)
+    assert (told.code, "logged in" in told.out) == (0, True), told
+    assert len(fake.revoked) >= 2
+    assert fake.tokens == {TOKEN}
+
+
 def test_reading_shows_value_and_login_to_infisical_alone(user: Terminal, fake: FakeInfisical) -> None:
     fake.folder(*DEV, PW=PASSWORD)
     login = {
@@ -110,7 +131,7 @@ def test_reading_shows_value_and_login_to_infisical_alone(user: Terminal, fake: 
         "INFISICAL_UNIVERSAL_AUTH_CLIENT_SECRET": CLIENT_SECRET,
     }
     for folder in ("app", "none"):
-        words = ["share", "-f", f"Password=infisical:{PROJECT}/dev/{folder}#PW", "--output", "json"]
+        words = ["share", "-f", f"Password=infisical:{PROJECT}/dev/{folder}#PW", "--output", "json", "--debug"]
         seen = watch(user, [*SEALPIPE, *words], environ=login)
         assert seen.done.code == (0 if folder == "app" else 14), seen.done
         secrets = {"value": PASSWORD, "login": CLIENT_SECRET, "token": fake.revoked[-1]}
@@ -124,7 +145,7 @@ def test_storing_shows_value_and_login_to_infisical_alone(
     job.terminal.environ |= environ
     request = asked(job)
     given = request.answer()
-    seen = watch(job.terminal, [*SEALPIPE, *request.words(TARGET)])
+    seen = watch(job.terminal, [*SEALPIPE, *request.words(TARGET), "--debug"])
     assert seen.done.code == 0, seen.done
     secrets = {"value": given.password, "login": TOKEN}
     assert sides(seen.places(), fake.port, secrets) == ({"value", "login"}, set())
