@@ -6,7 +6,7 @@
 set -euo pipefail
 
 # The name before the colon, and the extra of pyproject.toml (held to the plugins' own descriptors by a test).
-table='age=age gcp-sm=gcp vault=vault aws-sm=aws aws-ssm=aws op=op keepass=keepass keyring=keyring github-secret=github postgres-role=postgres'
+table='age=age azure-kv=azure gcp-sm=gcp vault=vault aws-sm=aws aws-ssm=aws op=op keepass=keepass keyring=keyring github-secret=github postgres-role=postgres'
 
 text=${SEALPIPE_ACTION_REFERENCES:-}
 for file in "${SEALPIPE_ACTION_FIELDS_FROM:-}" "${SEALPIPE_ACTION_FILE:-}"; do

@@ -8,6 +8,7 @@ from sealpipe.plugin import BLIND, SinkInfo
 from sealpipe_plugins.sources import (
     AGE,
     AWS,
+    AZURE_KEY_VAULT,
     DOPPLER,
     GCP,
     INFISICAL,
@@ -63,6 +64,12 @@ SINKS: tuple[SinkInfo, ...] = (
         "secrets of a config of Doppler: doppler:PROJECT/CONFIG#NAME=PROMPT",
         f"{PACKAGE}.doppler.sink:DopplerSink",
         **DOPPLER,
+    ),
+    SinkInfo(
+        "azure-kv",
+        "Azure Key Vault: azure-kv:VAULT/NAME; #KEY=PROMPT for a JSON object",
+        f"{PACKAGE}.azure_key_vault.sink:KeyVaultSink",
+        **AZURE_KEY_VAULT,
     ),
     SinkInfo(
         "gcp-sm",

@@ -30,6 +30,11 @@ AWS: Backend = {
     "backend": "aws",
     "extra": "aws",
 }
+AZURE_KEY_VAULT: Backend = {
+    "settings": f"{PACKAGE}.azure_key_vault.settings:KeyVaultSettings",
+    "needs": ("msal>=1.31",),
+    "extra": "azure",
+}
 DOPPLER: Backend = {"settings": f"{PACKAGE}.doppler.api:DopplerSettings"}
 GCP: Backend = {
     "settings": f"{PACKAGE}.gcp.settings:GcpSettings",
@@ -207,6 +212,18 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
             f"{PACKAGE}.infisical.source:InfisicalSource",
             params={"raw": "1: the folder's own values as they were written, with references to other secrets"},
             **INFISICAL,
+        )
+    )
+    register(
+        SourceInfo(
+            "azure-kv",
+            "Azure Key Vault: azure-kv:VAULT/NAME, with #KEY for a JSON object",
+            f"{PACKAGE}.azure_key_vault.source:KeyVaultSource",
+            params={
+                "version": "id of a version (the newest)",
+                "raw": "1: the text as it is, even if it is a JSON object",
+            },
+            **AZURE_KEY_VAULT,
         )
     )
     register(

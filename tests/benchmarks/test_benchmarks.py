@@ -38,7 +38,7 @@ NAMES = [
     *("aws-sm-cpu", "aws-sm-wall", "aws-ssm-wall"),
     *("doppler-requests", "doppler-wall", "doppler-requests-places", "doppler-far-wall"),
     *("infisical-requests", "infisical-wall", "infisical-requests-places", "infisical-far-wall"),
-    *("gcp-sm-cpu", "gcp-sm-wall", "gcp-sm-far-wall"),
+    *("gcp-sm-cpu", "gcp-sm-wall", "gcp-sm-far-wall", "azure-kv-cpu", "azure-kv-wall", "azure-kv-far-wall"),
 ]
 
 

@@ -11,7 +11,7 @@ from sealpipe.registry import Registry
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 LISTS = {"source": "reference/references.md", "sink": "reference/sinks.md", "channel": "reference/channels.md"}
-PAGES = {"pass_store": "pass", "postgres_role": "postgres-role"}
+PAGES = {"azure_key_vault": "azure-key-vault", "pass_store": "pass", "postgres_role": "postgres-role"}
 """Products whose page is not named like their folder."""
 ELSEWHERE = {"env", "exec", "prompt", "stdin", "text"}
 """Local sources that `local.md` leaves out: the references page has them, and `exec` has a page of its own."""

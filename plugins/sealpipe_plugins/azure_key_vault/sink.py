@@ -1,0 +1,116 @@
+"""`azure-kv:VAULT/NAME`: Azure Key Vault. Without a key the value is the whole secret; keys are members.
+
+Key Vault has no condition for a write. After ours, the newest version is read: if it is another writer's, ours is made
+again from it, so that whoever merges last keeps the members of both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from sealpipe.plugin import Context, Health, Locator, Mode, Sink, SinkField, UnsupportedError, WriteResult
+from sealpipe_plugins.azure_key_vault.client import Bundle, KeyVault, parse_bundle
+from sealpipe_plugins.azure_key_vault.errors import refuse
+from sealpipe_plugins.azure_key_vault.settings import KeyVaultSettings, SecretName, parse_secret
+from sealpipe_plugins.confirm import Snapshot, add_marker, has_marker, require_same, store_and_confirm
+from sealpipe_plugins.secret_documents import as_bytes, document_values, next_document, read_values
+from sealpipe_plugins.sink_values import decode_text
+
+MAX_SIZE: Final = 25600
+"""Maximum bytes of a secret."""
+TAG: Final = "sealpipe-submissions"
+"""The tag that holds the markers, newest last."""
+_TAG_LIMIT: Final = 256
+
+
+class KeyVaultSink(Sink):
+    """Secrets, by vault and name."""
+
+    def __init__(self, settings: KeyVaultSettings, context: Context) -> None:
+        super().__init__(settings, context)
+        self._vaults = KeyVault(settings, context)
+
+    def describe(self, locator: Locator, mode: Mode) -> str:
+        """Describe the write."""
+        secret = parse_secret(locator, self.settings, self.context.store)
+        verb = {
+            "create": "create the secret {} in Azure Key Vault, {}",
+            "replace": "add a version to the secret {} in Azure Key Vault, {}, without its other keys",
+            "merge": "add a version to the secret {} in Azure Key Vault, {}, keeping its other keys",
+        }
+        return verb[mode].format(secret.name, secret.vault)
+
+    def put(self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str) -> WriteResult:
+        """Store value and marker in one call, and read the version back."""
+        name = parse_secret(locator, self.settings, self.context.store)
+        wanted = document_values(fields, locator)
+        secret = _SecretUpdate(self._vaults, locator, name, wanted, mode, marker)
+        secret.next_value(None)  # reject an invalid value before the first call
+        outcome = store_and_confirm(secret.read, secret.write, wanted, locator, mode, marker)
+        if not outcome.is_written and not has_marker(outcome.snapshot.markers, marker):
+            secret.add_marker(outcome.snapshot.raw)
+        return WriteResult(locator, outcome.version, already=not outcome.is_written)
+
+    def check(self) -> Health:
+        """Check the login. Changes nothing."""
+        return self._vaults.check()
+
+
+class _SecretUpdate:
+    """A write to one secret."""
+
+    def __init__(
+        self,
+        vaults: KeyVault,
+        locator: Locator,
+        secret: SecretName,
+        wanted: Mapping[str, bytes],
+        mode: Mode,
+        marker: str,
+    ) -> None:
+        self._vaults, self._locator, self._secret = vaults, locator, secret
+        self._wanted, self._mode, self._marker = wanted, mode, marker
+
+    def read(self) -> Snapshot:
+        """Read the newest version with its tags."""
+        bundle = self._vaults.read(self._secret, "", self._locator)
+        if bundle is None:
+            return Snapshot(None)
+        existing = read_values(bundle.value, whole="" in self._wanted)
+        return Snapshot(existing, bundle.version, bundle.tags.get(TAG, ""), bundle)
+
+    def write(self, snapshot: Snapshot, after: Mapping[str, bytes], tries: int) -> str | None:  # noqa: ARG002 - spliced
+        """Add a version with value and marker. Return None if another writer added one since."""
+        existing: Bundle | None = snapshot.raw
+        value = self.next_value(existing)
+        body: dict[str, Any] = {"value": value, "tags": self._tags_with(existing)}
+        if existing is not None and existing.content_type is not None:
+            body["contentType"] = existing.content_type
+        reply = self._vaults.call("PUT", self._secret, "", body, writes=True)
+        version = parse_bundle(refuse(reply, self._locator, "set", "written"), self._locator).version
+        newest = self._vaults.read(self._secret, "", self._locator)
+        if newest is None or newest.version != version:
+            return None
+        require_same(newest.value, value, self._locator)
+        return version
+
+    def next_value(self, existing: Bundle | None) -> str:
+        """Return the value of the next version. Raises UnsupportedError for one that Key Vault does not store."""
+        following = next_document(None if existing is None else existing.value, self._wanted, self._mode, self._locator)
+        data = as_bytes(following)
+        if not 0 < len(data) <= MAX_SIZE:
+            raise UnsupportedError(
+                f"{self._locator}: Key Vault stores 1 to {MAX_SIZE} bytes in a secret", remedy="store it elsewhere"
+            )
+        return decode_text(data, self._locator)
+
+    def add_marker(self, existing: Bundle) -> None:
+        """Add the marker to the tags of a version that has the value."""
+        tags = {"tags": self._tags_with(existing)}
+        reply = self._vaults.call("PATCH", self._secret, existing.version, tags)
+        refuse(reply, self._locator, "set", "marked, though it holds the value")
+
+    def _tags_with(self, existing: Bundle | None) -> dict[str, str]:
+        tags = {} if existing is None else dict(existing.tags)
+        return {**tags, TAG: add_marker(tags.get(TAG, ""), self._marker, _TAG_LIMIT)}

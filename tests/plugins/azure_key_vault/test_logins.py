@@ -1,0 +1,185 @@
+"""By which login Azure is asked, and what is said of those that do not work."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from plugins.azure_key_vault.conftest import APPLICATION
+from plugins.azure_key_vault.fake_key_vault import (
+    AUDIENCE,
+    CLIENT,
+    EXPIRED,
+    SECRET,
+    TENANT,
+    TOKEN,
+    FakeKeyVault,
+    ci_token,
+)
+from sealpipe.errors import BackendAuthError, NotConfiguredError, PluginError, SettingError, UnavailableError
+from sealpipe_plugins.azure_key_vault import transport
+from support.fake_web import Reply, drop
+from support.flows import failed, refused, registry, values
+
+STORE = "SEALPIPE_STORE__OTHER__"
+JOB = {"CIRCLECI": "true", "CIRCLE_OIDC_TOKEN_V2": ci_token(AUDIENCE)}
+
+
+@pytest.fixture(autouse=True)
+def secret(azure: FakeKeyVault) -> None:
+    azure.hold("db", "x")
+
+
+@pytest.fixture
+def named(azure: FakeKeyVault, environ: dict[str, str]) -> dict[str, str]:
+    """A store of another name, beside the variables of the default store."""
+    return {**environ, f"{STORE}PLUGIN": "azure-kv", f"{STORE}URL": azure.base_url}
+
+
+@pytest.fixture
+def machine(azure: FakeKeyVault, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The token service of a virtual machine is the fake, too."""
+    monkeypatch.setenv("AZURE_POD_IDENTITY_AUTHORITY_HOST", azure.base_url)
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+
+
+def forms(azure: FakeKeyVault) -> list[dict[str, str]]:
+    return [asked.members for asked in azure.asked if asked.path.endswith("/token") and asked.method == "POST"]
+
+
+class TestApplications:
+    def test_log_in_by_their_secret(self, azure: FakeKeyVault, environ: dict[str, str]) -> None:
+        assert values(environ, "azure-kv:db") == [b"x"]
+        (form,) = forms(azure)
+        assert (form["client_id"], form["client_secret"], form["scope"]) == (
+            CLIENT,
+            SECRET,
+            "https://127.0.0.1/.default",
+        )
+
+    def test_log_in_by_the_token_of_the_job(self, azure: FakeKeyVault, environ: dict[str, str]) -> None:
+        del environ["AZURE_CLIENT_SECRET"]
+        assert values({**environ, **JOB}, "azure-kv:db") == [b"x"]
+        assert [form["client_assertion"] for form in forms(azure)] == [ci_token(AUDIENCE)]
+
+    def test_log_in_by_a_token_file(self, environ: dict[str, str], tmp_path: Path) -> None:
+        del environ["AZURE_CLIENT_SECRET"]
+        (tmp_path / "token").write_text(ci_token(AUDIENCE) + "\n")
+        assert values({**environ, "AZURE_FEDERATED_TOKEN_FILE": str(tmp_path / "token")}, "azure-kv:db") == [b"x"]
+        absent = {"AZURE_FEDERATED_TOKEN_FILE": str(tmp_path / "absent")}
+        refused({**environ, **absent}, "azure-kv:db", NotConfiguredError, "cannot be read: No such file")
+
+    def test_need_a_job_that_gets_a_token(self, environ: dict[str, str]) -> None:
+        del environ["AZURE_CLIENT_SECRET"]
+        assert isinstance(failed(registry(environ), "azure-kv:db"), NotConfiguredError)
+
+    def test_need_their_id_and_an_encrypted_address(self, environ: dict[str, str]) -> None:
+        refused({**environ, "AZURE_CLIENT_ID": ""}, "azure-kv:db", NotConfiguredError, "no client_id")
+        plain = {**environ, "AZURE_AUTHORITY_HOST": "http://login.example"}
+        refused(plain, "azure-kv:db", NotConfiguredError, "must be an https address")
+
+
+class TestNamedStores:
+    def test_never_take_what_serves_the_default_store(self, azure: FakeKeyVault, named: dict[str, str]) -> None:
+        refused(named, "other:db", NotConfiguredError, "apply to the default store only")
+        assert azure.tokens == {}
+
+    def test_take_their_own_application(self, azure: FakeKeyVault, named: dict[str, str]) -> None:
+        own = {f"{STORE}{name.removeprefix('AZURE_')}": value for name, value in APPLICATION.items()}
+        others = {**named, "AZURE_CLIENT_SECRET": "another", **own}
+        assert values(others, "other:db") == [b"x"]
+        assert [form["client_secret"] for form in forms(azure)] == [SECRET]
+
+    def test_take_the_token_of_the_job(self, named: dict[str, str]) -> None:
+        own = {f"{STORE}TENANT_ID": TENANT, f"{STORE}CLIENT_ID": CLIENT}
+        assert values({**named, **JOB, **own}, "other:db") == [b"x"]
+
+    @pytest.mark.usefixtures("machine")
+    def test_take_the_identity_of_the_machine_that_they_name(self, azure: FakeKeyVault, named: dict[str, str]) -> None:
+        assert values({**named, f"{STORE}MANAGED_IDENTITY": "an-id"}, "other:db") == [b"x"]
+        assert "client_id=an-id" in next(target for target in azure.targets if target.startswith("/metadata"))
+
+    def test_have_no_secret_in_the_config_file(self, environ: dict[str, str], tmp_path: Path) -> None:
+        del environ  # what is in the file is refused before anything else
+        from sealpipe.plugin.settings import fill_settings
+        from sealpipe.registry.stores import Store
+        from sealpipe_plugins.azure_key_vault.settings import KeyVaultSettings
+
+        store = Store("other", "azure-kv", {"client_secret": "x"})
+        with pytest.raises(SettingError, match="in plain text"):
+            fill_settings(KeyVaultSettings, store, {"HOME": str(tmp_path)})
+
+
+class TestMachines:
+    @pytest.fixture
+    def bare(self, environ: dict[str, str]) -> dict[str, str]:
+        return {name: value for name, value in environ.items() if name not in APPLICATION}
+
+    @pytest.mark.usefixtures("machine")
+    def test_have_an_identity_for_the_default_store(self, azure: FakeKeyVault, bare: dict[str, str]) -> None:
+        assert values(bare, "azure-kv:db") == [b"x"]
+        assert forms(azure) == []
+        health = registry(bare).check("source", "azure-kv")
+        assert "managed identity system" in health.detail
+
+    @pytest.mark.usefixtures("machine")
+    def test_without_an_identity_say_so(self, azure: FakeKeyVault, bare: dict[str, str]) -> None:
+        denied = Reply(400, {"error": "invalid_request", "error_description": "Canary"})
+        azure.rule = lambda asked: denied if asked.path.startswith("/metadata") else None
+        found = refused(bare, "azure-kv:db", BackendAuthError, "Microsoft refused the login (400)")
+        assert "Canary" not in str(found) + found.remedy
+
+    def test_that_do_not_answer_let_nothing_hang(self, bare: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(transport, "_MACHINE_TIMEOUT", 0.1)
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            monkeypatch.setenv("AZURE_POD_IDENTITY_AUTHORITY_HOST", f"http://127.0.0.1:{silent.getsockname()[1]}")
+            refused(bare, "azure-kv:db", NotConfiguredError, "this machine has no managed identity")
+
+
+class TestRefusedLogins:
+    @pytest.mark.parametrize(
+        ("changes", "kind", "words"),
+        [
+            ({"AZURE_CLIENT_SECRET": EXPIRED}, BackendAuthError, "has expired (AADSTS7000222)"),
+            ({"AZURE_CLIENT_SECRET": "wrong"}, BackendAuthError, "is wrong (AADSTS7000215)"),
+            ({"AZURE_CLIENT_ID": "another"}, BackendAuthError, "no such application"),
+            ({"AZURE_TENANT_ID": "nobody.example"}, NotConfiguredError, "the tenant does not exist"),
+        ],
+    )
+    def test_are_told_apart(
+        self, changes: dict[str, str], kind: type[PluginError], words: str, environ: dict[str, str]
+    ) -> None:
+        found = refused({**environ, **changes}, "azure-kv:db", kind, words)
+        assert "canary" not in str(found) + found.remedy
+
+    def test_of_a_job_that_is_not_trusted(self, environ: dict[str, str]) -> None:
+        del environ["AZURE_CLIENT_SECRET"]
+        job = {"CIRCLECI": "true", "CIRCLE_OIDC_TOKEN_V2": ci_token("another")}
+        audience = {"SEALPIPE_PLUGIN_AZURE_KV__AUDIENCE": "another"}
+        refused({**environ, **job, **audience}, "azure-kv:db", BackendAuthError, "does not trust the CI's token")
+
+    @pytest.mark.parametrize("fault", [Reply(503, ""), Reply(429, ""), drop])
+    def test_by_a_server_that_fails_are_no_refusals(
+        self, fault: Reply, azure: FakeKeyVault, environ: dict[str, str]
+    ) -> None:
+        azure.rule = lambda asked: None if asked.path.startswith("/secrets") else fault
+        assert isinstance(failed(registry(environ), "azure-kv:db"), UnavailableError)
+        assert len(azure.asked) == 2
+
+    @pytest.mark.parametrize("body", [{"expires_in": 1}, "Canary", {"error": "Canary"}, {"error_codes": "odd"}, []])
+    def test_in_any_other_way_quote_nothing(
+        self, body: object, azure: FakeKeyVault, environ: dict[str, str], caplog: pytest.LogCaptureFixture
+    ) -> None:
+        azure.rule = lambda asked: Reply(200, body) if asked.path.endswith("/token") else None
+        found = refused(environ, "azure-kv:db", BackendAuthError, "Microsoft refused the login")
+        assert "Canary" not in str(found) + found.remedy + caplog.text
+
+
+def test_no_login_shows_in_a_log_or_an_error(environ: dict[str, str], caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(0)
+    assert values(environ, "azure-kv:db") == [b"x"]
+    shown = caplog.text + repr(failed(registry(environ), "azure-kv:nothing"))
+    for secret in (TOKEN, SECRET):
+        assert secret not in shown
