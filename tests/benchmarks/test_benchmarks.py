@@ -39,6 +39,7 @@ NAMES = [
     *("doppler-requests", "doppler-wall", "doppler-requests-places", "doppler-far-wall"),
     *("infisical-requests", "infisical-wall", "infisical-requests-places", "infisical-far-wall"),
     *("gcp-sm-cpu", "gcp-sm-wall", "gcp-sm-far-wall", "azure-kv-cpu", "azure-kv-wall", "azure-kv-far-wall"),
+    "postgres-role-wall",
 ]
 
 

@@ -22,6 +22,7 @@ from sealpipe_plugins.postgres_role.settings import PostgresSettings
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
+_BEGIN: Final = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 _SESSION: Final = (
     "SELECT pg_catalog.set_config('search_path', 'pg_catalog', true), "  # so that nobody's functions are called
     "pg_catalog.set_config('statement_timeout', '30s', true), pg_catalog.set_config('lock_timeout', '10s', true), "
@@ -67,8 +68,7 @@ class Server:
             connection = self._open()
             try:
                 with _limit(connection, self._deadline):
-                    connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
-                    connection.execute(_SESSION)
+                    connection.execute(f"{_BEGIN}; {_SESSION}".encode())
                     yield connection
                     is_committing = True
                     connection.execute("COMMIT")
