@@ -6,6 +6,7 @@ import ssl
 from collections.abc import Mapping
 from typing import Any, Final
 
+import certifi
 import psycopg
 from psycopg import conninfo, pq
 
@@ -71,7 +72,8 @@ def make_parameters(settings: PostgresSettings, context: Context) -> dict[str, A
             remedy="set sslmode to verify-full, or unset it (PGSSLMODE)",
         )
     if str(given.get("sslmode", "")).startswith("verify") and "sslrootcert" not in given:
-        given["sslrootcert"] = str(context.network.ca_bundle() or _find_system_bundle())
+        bundle = context.network.ca_bundle() or ssl.get_default_verify_paths().cafile or certifi.where()
+        given["sslrootcert"] = str(bundle)
     return {**(_keep_known(_NEUTRAL) if context.named else {}), **_ALWAYS, **given}
 
 
@@ -121,12 +123,3 @@ def _keep_known(parameters: Mapping[str, str]) -> dict[str, str]:
     """Return those parameters that this libpq knows."""
     known = {each.keyword.decode() for each in pq.Conninfo.get_defaults()}
     return {name: value for name, value in parameters.items() if name in known}
-
-
-def _find_system_bundle() -> str:
-    found = ssl.get_default_verify_paths().cafile
-    if found is None:
-        import certifi  # most systems have a bundle of their own
-
-        found = certifi.where()
-    return found

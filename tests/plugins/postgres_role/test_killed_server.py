@@ -34,7 +34,7 @@ def test_a_write_is_whole_or_not_there_and_the_next_run_knows(
     execute, commits = psycopg.Connection.execute, []
 
     def killing(connection: Any, statement: Any, *more: Any, **options: Any) -> Any:
-        text = statement if isinstance(statement, str) else statement.as_string(connection)
+        text = str(statement) if isinstance(statement, str | bytes) else statement.as_string(connection)
         commits.extend([text] * (text == "COMMIT"))
         if text.startswith(moment) and (moment != "COMMIT" or len(commits) == 2):
             postgres.kill()

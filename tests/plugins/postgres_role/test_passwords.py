@@ -178,7 +178,7 @@ class TestMarkers:
         assert roles.comment(role) is None
         assert sinks.put({**own, "PGPASSWORD": password}, role, password, "replace").already
 
-    @settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
     @given(st.text(), st.lists(st.from_regex(r"[A-Za-z0-9._-]{1,80}", fullmatch=True), min_size=1, max_size=12))
     def test_any_comment_keeps_its_text_and_finds_the_last_markers(self, comment: str, markers: list[str]) -> None:
         text = comment
