@@ -292,6 +292,23 @@ class TestStoring:
         assert not put(at(SERVICE), "", PW=CANARY).already
         assert (kept(fake), fake.notes) == ({"PW": CANARY}, {})
 
+    def test_what_was_rotated_stays_where_another_secret_is_added(self, fake: FakeDoppler, at: Registries) -> None:
+        put(at(), "app/dev", PW=CANARY)
+        fake.configs["app", "dev"]["PW"] = Kept("rotated")
+        put(at(), "app/dev", "merge", PW=CANARY, USER="bob")
+        assert kept(fake) == {"PW": "rotated", "USER": "bob"}
+
+    def test_a_value_that_does_not_read_back_is_an_error(
+        self, fake: FakeDoppler, at: Registries, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        other = meanwhile(lambda: fake.configs["app", "dev"].update(PW=Kept("theirs")), after=True)
+        fake.rule = first(lambda asked: asked.method == "POST", other)
+        with pytest.raises(PluginError, match="did not read back as it was written"):
+            put(at(), "app/dev", PW=CANARY)
+        monkeypatch.setattr(fake, "_compute", lambda _where, raw: f"expanded {raw}")
+        with pytest.raises(PluginError, match="did not read back as it was written"):
+            put(at(), "app/dev", USER=CANARY)
+
     def test_a_service_token_stores_in_its_own_config(self, fake: FakeDoppler, at: Registries) -> None:
         put(at(SERVICE), "", PW=CANARY)
         assert (kept(fake), fake.notes) == ({"PW": CANARY}, {("app", "PW"): "[sealpipe: dev/m1]"})
@@ -339,12 +356,13 @@ def test_a_reference_names_exactly_one_config(project: str, config: str) -> None
     assert parse_config(locator, has_service_token=False) == (project, config, "text")
 
 
-@given(st.text(max_size=60), _MARKERS)
-def test_markers_are_found_again_and_the_text_stays(text: str, markers: list[str]) -> None:
+@given(st.text(max_size=60), _MARKERS, st.integers(30, 400))
+def test_markers_are_found_again_and_the_text_stays(text: str, markers: list[str], limit: int) -> None:
     own, _ = split_markers(text)
     marked = text
     for marker in markers:
-        marked = append_marker(marked, marker, 400)
-        assert len(marked) <= 400
-        assert split_markers(marked)[1][-1] == marker
+        before, marked = marked, append_marker(marked, marker, limit)
+        assert marked == before or len(marked) <= limit
+        fits = len(f"{own} [sealpipe: {marker}]".lstrip(" ")) <= limit
+        assert (split_markers(marked)[1][-1:] == [marker]) is fits or marked == before
     assert split_markers(marked)[0].strip(" ") == own.strip(" ")

@@ -258,6 +258,18 @@ class TestStoring:
         assert [type(each) for each in outcomes if isinstance(each, PluginError)] == [WriteConflictError] * 3
         assert kept(fake)["PW"][-1] == markers(fake)[0]["value"][-1]
 
+    def test_what_was_rotated_stays_where_another_secret_is_added(self, fake: FakeInfisical, at: Registries) -> None:
+        put_by(at(), DEV, {"PW": CANARY})
+        fake.folders["dev", "/"]["PW"].value = "rotated"
+        put_by(at(), DEV, {"PW": CANARY, "USER": "bob"}, "merge")
+        assert kept(fake) == {"PW": "rotated", "USER": "bob"}
+
+    def test_a_value_that_does_not_read_back_is_an_error(self, fake: FakeInfisical, at: Registries) -> None:
+        other = meanwhile(lambda: fake.folders["dev", "/"].update(PW=Kept("theirs")), after=True)
+        fake.rule = first(lambda asked: asked.method == "POST", other)
+        with pytest.raises(PluginError, match="did not read back as it was written"):
+            put_by(at(), DEV, {"PW": CANARY})
+
     def test_an_equal_value_gets_the_marker_alone(self, fake: FakeInfisical, at: Registries) -> None:
         fake.folder("dev", "/", PW=CANARY)
         assert put_by(at(), DEV, {"PW": CANARY}).already
