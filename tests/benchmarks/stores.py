@@ -22,9 +22,11 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from plugins.doppler.fake_doppler import ACCOUNT, FakeDoppler
 from plugins.infisical.fake_infisical import TOKEN, FakeInfisical
+from plugins.onepassword.fake_op_connect import FakeConnect, made_id
 from support.fake_web import Asked, FakeWeb
 
 COUNT, SHORT_COUNT = 50, 2
+CONNECT_TOKEN = "Canary-token-51aa"
 FAR = 0.02
 """Seconds that a distant server takes to answer."""
 
@@ -39,6 +41,12 @@ class Store:
     fill: Callable[[Any, str, Mapping[str, str]], object]
 
 
+def _connect() -> FakeConnect:
+    fake = FakeConnect()
+    fake.vault("Prod", CONNECT_TOKEN)
+    return fake
+
+
 STORES = {
     "doppler": Store(
         FakeDoppler,
@@ -51,6 +59,14 @@ STORES = {
         "Infisical's SDK",
         lambda fake: {"INFISICAL_API_URL": fake.base_url, "INFISICAL_TOKEN": TOKEN},
         lambda fake, place, values: fake.folder("dev", f"/{place}", **values),
+    ),
+    "op": Store(
+        _connect,
+        "1Password's Connect client",
+        lambda fake: {"OP_CONNECT_HOST": fake.base_url, "OP_CONNECT_TOKEN": CONNECT_TOKEN},
+        lambda fake, place, values: fake.item(
+            made_id(0, "v"), place, fields=[{"id": each, "label": each, "value": values[each]} for each in values]
+        ),
     ),
 }
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from support.parts import program
+
 HERE = Path(__file__).parent
 NAMES = [
     *("version", "help", "completion", "completion-wall"),
@@ -38,6 +40,8 @@ NAMES = [
     *("aws-sm-cpu", "aws-sm-wall", "aws-ssm-wall"),
     *("doppler-requests", "doppler-wall", "doppler-requests-places", "doppler-far-wall"),
     *("infisical-requests", "infisical-wall", "infisical-requests-places", "infisical-far-wall"),
+    *("op-requests", "op-wall", "op-requests-places", "op-far-wall"),
+    *("age-wall", "keepass-wall"),
     *("gcp-sm-cpu", "gcp-sm-wall", "gcp-sm-far-wall", "azure-kv-cpu", "azure-kv-wall", "azure-kv-far-wall"),
     "postgres-role-wall",
 ]
@@ -46,6 +50,8 @@ NAMES = [
 @pytest.fixture(scope="module")
 def short_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, dict[str, Any]]]:
     """What it prints, and its rows by name."""
+    for name in ("age", "keepassxc-cli"):
+        program(name)
     file = tmp_path_factory.mktemp("benchmarks") / "rows.json"
     # Each share that is compared is opened by its recipient: a link that opens to something else ends the run.
     command = [sys.executable, HERE / "run.py", "--short", "--json", file]

@@ -6,13 +6,13 @@ Opening one takes about a second, by design: its key derivation is slow.
 from __future__ import annotations
 
 import io
+from collections.abc import Mapping
 from typing import Any, Final
 
 from pykeepass import PyKeePass
 from pykeepass.exceptions import CredentialsError
 
 from sealpipe.plugin import BackendAuthError, Context, Locator, NotConfiguredError, PluginError, ReferenceValueError
-from sealpipe_plugins.keepass import entries
 from sealpipe_plugins.keepass.settings import KeepassSettings
 from sealpipe_plugins.setting_files import read_setting_file
 
@@ -76,9 +76,9 @@ def parse_path(locator: Locator) -> str:
     return locator.body
 
 
-def find_entry(database: Any, path: str, locator: Locator) -> Any:
+def find_entry(index: Mapping[str, list[Any]], path: str, locator: Locator) -> Any:
     """Return the entry with a path, or None. Raises ReferenceValueError if there are several."""
-    found = entries.find_entries(database.tree, path)
+    found = index.get(path, [])
     if len(found) > 1:
         raise ReferenceValueError(
             f"{locator} names {len(found)} entries", remedy="give each a title or group of its own in KeePass"

@@ -56,9 +56,12 @@ class EntryFields(Mapping[str, "str | bytes"]):
         return sum(1 for _ in self)
 
 
-def find_entries(tree: Any, path: str) -> list[Any]:
-    """Return the entries with a path: the groups below the root and the title, with slashes between them."""
-    return [entry for found, entry in _walk(_find_root(tree), "") if found == path]
+def index_entries(tree: Any) -> dict[str, list[Any]]:
+    """Return the entries by path: the groups below the root and the title, with slashes between them."""
+    found: dict[str, list[Any]] = {}
+    for path, entry in _walk(_find_root(tree), ""):
+        found.setdefault(path, []).append(entry)
+    return found
 
 
 def list_ids(tree: Any) -> set[str]:
@@ -143,9 +146,15 @@ def _set_field(entry: Any, name: str, value: str) -> None:
 
 def _walk(group: Any, prefix: str) -> Iterator[tuple[str, Any]]:
     for entry in group.findall("Entry"):
-        yield prefix + read_fields(entry).get(TITLE, ""), entry
+        yield prefix + _read_title(entry), entry
     for below in group.findall("Group"):
         yield from _walk(below, f"{prefix}{below.findtext('Name') or ''}/")
+
+
+def _read_title(entry: Any) -> str:
+    return next(
+        (each.findtext("Value") or "" for each in entry.iterfind("String") if each.findtext("Key") == TITLE), ""
+    )
 
 
 def _find_root(tree: Any) -> Any:

@@ -57,7 +57,7 @@ class KeepassSink(Sink):
 
         def read() -> Snapshot:
             content = self._read(locator)
-            entry = find_entry(self._open(content), path, locator)
+            entry = find_entry(entries.index_entries(self._open(content).tree), path, locator)
             if entry is None:
                 return Snapshot(None, raw=content)
             held = entries.read_fields(entry)
@@ -105,7 +105,7 @@ class KeepassSink(Sink):
         """Write the entry; None if others changed the database in between."""
         database = self._open(before)
         self._known = (b"", None)  # about to be changed
-        ids, entry = entries.list_ids(database.tree), find_entry(database, path, locator)
+        ids, entry = entries.list_ids(database.tree), find_entry(entries.index_entries(database.tree), path, locator)
         if entry is None:
             entry = entries.add_entry(database.tree, path)
         else:
@@ -114,7 +114,7 @@ class KeepassSink(Sink):
         entries.set_fields(entry, {**texts, entries.MARKER: markers})
         content = dump(database)
         written = self._opener.open(content)
-        stored = find_entry(written, path, locator)
+        stored = find_entry(entries.index_entries(written.tree), path, locator)
         held = {} if stored is None else _as_values(entries.read_fields(stored), after)
         if not ids <= entries.list_ids(written.tree) or held != dict(after):
             raise PluginError(

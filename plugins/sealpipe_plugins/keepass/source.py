@@ -7,7 +7,7 @@ from typing import Any
 
 from sealpipe.plugin import Context, Document, Health, Locator, PluginError, SecretNotFoundError, Source
 from sealpipe_plugins.keepass.database import SIZE_LIMIT, Opener, find_entry, parse_path
-from sealpipe_plugins.keepass.entries import EntryFields, read_fields, read_file_numbers
+from sealpipe_plugins.keepass.entries import EntryFields, index_entries, read_fields, read_file_numbers
 from sealpipe_plugins.keepass.settings import KeepassSettings
 from sealpipe_plugins.setting_files import read_setting_file
 
@@ -20,13 +20,14 @@ class KeepassSource(Source):
         self._opener = Opener(settings, context)
         self._lock = threading.Lock()
         self._database: Any = None
+        self._index: dict[str, list[Any]] = {}
 
     def fetch(self, locator: Locator) -> Document:
         """Return an entry's fields, and its attachments by name. References to fields of others are followed."""
         path = parse_path(locator)
         with self._lock:
             database = self._open()
-            entry = find_entry(database, path, locator)
+            entry = find_entry(self._index, path, locator)
             if entry is None:
                 raise SecretNotFoundError(
                     f"{locator} is not in the database", remedy="check the groups below the root, and the title"
@@ -47,6 +48,7 @@ class KeepassSource(Source):
         if self._database is None:
             file = self.settings.database
             self._database = self._opener.open(read_setting_file(file, "database", self.context, SIZE_LIMIT))
+            self._index = index_entries(self._database.tree)
         return self._database
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
+import onepasswordconnectsdk
 from infisical_sdk import InfisicalSDKClient
 
 import sealpipe
@@ -22,7 +23,7 @@ Names = Sequence[tuple[str, str]]
 
 
 def ours(store: str, names: Names) -> list[str]:
-    folder = {"doppler": "app", "infisical": f"{PROJECT}/dev"}[store]
+    folder = {"doppler": "app", "infisical": f"{PROJECT}/dev", "op": "Prod"}[store]
     fields = sealpipe.resolve([f"{store}:{folder}/{place}#{name}" for place, name in names])
     return [field.value.reveal() for field in fields]
 
@@ -40,7 +41,13 @@ def infisical(names: Names) -> list[str]:
     return [read(name, "dev", f"/{place}", project_id=PROJECT).secretValue for place, name in names]
 
 
-THEIRS: dict[str, Callable[[Names], list[str]]] = {"doppler": doppler, "infisical": infisical}
+def op(names: Names) -> list[str]:
+    client = onepasswordconnectsdk.new_client(os.environ["OP_CONNECT_HOST"], os.environ["OP_CONNECT_TOKEN"])
+    items = ((name, client.get_item(place, "Prod")) for place, name in names)
+    return [next(field.value for field in item.fields if field.label == name) for name, item in items]
+
+
+THEIRS: dict[str, Callable[[Names], list[str]]] = {"doppler": doppler, "infisical": infisical, "op": op}
 
 
 def main() -> None:
