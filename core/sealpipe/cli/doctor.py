@@ -47,15 +47,16 @@ def _run_checks(ctx: click.Context, name: str | None, values: dict[str, Any]) ->
         from sealpipe.doctor.conformance import check_conformance
 
         return check_conformance()
-    return _check_one(name) if name else _check_all(_read_settings(ctx, values), roundtrip=values["roundtrip"] is True)
+    settings = _read_settings(ctx, values)
+    return _check_one(name, settings) if name else _check_all(settings, roundtrip=values["roundtrip"] is True)
 
 
-def _check_one(name: str) -> Iterator[Finding]:
+def _check_one(name: str, settings: Settings) -> Iterator[Finding]:
     from contextlib import closing
 
     from sealpipe.doctor import check_plugin
 
-    with closing(make_registry()) as registry:
+    with closing(make_registry(settings["ca_file"].get_usable())) as registry:
         yield from check_plugin(registry, name)
 
 
