@@ -32,7 +32,7 @@ AWS: Backend = {
 }
 AZURE_KEY_VAULT: Backend = {
     "settings": f"{PACKAGE}.azure_key_vault.settings:KeyVaultSettings",
-    "needs": ("msal>=1.31",),
+    "needs": ("msal>=1.37",),
     "extra": "azure",
 }
 DOPPLER: Backend = {"settings": f"{PACKAGE}.doppler.api:DopplerSettings"}

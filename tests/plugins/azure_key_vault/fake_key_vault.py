@@ -6,14 +6,13 @@ endpoint; the token service of a virtual machine. Microsoft's own client accepts
 
 from __future__ import annotations
 
-import base64
 import itertools
-import json
 import re
 import threading
 import time
 from typing import Any
 
+from support.ci_jobs import job_token
 from support.fake_web import Asked, FakeWeb, Reply
 
 VAULT = "acme"
@@ -31,12 +30,6 @@ TOKEN = "Canary-token-"
 AUDIENCE = "api://AzureADTokenExchange"
 
 _ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
-
-
-def ci_token(audience: str) -> str:
-    """The token that a CI system issues to a job."""
-    claims = base64.urlsafe_b64encode(json.dumps({"aud": audience}).encode()).decode().rstrip("=")
-    return f"e30.{claims}.Canary-signature"
 
 
 class Held:
@@ -149,7 +142,7 @@ class FakeKeyVault(FakeWeb):
             return _refuse("unauthorized_client", 700016)
         if "client_assertion" in form:
             assert form["client_assertion_type"] == _ASSERTION
-            good, code = form["client_assertion"] == ci_token(AUDIENCE), 700213
+            good, code = form["client_assertion"] == job_token(AUDIENCE), 700213
         else:
             good, code = form["client_secret"] == SECRET, 7000222 if form["client_secret"] == EXPIRED else 7000215
         if not good:

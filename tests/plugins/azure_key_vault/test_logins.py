@@ -16,15 +16,15 @@ from plugins.azure_key_vault.fake_key_vault import (
     TENANT,
     TOKEN,
     FakeKeyVault,
-    ci_token,
 )
 from sealpipe.errors import BackendAuthError, NotConfiguredError, PluginError, SettingError, UnavailableError
 from sealpipe_plugins.azure_key_vault import transport
+from support.ci_jobs import job_token
 from support.fake_web import Reply, drop
 from support.flows import failed, refused, registry, values
 
 STORE = "SEALPIPE_STORE__OTHER__"
-JOB = {"CIRCLECI": "true", "CIRCLE_OIDC_TOKEN_V2": ci_token(AUDIENCE)}
+JOB = {"CIRCLECI": "true", "CIRCLE_OIDC_TOKEN_V2": job_token(AUDIENCE)}
 
 
 @pytest.fixture(autouse=True)
@@ -62,11 +62,11 @@ class TestApplications:
     def test_log_in_by_the_token_of_the_job(self, azure: FakeKeyVault, environ: dict[str, str]) -> None:
         del environ["AZURE_CLIENT_SECRET"]
         assert values({**environ, **JOB}, "azure-kv:db") == [b"x"]
-        assert [form["client_assertion"] for form in forms(azure)] == [ci_token(AUDIENCE)]
+        assert [form["client_assertion"] for form in forms(azure)] == [job_token(AUDIENCE)]
 
     def test_log_in_by_a_token_file(self, environ: dict[str, str], tmp_path: Path) -> None:
         del environ["AZURE_CLIENT_SECRET"]
-        (tmp_path / "token").write_text(ci_token(AUDIENCE) + "\n")
+        (tmp_path / "token").write_text(job_token(AUDIENCE) + "\n")
         assert values({**environ, "AZURE_FEDERATED_TOKEN_FILE": str(tmp_path / "token")}, "azure-kv:db") == [b"x"]
         absent = {"AZURE_FEDERATED_TOKEN_FILE": str(tmp_path / "absent")}
         refused({**environ, **absent}, "azure-kv:db", NotConfiguredError, "cannot be read: No such file")
@@ -156,7 +156,7 @@ class TestRefusedLogins:
 
     def test_of_a_job_that_is_not_trusted(self, environ: dict[str, str]) -> None:
         del environ["AZURE_CLIENT_SECRET"]
-        job = {"CIRCLECI": "true", "CIRCLE_OIDC_TOKEN_V2": ci_token("another")}
+        job = {"CIRCLECI": "true", "CIRCLE_OIDC_TOKEN_V2": job_token("another")}
         audience = {"SEALPIPE_PLUGIN_AZURE_KV__AUDIENCE": "another"}
         refused({**environ, **job, **audience}, "azure-kv:db", BackendAuthError, "does not trust the CI's token")
 

@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from sealpipe_plugins.gcp.checksum import crc32c
+from support.ci_jobs import job_token
 from support.fake_web import Asked, FakeWeb, Reply
 
 PROJECT = "acme-prod"
@@ -49,12 +50,6 @@ _HTTP = {
 def key() -> rsa.RSAPrivateKey:
     """The service account's key."""
     return rsa.generate_private_key(public_exponent=65537, key_size=2048)
-
-
-def ci_token(audience: str) -> str:
-    """The token that a CI system issues to a job."""
-    claims = base64.urlsafe_b64encode(json.dumps({"aud": audience}).encode()).decode().rstrip("=")
-    return f"e30.{claims}.Canary-signature"
 
 
 class Held:
@@ -165,7 +160,7 @@ class FakeSecretManager(FakeWeb):
         assert form["subject_token_type"] == "urn:ietf:params:oauth:token-type:jwt"
         if form["audience"] != f"//iam.googleapis.com/{PROVIDER}":
             return _refuse("invalid_target", "The target service indicated by the audience is invalid.")
-        if form["subject_token"] != ci_token(f"https://iam.googleapis.com/{PROVIDER}"):
+        if form["subject_token"] != job_token(f"https://iam.googleapis.com/{PROVIDER}"):
             return _refuse("invalid_grant", "The audience in ID Token does not match the expected audience.")
         return self._issue()
 

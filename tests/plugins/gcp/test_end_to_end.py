@@ -8,14 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from plugins.gcp.fake_secret_manager import TOKEN, FakeSecretManager
+from plugins.gcp.fake_secret_manager import EMAIL, PROJECT, PROVIDER, TOKEN, FakeSecretManager
 from sealpipe_rehearsal.running_service import RunningService
+from support.ci_jobs import job_token
 from support.commands import SEALPIPE
 from support.job import Job
-from support.leaks import Detector
+from support.leaks import sides
 from support.storing import asked_at_once
 from support.strace import watch
 from support.terminal import Terminal, opened
+from support.wires import Intercepting
 
 PASSWORD = f"canary-{secrets.token_hex(12)}"
 FIELD = "Password=gcp-sm:db#password"
@@ -43,18 +45,48 @@ def test_what_somebody_submits_is_stored_once(
     assert len(google.secrets["acme"].versions) == 1
 
 
+def test_a_job_without_a_key_reads_a_named_store(
+    google: FakeSecretManager, user: Terminal, service: RunningService, tmp_path: Path
+) -> None:
+    config = user.file(
+        "config.toml",
+        f'[stores.prod]\nplugin = "gcp-sm"\nproject = "{PROJECT}"\nworkload_identity_provider = "{PROVIDER}"\n'
+        f'service_account = "{EMAIL}"\n',
+    )
+    hosts = [f"{name}.googleapis.com" for name in ("sts", "iamcredentials", "secretmanager")]
+    job = {"GITLAB_CI": "true", "VAULT_ID_TOKEN": job_token(f"https://iam.googleapis.com/{PROVIDER}")}
+    with Intercepting(tmp_path, dict.fromkeys(hosts, google.port)) as proxy:
+        way = {"HTTPS_PROXY": proxy.url(), "SEALPIPE_CA_FILE": str(proxy.ca_file), "SEALPIPE_CONFIG": str(config)}
+        done = user.sealpipe("share", "-f", "Password=prod:db#password", "--print", **job, **way)
+        assert done.code == 0, done
+        assert opened(service, done.out) == {"Password": PASSWORD}
+        assert list(dict.fromkeys(proxy.asked)) == hosts
+
+
 @pytest.mark.parametrize("name", ["db", "nothing"])
-def test_no_login_and_no_value_shows_in_any_place(
+def test_reading_shows_value_and_login_to_google_alone(
     name: str, environ: dict[str, str], google: FakeSecretManager, user: Terminal
 ) -> None:
-    words = [*SEALPIPE, "share", "-f", f"Password=gcp-sm:{name}#password", "--output", "json"]
-    seen = watch(user, words, environ=environ)
+    words = ["share", "-f", f"Password=gcp-sm:{name}#password", "--output", "json", "--debug"]
+    seen = watch(user, [*SEALPIPE, *words], environ=environ)
     assert seen.done.code == (0 if name == "db" else 14), seen.done
+    assert sides(seen.places(), google.port, {"value": PASSWORD, **_login(environ)}) == ({"token"}, set())
+
+
+def test_storing_shows_value_and_login_to_google_alone(
+    environ: dict[str, str], google: FakeSecretManager, service: RunningService, tmp_path: Path
+) -> None:
+    job = Job(tmp_path / "job", service)
+    job.terminal.environ |= environ
+    request = asked_at_once(job)
+    given = request.answer()
+    words = request.words("gcp-sm:acme#password=Staging password,user=User name")
+    seen = watch(job.terminal, [*SEALPIPE, *words, "--debug"])
+    assert seen.done.code == 0, seen.done
+    there, elsewhere = sides(seen.places(), google.port, {"value": given.password, **_login(environ)})
+    assert (there >= {"token"}, elsewhere) == (True, set())
+
+
+def _login(environ: dict[str, str]) -> dict[str, str]:
     key = json.loads(Path(environ["GOOGLE_APPLICATION_CREDENTIALS"]).read_text())["private_key"]
-    needles = {"value": PASSWORD, "token": f"{TOKEN}0", "key": key.splitlines()[1]}
-    detector = Detector({name: value.encode() for name, value in needles.items()})
-    address = f"127.0.0.1:{google.port}".encode()
-    places = [(where, data, where.startswith("TCP") and address in data) for where, data in seen.places()]
-    assert any(is_google for *_, is_google in places), "what went to Google was seen, too"
-    leaks = {leak for where, data, is_google in places if not is_google for leak in detector.find(data, where)}
-    assert leaks == set()
+    return {"token": f"{TOKEN}0", "key": key.splitlines()[1]}

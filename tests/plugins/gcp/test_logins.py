@@ -16,10 +16,10 @@ from plugins.gcp.fake_secret_manager import (
     TOKEN,
     FakeMetadata,
     FakeSecretManager,
-    ci_token,
 )
 from sealpipe.errors import AccessDeniedError, BackendAuthError, NotConfiguredError, PluginError, UnavailableError
 from sealpipe_plugins.gcp import transport
+from support.ci_jobs import job_token
 from support.fake_web import Reply, drop
 from support.flows import failed, refused, registry, values
 
@@ -40,7 +40,7 @@ def named(google: FakeSecretManager, environ: dict[str, str]) -> dict[str, str]:
 @pytest.fixture
 def federated(named: dict[str, str]) -> dict[str, str]:
     """The same in a job whose CI system issues it a token."""
-    job = {"CIRCLECI": "true", "CIRCLE_OIDC_TOKEN_V2": ci_token(f"https://iam.googleapis.com/{PROVIDER}")}
+    job = {"CIRCLECI": "true", "CIRCLE_OIDC_TOKEN_V2": job_token(f"https://iam.googleapis.com/{PROVIDER}")}
     return {**named, **job, f"{STORE}WORKLOAD_IDENTITY_PROVIDER": PROVIDER}
 
 
@@ -61,7 +61,7 @@ class TestFiles:
     def test_the_file_that_a_federated_job_is_given(
         self, google: FakeSecretManager, environ: dict[str, str], file: Path, tmp_path: Path
     ) -> None:
-        (tmp_path / "token").write_text(ci_token(f"https://iam.googleapis.com/{PROVIDER}"))
+        (tmp_path / "token").write_text(job_token(f"https://iam.googleapis.com/{PROVIDER}"))
         members = {"audience": f"//iam.googleapis.com/{PROVIDER}", "token_url": f"{google.base_url}/v1/token"}
         kind = {"type": "external_account", "subject_token_type": "urn:ietf:params:oauth:token-type:jwt"}
         file.write_text(json.dumps({**kind, **members, "credential_source": {"file": str(tmp_path / "token")}}))
@@ -140,7 +140,7 @@ class TestNamedStores:
     ) -> None:
         changed = {**federated, **{f"{STORE}{name}": value for name, value in more.items()}}
         if "WORKLOAD_IDENTITY_PROVIDER" in more:
-            changed["CIRCLE_OIDC_TOKEN_V2"] = ci_token("https://iam.googleapis.com/projects/1/none")
+            changed["CIRCLE_OIDC_TOKEN_V2"] = job_token("https://iam.googleapis.com/projects/1/none")
         refused(changed, "other:db", kind, words)
 
     def test_need_a_provider_to_act_as_an_account(self, named: dict[str, str]) -> None:
