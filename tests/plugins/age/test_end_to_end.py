@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pyrage
 import pytest
+from pyrage import x25519
 
 from plugins.age.keys import PASSWORD, Keys, age, ssh_key
 from sealpipe_rehearsal.running_service import RunningService
 from support.commands import SEALPIPE
 from support.failures import Failure, assert_told_apart, without
 from support.job import Job
+from support.killing import InProcess, Killer
 from support.leaks import Detector
-from support.storing import asked_at_once, job
+from support.storing import another_machine, asked_at_once, job
 from support.strace import watch
 from support.terminal import Terminal, opened
 
@@ -101,3 +106,22 @@ def test_what_is_collected_stands_in_no_file_in_clear(job: Job) -> None:
     places = [each for each in seen.places() if str(keys.file.name) not in each[0]]
     assert {found for place, data in places for found in detector.find(data, place)} == set()
     assert seen.executed == []
+
+
+def test_killed_at_any_step_a_file_is_whole_or_not_there(service: RunningService, tmp_path: Path) -> None:
+    job = InProcess(tmp_path, service)
+    keys, request = Keys(job.terminal.home), asked_at_once(job)
+    given, file = request.answer(), job.terminal.here / "new.age"
+    words = request.words("age:new.age?mode=replace#staging_password")
+    job.terminal.environ |= keys.writing()
+    identity = x25519.Identity.from_str(keys.private)
+    points = job.steps(tmp_path, lambda killer: job.run(*words, under=killer, **another_machine(job)))
+    assert {"rename", "link"} & {point.name for point in points}
+    for point in points:
+        file.unlink(missing_ok=True)
+        machine = another_machine(job)
+        job.run(*words, under=Killer(point), **machine)
+        assert not file.exists() or pyrage.decrypt(file.read_bytes(), [identity]) == given.password.encode()
+        done = job.run(*words, **machine)
+        assert done.code == 0, (point, done)
+        assert pyrage.decrypt(file.read_bytes(), [identity]) == given.password.encode()

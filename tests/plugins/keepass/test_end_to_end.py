@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from plugins.keepass.databases import PASSWORD, Databases, P
@@ -9,6 +11,7 @@ from sealpipe_rehearsal.running_service import RunningService
 from support.commands import SEALPIPE
 from support.failures import Failure, assert_told_apart, without
 from support.job import Job
+from support.killing import InProcess, Killer
 from support.leaks import Detector
 from support.storing import another_machine, asked_at_once, job
 from support.strace import watch
@@ -100,3 +103,25 @@ def test_what_is_collected_stands_in_no_file_in_clear(job: Job) -> None:
     detector = Detector({"value": given.password.encode(), "password": PASSWORD.encode()})
     assert {found for place, data in seen.places() for found in detector.find(data, place)} == set()
     assert seen.executed == []
+
+
+def test_killed_at_any_step_no_entry_is_lost(service: RunningService, tmp_path: Path) -> None:
+    job = InProcess(tmp_path, service)
+    team, request = Databases(job.terminal.home), asked_at_once(job)
+    team.add("Vendors/acme", "old", username="app")
+    team.add("Servers/db", VALUE)
+    given, before = request.answer(), team.file.read_bytes()
+    words = request.words("keepass:Vendors/acme?mode=merge#Password=staging_password")
+    job.terminal.environ |= team.environ()
+    points = job.steps(tmp_path, lambda killer: job.run(*words, under=killer, **another_machine(job)))
+    assert {"rename", "link"} & {point.name for point in points}
+    for point in points:
+        team.file.write_bytes(before)
+        machine = another_machine(job)
+        job.run(*words, under=Killer(point), **machine)
+        assert team.fields("Servers/db") == {"Password": VALUE}
+        assert team.fields("Vendors/acme")["Password"] in ("old", given.password)
+        done = job.run(*words, **machine)
+        assert done.code == 0, (point, done)
+        entry = team.entry("Vendors/acme")
+        assert (entry.password, entry.username, len(entry.history)) == (given.password, "app", 1), point
