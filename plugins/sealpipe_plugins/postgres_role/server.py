@@ -57,11 +57,11 @@ class Server:
         self.name = f"PostgreSQL at {_describe_address(self._parameters)}"
 
     @contextmanager
-    def transaction(self) -> Iterator[Connection]:
+    def transaction(self, *, writes: bool = False) -> Iterator[Connection]:
         """Run a transaction: committed at the end of the block, unless it raises.
 
-        Raises UnavailableError, AccessDeniedError and others; UnknownOutcomeError if the server did not say whether it
-        committed. Psycopg's errors of the block become ours, too.
+        Raises UnavailableError, AccessDeniedError and others; UnknownOutcomeError if it `writes` and the server did not
+        say whether it committed. Psycopg's errors of the block become ours, too.
         """
         with self._lock:
             is_committing = False
@@ -70,7 +70,7 @@ class Server:
                 with _limit(connection, self._deadline):
                     connection.execute(f"{_BEGIN}; {_SESSION}".encode())
                     yield connection
-                    is_committing = True
+                    is_committing = writes
                     connection.execute("COMMIT")
                 return
             except psycopg.Error as error:

@@ -115,7 +115,7 @@ class _Write:
         """Set the password, unless the role has changed since. Raises PluginError."""
         seen: Role = snapshot.raw
         _require_login(seen, self._name)
-        with self._server.transaction() as connection:
+        with self._server.transaction(writes=True) as connection:
             lock_role(connection, seen)
             if find_role(connection, self._name) != seen:
                 return None

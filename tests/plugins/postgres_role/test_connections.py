@@ -217,6 +217,22 @@ class TestLostCommit:
         assert sinks.put(roles.environ("deputy"), role, password, "replace").already is is_committed
 
 
+def test_a_connection_that_ends_while_it_only_looks_has_set_nothing(
+    roles: Roles, sinks: Sinks, password: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    execute, role = psycopg.Connection.execute, roles.create()
+
+    def losing(connection: Any, statement: Any, *more: Any, **options: Any) -> Any:
+        if statement == "COMMIT":
+            roles.run(f"SELECT pg_terminate_backend({connection.info.backend_pid})")
+        return execute(connection, statement, *more, **options)
+
+    monkeypatch.setattr(psycopg.Connection, "execute", losing)
+    with pytest.raises(UnavailableError, match="ended the connection|cannot do it now"):
+        sinks.put(roles.environ(), role, password)
+    assert roles.verifier(role) is None
+
+
 def test_an_unexpected_state_is_told_by_its_number(roles: Roles, sinks: Sinks, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sealpipe_plugins.postgres_role.server._SESSION", "SELECT 1/0")
     with pytest.raises(PluginError, match=r"refused the statement \(SQLSTATE 22012\)"):
