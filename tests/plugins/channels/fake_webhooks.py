@@ -66,7 +66,7 @@ class FakeDiscord(FakeWeb):
         if not 1 <= len(sent.get("content", "")) <= 2000:
             return Reply(400, {"message": "Invalid Form Body", "code": 50035, "errors": {}})
         self.messages.append(sent)
-        if asked.query.get("wait") != "true":
+        if asked.query.get("wait", "").lower() != "true":
             return Reply(204)
         return Reply(200, {"id": f"12095938472610394{len(self.messages)}", "type": 0, **sent})
 
@@ -74,4 +74,4 @@ class FakeDiscord(FakeWeb):
 def limited(seconds: float) -> Reply:
     """Discord asks to wait, in its JSON exactly and in its header roughly."""
     members = {"message": "You are being rate limited.", "retry_after": seconds, "global": False}
-    return Reply(429, members, {"Retry-After": str(round(seconds + 1))})
+    return Reply(429, members, {"Retry-After": str(round(seconds + 1)), "Via": "1.1 google"})

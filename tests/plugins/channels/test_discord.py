@@ -1,10 +1,11 @@
-"""discord: on a fake from Discord's public documentation of webhooks."""
+"""discord: on a fake from Discord's public documentation; discord_webhook, a client of others, works with it, too."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import pytest
+from discord_webhook import DiscordWebhook
 
 from plugins.channels.fake_webhooks import DISCORD_HOOK, FakeDiscord, limited
 from plugins.channels.using import FRAGMENT, LINK, Using, everything_logged, passcode, share, told
@@ -31,6 +32,15 @@ def discord() -> Iterator[FakeDiscord]:
 def using(discord: FakeDiscord, **more: str) -> Using:
     settings = {"webhook_url": discord.webhook_url, **more}
     return Using("discord", {f"SEALPIPE_PLUGIN_DISCORD__{k.upper()}": v for k, v in settings.items()})
+
+
+def test_a_client_of_others_gets_on_with_the_fake(discord: FakeDiscord) -> None:
+    """It waits as it is asked to, too."""
+    discord.instead.append(limited(0.01))
+    there = DiscordWebhook(discord.webhook_url, content="hi", flags=4, rate_limit_retry=True)
+    assert there.execute().json()["id"].isdecimal()
+    assert [(each["content"], each["flags"]) for each in discord.messages] == [("hi", 4)]
+    assert DiscordWebhook(f"{discord.webhook_url}x", content="hi").execute().json()["code"] == 50027
 
 
 def test_a_message_has_no_preview_and_mentions_nobody(discord: FakeDiscord) -> None:

@@ -1,9 +1,10 @@
-"""mattermost: on a fake from Mattermost's public documentation of incoming webhooks."""
+"""mattermost: on a fake from Mattermost's public documentation; matterhook, a client of others, works with it, too."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+import matterhook
 import pytest
 
 from plugins.channels.fake_webhooks import MATTERMOST_HOOK, FakeMattermost, refusal
@@ -30,6 +31,14 @@ def mattermost() -> Iterator[FakeMattermost]:
 def using(mattermost: FakeMattermost, **more: str) -> Using:
     settings = {"webhook_url": mattermost.webhook_url, **more}
     return Using("mattermost", {f"SEALPIPE_PLUGIN_MATTERMOST__{k.upper()}": v for k, v in settings.items()})
+
+
+def test_a_client_of_others_gets_on_with_the_fake(mattermost: FakeMattermost) -> None:
+    key = MATTERMOST_HOOK.rpartition("/")[2]
+    matterhook.Webhook(mattermost.base_url, key).send("hi", attachments=[{"text": "there"}])
+    assert mattermost.texts == ["hi\nthere"]
+    with pytest.raises(matterhook.incoming.HTTPError, match="Invalid webhook"):
+        matterhook.Webhook(mattermost.base_url, "x").send("hi")
 
 
 def test_the_link_stands_where_no_preview_opens_it(mattermost: FakeMattermost) -> None:
