@@ -9,8 +9,9 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from collections.abc import Mapping, Sequence
 from email.parser import Parser
-from importlib.metadata import packages_distributions
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -71,17 +72,17 @@ def test_every_package_is_typed_and_every_folder_of_it_a_package(wheel: zipfile.
 
 def test_the_metadata_is_what_pyproject_says(wheel: zipfile.Path) -> None:
     info = f"sealpipe-{PROJECT['version']}.dist-info"
-    metadata = Parser().parsestr((wheel / info / "METADATA").read_text())
-    assert (metadata["Name"], metadata["Version"], metadata["License-Expression"]) == (
+    described = Parser().parsestr((wheel / info / "METADATA").read_text())
+    assert (described["Name"], described["Version"], described["License-Expression"]) == (
         "sealpipe", PROJECT["version"], "Apache-2.0 AND CC-BY-3.0-US",
     )  # fmt: skip
-    assert metadata["Requires-Python"] == ">=3.11"
-    assert set(metadata.get_all("Provides-Extra") or ()) == set(PROJECT["optional-dependencies"])
-    needed = [line for line in metadata.get_all("Requires-Dist") or () if "extra ==" not in line]
+    assert described["Requires-Python"] == ">=3.11"
+    assert set(described.get_all("Provides-Extra") or ()) == set(PROJECT["optional-dependencies"])
+    needed = [line for line in described.get_all("Requires-Dist") or () if "extra ==" not in line]
     assert len(needed) == len(PROJECT["dependencies"])
     assert "[console_scripts]\nsealpipe = sealpipe.__main__:main" in (wheel / info / "entry_points.txt").read_text()
     assert (wheel / info / "licenses/LICENSE").read_text() == (ROOT / "LICENSE").read_text()
-    assert (metadata.get_payload() or "").strip() == (ROOT / "README.md").read_text().strip()
+    assert (described.get_payload() or "").strip() == (ROOT / "README.md").read_text().strip()
 
 
 NOT_OURS_TO_BRING = {"pytest"}
@@ -90,9 +91,19 @@ BROUGHT = {"pydantic-core": "pydantic"}
 """Pinned by another that is declared."""
 
 
+def providers(module: str, known: Mapping[str, Sequence[str]]) -> set[str]:
+    """The distributions that bring a module. Several may share its top package, as Google's do."""
+    found = set(known.get(module.partition(".")[0], ()))
+    if len(found) < 2:
+        return found
+    path = module.replace(".", "/")
+    within = (f"{path}/", f"{path}.py")
+    return {each for each in found if any(str(file).startswith(within) for file in metadata.files(each) or ())}
+
+
 def distributions_imported() -> dict[str, set[str]]:
     """The distributions that the packages import, each with the files that do."""
-    known, found = packages_distributions(), {}
+    known, found = metadata.packages_distributions(), {}
     for name in on_disk():
         (path,) = [
             ROOT / package.rpartition("/")[0] / name for package in PACKAGES if package.endswith(name.split("/")[0])
@@ -100,8 +111,9 @@ def distributions_imported() -> dict[str, set[str]]:
         for node in ast.walk(ast.parse(path.read_text())) if path.suffix == ".py" else ():
             names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
-            for top in {each.partition(".")[0] for each in names} - sys.stdlib_module_names - {"sealpipe"}:
-                for distribution in known.get(top, []):
+            theirs = {each for each in names if each.partition(".")[0] not in {*sys.stdlib_module_names, "sealpipe"}}
+            for module in theirs:
+                for distribution in providers(module, known):
                     found.setdefault(distribution.lower().replace("_", "-"), set()).add(name)
     return {name: files for name, files in found.items() if not name.startswith("sealpipe")}
 
