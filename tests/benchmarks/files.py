@@ -17,8 +17,10 @@ from table import Row
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
-from plugins.age.keys import Keys
-from plugins.keepass.databases import PASSWORD, Databases
+from support.parts import ROOT, load_module
+
+age_keys = load_module("age_keys", ROOT / "tests/plugins/age/keys.py")
+databases = load_module("keepass_databases", ROOT / "tests/plugins/keepass/databases.py")
 
 COUNT, SHORT_COUNT = 50, 2
 
@@ -28,7 +30,7 @@ def rows(bench: Bench) -> Iterator[Row]:
     count = SHORT_COUNT if bench.short else COUNT
     folder = bench.folder / "files"
     folder.mkdir()
-    keys, team = Keys(folder), Databases(folder)
+    keys, team = age_keys.Keys(folder), databases.Databases(folder)
     recipients = [pyrage.x25519.Recipient.from_str(keys.recipient)]
     database = team.open()
     for number in range(count):
@@ -37,7 +39,7 @@ def rows(bench: Bench) -> Iterator[Row]:
         database.add_entry(database.root_group, f"entry {number}", "", value)
     database.save()
     age = _by_turns(bench, "age", {**keys.environ(), "KEYS": str(keys.file)}, folder, count)
-    keepass = _by_turns(bench, "keepass", {**team.environ(), "PASSWORD": PASSWORD}, folder, count)
+    keepass = _by_turns(bench, "keepass", {**team.environ(), "PASSWORD": databases.PASSWORD}, folder, count)
     yield Row("age-wall", f"{count} references to files of age; Debian's `age -d` in a loop", "ms", age, 0.5)
     what = f"{count} references to one KeePass database; `keepassxc-cli show` in a loop"
     yield Row("keepass-wall", what, "ms", keepass, 0.5)

@@ -75,8 +75,8 @@ def test_a_test_file_imports_no_other_test_file() -> None:
 def is_near(module: Path, file: Path) -> bool:
     """Whether a module stands in support, in a file's own folder of two names, or in a folder above the file.
 
-    A product's fake stands beside the product's tests, and the contracts may use it, too.
+    A product's fake stands beside the product's tests; the contracts and the benchmarks may use it, too.
     """
-    if file.match("contracts/test_*.py") and module.match("plugins/*/fake_*"):
+    if (file.match("contracts/test_*.py") or file.match("benchmarks/*.py")) and module.match("plugins/*/fake_*"):
         return True
     return module.parts[0] == "support" or module.parent in file.parents or module.parts[:2] == file.parts[:2]
