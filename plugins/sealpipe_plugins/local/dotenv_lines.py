@@ -19,9 +19,9 @@ LINE_LIMIT = 65_535
 """Maximum bytes of a line, without its newline: Docker's client refuses a file with a longer one."""
 
 NEVER_READ_BACK = frozenset({
-    "BASHOPTS", "BASHPID", "BASH_ARGC", "BASH_ARGV", "BASH_COMMAND", "BASH_COMPAT", "BASH_LINENO", "BASH_SOURCE",
-    "BASH_SUBSHELL", "BASH_VERSINFO", "BASH_XTRACEFD", "DIRSTACK", "EPOCHREALTIME", "EPOCHSECONDS", "EUID",
-    "FUNCNAME", "GROUPS", "HISTCMD", "LINENO", "OPTIND", "PIPESTATUS", "PPID", "RANDOM", "SECONDS", "SHELLOPTS",
+    "BASHOPTS", "BASHPID", "BASH_ARGC", "BASH_ARGV", "BASH_COMMAND", "BASH_COMPAT", "BASH_LINENO", "BASH_MONOSECONDS",
+    "BASH_SOURCE", "BASH_SUBSHELL", "BASH_VERSINFO", "BASH_XTRACEFD", "DIRSTACK", "EPOCHREALTIME", "EPOCHSECONDS",
+    "EUID", "FUNCNAME", "GROUPS", "HISTCMD", "LINENO", "OPTIND", "PIPESTATUS", "PPID", "RANDOM", "SECONDS", "SHELLOPTS",
     "SRANDOM", "UID", "_",
 })  # fmt: skip
 """Variables that a shell reserves: setting them fails, has side effects, or prints an error."""
