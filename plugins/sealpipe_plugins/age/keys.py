@@ -40,18 +40,13 @@ def load_identities(settings: AgeSettings, context: Context) -> list[Any]:
 
 
 def load_recipients(settings: AgeSettings, context: Context) -> list[Any]:
-    """Return the recipients of both settings. Raises NotConfiguredError, also if there is none."""
+    """Return the recipients of both settings; none if neither is set. Raises NotConfiguredError."""
     file = settings.recipients_file
     lines = [("recipients", each) for each in settings.recipients]
     if file is not None:
         text = read_setting_file(file, "recipients_file", context, _FILE_LIMIT).decode("utf-8", "replace")
         _refuse_writable(file.expanduser(), context)
         lines += [("recipients_file", each) for each in _list_lines(text.splitlines())]
-    if not lines:
-        raise NotConfiguredError(
-            f"{context.store} has no recipients to encrypt to",
-            remedy="set recipients (the age1... of each reader), or recipients_file",
-        )
     return [_parse_recipient(line, f"{setting} of {context.store}") for setting, line in dict.fromkeys(lines)]
 
 

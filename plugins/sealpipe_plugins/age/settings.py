@@ -32,3 +32,7 @@ class AgeSettings(PluginSettings):
     identity_file: Path | None = None
     recipients: Annotated[tuple[str, ...], BeforeValidator(split_recipients)] = ()
     recipients_file: Path | None = None
+
+    def has_recipients(self) -> bool:
+        """Return whether any recipients are configured."""
+        return bool(self.recipients) or self.recipients_file is not None

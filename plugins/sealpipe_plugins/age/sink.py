@@ -11,6 +11,7 @@ from sealpipe.plugin import (
     Health,
     Locator,
     Mode,
+    NotConfiguredError,
     PayloadTooLargeError,
     PluginError,
     ReferenceValueError,
@@ -42,6 +43,8 @@ class AgeSink(Sink):
         super().__init__(settings, context)
         self._recipients = load_recipients(settings, context)
         self._identities = load_identities(settings, context)
+        if not self._recipients and not self._identities:
+            raise self._lacks_recipients()
 
     def describe(self, locator: Locator, mode: Mode) -> str:
         """Describe the write."""
@@ -56,6 +59,8 @@ class AgeSink(Sink):
         if len(fields) != 1:
             raise ReferenceValueError(f"{locator} holds one value", remedy="name one prompt, and a file for each")
         value = files.encode_value(fields[0])
+        if not self._recipients:
+            raise self._lacks_recipients()
         written: list[bytes] = []
 
         def decide(existing: bytes | None) -> bytes | None:
@@ -78,8 +83,16 @@ class AgeSink(Sink):
 
     def check(self) -> Health:
         """Check that the recipients can be used, and say whether this machine can read what it writes."""
+        if not self._recipients:
+            return Health(ok=True, detail="no recipients: this machine only decrypts")
         can = "can" if self._identities else "cannot"
         return Health(ok=True, detail=f"recipients: {len(self._recipients)}; this machine {can} decrypt")
+
+    def _lacks_recipients(self) -> NotConfiguredError:
+        return NotConfiguredError(
+            f"{self.context.store} has no recipients to encrypt to",
+            remedy="set recipients (the age1... of each reader), or recipients_file",
+        )
 
     def _read_held(self, content: bytes, locator: Locator) -> dict[str, bytes]:
         """Return a file's value, as far as this machine can read it."""

@@ -128,6 +128,21 @@ class TestKeys:
             key = ssh_key(tmp_path, kind, passphrase_)
             refused({f"{P}IDENTITY_FILE": str(key)}, "age:x", NotConfiguredError, words)
 
+    def test_doctor_is_content_with_a_machine_that_only_reads_or_writes(self, keys: Keys, tmp_path: Path) -> None:
+        file, reading = tmp_path / "x.age", {f"{P}IDENTITY": keys.private}
+        file.write_bytes(age("-r", keys.recipient, given=b"x"))
+        for kind, environ, detail in (
+            ("source", keys.writing(), "no identity: this machine only encrypts"),
+            ("sink", keys.writing(), "recipients: 1; this machine cannot decrypt"),
+            ("sink", reading, "no recipients: this machine only decrypts"),
+            ("sink", keys.environ(), "recipients: 1; this machine can decrypt"),
+        ):
+            health = registry(environ).check(kind, "age")
+            assert (health.ok, health.detail) == (True, detail)
+        refused(keys.writing(), f"age:{file}", NotConfiguredError, "has no identity to decrypt with")
+        for environ in (reading, {}):
+            put_refused(environ, f"age:{tmp_path}/y.age", {"": "v"}, NotConfiguredError, "has no recipients")
+
     def test_a_missing_identity_file_is_named(self, tmp_path: Path) -> None:
         environ = {f"{P}IDENTITY_FILE": str(tmp_path / "none")}
         refused(environ, "age:x", NotConfiguredError, "the identity_file of age cannot be read: no such file")
