@@ -18,11 +18,9 @@ from table import Row
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
+from plugins.azure_key_vault import fake_key_vault as azure
+from plugins.gcp import fake_secret_manager as google
 from support.fake_web import Asked, FakeWeb
-from support.parts import ROOT, load_module
-
-google = load_module("fake_secret_manager", ROOT / "tests/plugins/gcp/fake_secret_manager.py")
-azure = load_module("fake_key_vault", ROOT / "tests/plugins/azure_key_vault/fake_key_vault.py")
 
 COUNT, SHORT_COUNT = 50, 5
 DELAY = 0.02

@@ -9,11 +9,9 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from plugins.gcp.conftest import DEFAULT
-from plugins.gcp.fake_secret_manager import FORBIDDEN, PROJECT, TOKEN, FakeSecretManager
+from plugins.gcp.fake_secret_manager import FORBIDDEN, PROJECT, REFRESH_TOKEN, TOKEN, FakeSecretManager
 from sealpipe.testing import SinkContract, SourceContract
 from sealpipe.testing.source import Content
-
-KEY = "-----BEGIN PRIVATE KEY-----"
 
 
 class _OnFake:
@@ -33,7 +31,7 @@ class _OnFake:
         return {**self.settings, f"{DEFAULT}URL": url, f"{DEFAULT}TIMEOUT": "1"}
 
     def secrets(self) -> Sequence[str]:
-        return (TOKEN, KEY)
+        return (TOKEN, REFRESH_TOKEN)
 
 
 class TestGcpSm(_OnFake, SourceContract):

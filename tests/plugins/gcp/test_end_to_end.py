@@ -28,19 +28,19 @@ def _stored(google: FakeSecretManager) -> None:
     google.hold("db", json.dumps({"password": PASSWORD}).encode())
 
 
-def test_one_command_hands_a_secret_over(environ: dict[str, str], user: Terminal, service: RunningService) -> None:
-    done = user.sealpipe("share", "-f", FIELD, **environ)
+def test_one_command_hands_a_secret_over(keyed: dict[str, str], user: Terminal, service: RunningService) -> None:
+    done = user.sealpipe("share", "-f", FIELD, **keyed)
     assert done.code == 0, done
     assert opened(service, done.out) == {"Password": PASSWORD}
 
 
 def test_what_somebody_submits_is_stored_once(
-    environ: dict[str, str], google: FakeSecretManager, service: RunningService, tmp_path: Path
+    keyed: dict[str, str], google: FakeSecretManager, service: RunningService, tmp_path: Path
 ) -> None:
     request = asked_at_once(Job(tmp_path / "job", service))
     given = request.answer()
-    request.stores("gcp-sm:acme#password=Staging password,user=User name", **environ)
-    request.stores("gcp-sm:acme#password=Staging password,user=User name", **environ)
+    request.stores("gcp-sm:acme#password=Staging password,user=User name", **keyed)
+    request.stores("gcp-sm:acme#password=Staging password,user=User name", **keyed)
     assert json.loads(google.newest("acme")) == {"password": given.password, "user": given.user}
     assert len(google.secrets["acme"].versions) == 1
 
@@ -65,28 +65,28 @@ def test_a_job_without_a_key_reads_a_named_store(
 
 @pytest.mark.parametrize("name", ["db", "nothing"])
 def test_reading_shows_value_and_login_to_google_alone(
-    name: str, environ: dict[str, str], google: FakeSecretManager, user: Terminal
+    name: str, keyed: dict[str, str], google: FakeSecretManager, user: Terminal
 ) -> None:
     words = ["share", "-f", f"Password=gcp-sm:{name}#password", "--output", "json", "--debug"]
-    seen = watch(user, [*SEALPIPE, *words], environ=environ)
+    seen = watch(user, [*SEALPIPE, *words], environ=keyed)
     assert seen.done.code == (0 if name == "db" else 14), seen.done
-    assert sides(seen.places(), google.port, {"value": PASSWORD, **_login(environ)}) == ({"token"}, set())
+    assert sides(seen.places(), google.port, {"value": PASSWORD, **_login(keyed)}) == ({"token"}, set())
 
 
 def test_storing_shows_value_and_login_to_google_alone(
-    environ: dict[str, str], google: FakeSecretManager, service: RunningService, tmp_path: Path
+    keyed: dict[str, str], google: FakeSecretManager, service: RunningService, tmp_path: Path
 ) -> None:
     job = Job(tmp_path / "job", service)
-    job.terminal.environ |= environ
+    job.terminal.environ |= keyed
     request = asked_at_once(job)
     given = request.answer()
     words = request.words("gcp-sm:acme#password=Staging password,user=User name")
     seen = watch(job.terminal, [*SEALPIPE, *words, "--debug"])
     assert seen.done.code == 0, seen.done
-    there, elsewhere = sides(seen.places(), google.port, {"value": given.password, **_login(environ)})
+    there, elsewhere = sides(seen.places(), google.port, {"value": given.password, **_login(keyed)})
     assert (there >= {"token"}, elsewhere) == (True, set())
 
 
-def _login(environ: dict[str, str]) -> dict[str, str]:
-    key = json.loads(Path(environ["GOOGLE_APPLICATION_CREDENTIALS"]).read_text())["private_key"]
+def _login(keyed: dict[str, str]) -> dict[str, str]:
+    key = json.loads(Path(keyed["GOOGLE_APPLICATION_CREDENTIALS"]).read_text())["private_key"]
     return {"token": f"{TOKEN}0", "key": key.splitlines()[1]}

@@ -27,7 +27,7 @@ STORE = "SEALPIPE_STORE__OTHER__"
 
 
 @pytest.fixture(autouse=True)
-def secret(google: FakeSecretManager, rerouted: None) -> None:  # noqa: ARG001 - for each test
+def secret(google: FakeSecretManager) -> None:
     google.hold("db", b"x")
 
 
@@ -46,6 +46,11 @@ def federated(named: dict[str, str]) -> dict[str, str]:
 
 def paths(google: FakeSecretManager) -> list[str]:
     return [asked.path for asked in google.asked if not asked.path.endswith(":access")]
+
+
+def test_a_service_account_logs_in_by_its_key(google: FakeSecretManager, keyed: dict[str, str]) -> None:
+    assert values(keyed, "gcp-sm:db") == [b"x"]
+    assert paths(google) == ["/token"]
 
 
 class TestFiles:

@@ -18,7 +18,7 @@ HOST = "secretmanager.example"
 
 
 def test_nine_are_told_apart(
-    google: FakeSecretManager, environ: dict[str, str], user: Terminal, service: RunningService, tmp_path: Path
+    google: FakeSecretManager, keyed: dict[str, str], user: Terminal, service: RunningService, tmp_path: Path
 ) -> None:
     google.hold("db", b"x")
     google.hold(FORBIDDEN, b"x")
@@ -29,15 +29,15 @@ def test_nine_are_told_apart(
         silent = FaultyServer("silent")
         stack.callback(silent.stop)
         proxy = stack.enter_context(Intercepting(tmp_path, {HOST: google.port}))
-        behind = {**environ, f"{DEFAULT}URL": f"https://{HOST}"}
+        behind = {**keyed, f"{DEFAULT}URL": f"https://{HOST}"}
         failures = {
-            "wrong path": Failure("gcp-sm:nothing", environ),
-            "denied path": Failure(f"gcp-sm:{FORBIDDEN}", environ),
-            "expired login": Failure("gcp-sm:db", {**environ, "GOOGLE_APPLICATION_CREDENTIALS": str(expired)}),
-            "unreachable": Failure("gcp-sm:db", {**environ, f"{DEFAULT}URL": "https://nowhere.invalid"}),
-            "timeout": Failure("gcp-sm:db", {**environ, f"{DEFAULT}URL": silent.url, f"{DEFAULT}TIMEOUT": "1"}),
-            "missing library": Failure("gcp-sm:db", {**environ, **without(user, "google-auth", "google.auth")}),
-            "wrong account": Failure("gcp-sm:db", {**environ, "GOOGLE_APPLICATION_CREDENTIALS": str(stranger)}),
+            "wrong path": Failure("gcp-sm:nothing", keyed),
+            "denied path": Failure(f"gcp-sm:{FORBIDDEN}", keyed),
+            "expired login": Failure("gcp-sm:db", {**keyed, "GOOGLE_APPLICATION_CREDENTIALS": str(expired)}),
+            "unreachable": Failure("gcp-sm:db", {**keyed, f"{DEFAULT}URL": "https://nowhere.invalid"}),
+            "timeout": Failure("gcp-sm:db", {**keyed, f"{DEFAULT}URL": silent.url, f"{DEFAULT}TIMEOUT": "1"}),
+            "missing library": Failure("gcp-sm:db", {**keyed, **without(user, "google-auth", "google.auth")}),
+            "wrong account": Failure("gcp-sm:db", {**keyed, "GOOGLE_APPLICATION_CREDENTIALS": str(stranger)}),
             "a proxy's login": Failure(
                 "gcp-sm:db", {**behind, "HTTPS_PROXY": proxy.url(""), "SEALPIPE_CA_FILE": str(proxy.ca_file)}
             ),

@@ -161,8 +161,8 @@ class TestChecksums:
 
 
 class TestDoctor:
-    def test_names_the_login_and_the_project(self, environ: dict[str, str]) -> None:
-        health = registry(environ).check("source", "gcp-sm")
+    def test_names_the_login_and_the_project(self, keyed: dict[str, str]) -> None:
+        health = registry(keyed).check("source", "gcp-sm")
         assert (health.ok, PROJECT in health.detail, "handover@" in health.detail) == (True, True, True)
 
     def test_a_login_that_may_not_list_may_still_read(self, google: FakeSecretManager, environ: dict[str, str]) -> None:
