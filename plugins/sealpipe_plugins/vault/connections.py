@@ -26,6 +26,9 @@ BODY_LIMIT: Final = 32 * 1024 * 1024
 HEAD_LIMIT: Final = 1024 * 1024
 """Maximum bytes of a response's head, with informational responses."""
 
+BUFFER_SIZE: Final = 8192
+"""Bytes read at once; less than a TLS record. Python's own default depends on its version."""
+
 _RETRY_DELAY: Final = 0.2
 """Seconds after a failed connection during which calls fail at once."""
 
@@ -62,7 +65,7 @@ class _Reader(io.BufferedReader):
 class _Response(HTTPResponse):
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
-        self.fp = _Reader(self.fp.detach())
+        self.fp = _Reader(self.fp.detach(), BUFFER_SIZE)
 
     def begin(self) -> None:
         """Read the head. Raises HTTPException unless it is strictly valid."""

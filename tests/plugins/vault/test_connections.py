@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import socket
 import ssl
 import threading
@@ -17,7 +16,7 @@ from sealpipe.api import Credential
 from sealpipe.errors import AccessDeniedError
 from sealpipe.http.sockets import bound_socket
 from sealpipe.secret_scan import CustodyGate
-from sealpipe_plugins.vault.connections import BODY_LIMIT, HEAD_LIMIT, Connection
+from sealpipe_plugins.vault.connections import BODY_LIMIT, BUFFER_SIZE, HEAD_LIMIT, Connection
 from sealpipe_rehearsal.control_client import mint
 from support.faulty import Exchange, Faulty
 
@@ -190,15 +189,14 @@ def test_an_unrequested_response_is_not_used_for_the_next_call() -> None:
         assert server.connections == 2
 
 
-def test_nor_is_one_that_tls_holds_already(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nor_is_one_that_tls_holds_already() -> None:
     """Both are in one record, and the first ends where our buffer does: no socket is readable for the second."""
-    monkeypatch.setattr(io, "DEFAULT_BUFFER_SIZE", 8192)  # that of Python 3.15 is larger than any record
     authority = trustme.CA()
     theirs, ours = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
     authority.issue_cert("127.0.0.1").configure_cert(theirs)
     authority.configure_trust(ours)
-    first = answer(bytes(io.DEFAULT_BUFFER_SIZE - len(answer(bytes(1000))) + 1000))
-    assert len(first) == io.DEFAULT_BUFFER_SIZE
+    first = answer(bytes(BUFFER_SIZE - len(answer(bytes(1000))) + 1000))
+    assert len(first) == BUFFER_SIZE
 
     def pushes(exchange: Exchange) -> None:
         exchange.send(first + answer(b"of nobody"))
