@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
@@ -27,6 +28,12 @@ from sealpipe_plugins.local import files
 from sealpipe_plugins.sink_values import decode_text, values_by_key
 
 _MARKERS_LIMIT: Final = 2000
+_PLACEHOLDER: Final = re.compile(
+    r"\{(?:(?:REF|CMD|S|URL|T-[A-Z-]+):|(?:TITLE|USERNAME|URL|PASSWORD|NOTES)\})", re.IGNORECASE
+)
+"""What KeePass replaces: by fields of any entry (also put together from two placeholders), or by a program's output."""
+_PROGRAM: Final = "cmd:"
+"""How an address begins that KeePass starts as a program."""
 _KDBX: Final = 4
 _DESCRIPTIONS: Final[Mapping[Mode, str]] = {
     "create": "make the entry {path} in the KeePass database",
@@ -141,7 +148,13 @@ def _parse_fields(locator: Locator, fields: Sequence[SinkField]) -> dict[str, by
     for name, value in wanted.items():
         if name in (entries.TITLE, entries.MARKER) or not entries.is_writable(name):
             raise ReferenceValueError(f"{locator}: no value can be stored as {name!a}", remedy="name another field")
-        if not entries.is_writable(decode_text(value, locator)):
+        text = decode_text(value, locator)
+        if _PLACEHOLDER.search(text) or (name == "URL" and text.strip().lower().startswith(_PROGRAM)):
+            raise UnsupportedError(
+                f"{locator}: a value has a placeholder ({{REF:...}}) or a program (cmd://), which KeePass would act on",
+                remedy="ask for it as base64 text and read it with decode=base64",
+            )
+        if not entries.is_writable(text):
             raise UnsupportedError(
                 f"{locator}: a value has a control character, which a KeePass database cannot hold",
                 remedy="ask for it as base64 text and read it with decode=base64",

@@ -245,9 +245,31 @@ class TestWriting:
         put_refused(environ, "keepass:a", {"": b"\xff"}, UnsupportedError, "holds text only")
         put_refused(environ, "keepass:a", {"": "bell\x07"}, UnsupportedError, "has a control character")
 
+    def test_braces_that_mean_nothing_to_keepass_are_stored(self, team: Databases) -> None:
+        text = '{"a": 1} {REF} ${NAME} {name} cmd://x'
+        put(team.environ(), "keepass:a", {"": text})
+        assert values(team.environ(), "keepass:a#password") == [text.encode()]
+
     def test_an_older_format_is_only_read(self, team: Databases, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("pykeepass.PyKeePass.version", (3, 1))
         put_refused(team.environ(), "keepass:a", {"": "1"}, UnsupportedError, "has the format KDBX 3")
+
+
+@pytest.mark.parametrize(
+    ("field", "text"),
+    [
+        ("", "{REF:P@T:db}"),
+        ("", "x {ref:p@t:db}"),
+        ("note", "{CMD:/id/}"),
+        ("note", "{T-REPLACE-RX:/{REF/x/y/}"),
+        ("", "{S:one}{S:two}"),
+        ("", "{USERNAME}{NOTES}"),
+        ("url", " CMD://{DB_DIR}/x"),
+    ],
+)
+def test_a_value_that_keepass_would_act_on_is_refused(field: str, text: str, team: Databases) -> None:
+    team.add("db", "of somebody else")
+    put_refused(team.environ(), "keepass:a", {field: text}, UnsupportedError, "which KeePass would act on")
 
 
 TEXT = st.text(st.characters(blacklist_categories=("Cs",)), max_size=20)
