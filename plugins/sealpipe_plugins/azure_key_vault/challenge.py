@@ -8,7 +8,10 @@ from urllib.parse import urlsplit
 
 from sealpipe.plugin import NotConfiguredError
 
-_PARAMETER: Final = re.compile(r'([A-Za-z_]+)\s*=\s*(?:"([^"]*)"|([^\s",]+))')
+_PARAMETER: Final = re.compile(r'(?<![A-Za-z_])([A-Za-z_]+)\s*=\s*(?:"([^"]*)"|([^\s",]+))')
+"""A name begins only where a word does: otherwise a long header takes minutes."""
+_RESOURCE: Final = re.compile(r"https://[A-Za-z0-9.-]+(?::[0-9]+)?")
+"""A resource, and nothing that could be read as the scope of another one as well."""
 _GUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -37,7 +40,7 @@ def require_own_resource(challenge: Challenge, vault: str, tenant: str | None) -
     NAME.vault.azure.net and to nobody else.
     """
     host, resource = _host(vault), _host(challenge.resource)
-    if not resource or not (host == resource or host.endswith(f".{resource}")):
+    if not _RESOURCE.fullmatch(challenge.resource) or not (host == resource or host.endswith(f".{resource}")):
         raise NotConfiguredError(
             f"the server at {host} wants a token for another service, which it does not get",
             remedy="check the vault's name, or the setting url",

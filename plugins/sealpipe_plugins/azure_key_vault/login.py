@@ -110,6 +110,7 @@ def _make_application(settings: KeyVaultSettings, context: Context, transport: L
         client_credential=credential,
         authority=f"{host.rstrip('/')}/{settings.tenant_id}",
         http_client=transport,
+        azure_region=msal.ConfidentialClientApplication.DISABLE_MSAL_FORCE_REGION,  # a variable, for named stores too
         instance_discovery=False,  # it would ask login.microsoftonline.com about every other authority
     )
     return lambda resource: application.acquire_token_for_client(scopes=[f"{resource}/.default"])

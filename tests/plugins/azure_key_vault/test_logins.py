@@ -71,6 +71,10 @@ class TestApplications:
         absent = {"AZURE_FEDERATED_TOKEN_FILE": str(tmp_path / "absent")}
         refused({**environ, **absent}, "azure-kv:db", NotConfiguredError, "cannot be read: No such file")
 
+    def test_take_no_region_from_a_variable(self, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("MSAL_FORCE_REGION", "westeurope")
+        assert values(environ, "azure-kv:db") == [b"x"]
+
     def test_need_a_job_that_gets_a_token(self, environ: dict[str, str]) -> None:
         del environ["AZURE_CLIENT_SECRET"]
         assert isinstance(failed(registry(environ), "azure-kv:db"), NotConfiguredError)

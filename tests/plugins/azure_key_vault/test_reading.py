@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,11 @@ class TestChallenges:
     def test_are_parsed(self, header: str, found: Challenge | None) -> None:
         assert parse_challenge(header) == found
 
+    def test_of_great_length_take_no_time(self) -> None:
+        started = time.process_time()
+        assert parse_challenge(f"Bearer {'a' * 90_000}") is None
+        assert time.process_time() - started < 2  # it took a minute
+
     @given(st.text())
     @example('Bearer resource="https://[", authorization="https://["')
     def test_of_any_text_come_to_nothing_else(self, text: str) -> None:
@@ -121,6 +127,9 @@ class TestChallenges:
             ("https://azure.net", f"https://{HOST}", True),
             ("https://graph.microsoft.com", f"https://{HOST}", False),
             ("", f"https://{HOST}", False),
+            (f"https://{HOST}/.default https://vault.azure.net", f"https://{HOST}", False),
+            (f"https://{HOST}?https://vault.azure.net", f"https://{HOST}", False),
+            (f"https://vault.azure.net@{HOST}", f"https://{HOST}", False),
         ],
     )
     def test_name_the_domain_of_the_vault(self, resource: str, vault: str, *, is_own: bool) -> None:
