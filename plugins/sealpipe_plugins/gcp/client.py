@@ -93,7 +93,7 @@ def parse_version_value(reply: Reply, locator: Locator) -> Version:
             checksum = payload.get("dataCrc32c")
             if checksum is None or int(checksum) == crc32c(data):
                 return Version(number, data)
-        except (binascii.Error, ValueError, TypeError):
+        except (binascii.Error, ValueError, TypeError, OverflowError):
             pass
         else:
             raise UnavailableError(

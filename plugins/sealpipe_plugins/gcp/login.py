@@ -11,10 +11,11 @@ import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from google.auth import exceptions, identity_pool
 
-from sealpipe.plugin import Context, NotConfiguredError, PluginError, Secret, read_file
+from sealpipe.plugin import Context, NotConfiguredError, PluginError, Secret, is_loopback, read_file
 from sealpipe_plugins.gcp.errors import login_error
 from sealpipe_plugins.gcp.settings import GcpSettings
 from sealpipe_plugins.gcp.transport import LoginTransport, MetadataTransport
@@ -22,6 +23,16 @@ from sealpipe_plugins.gcp.transport import LoginTransport, MetadataTransport
 SCOPES: Final = ("https://www.googleapis.com/auth/cloud-platform",)
 STS: Final = "https://sts.googleapis.com/v1/token"
 IAM: Final = "https://iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/{}:generateAccessToken"
+
+_ADDRESSES: Final = ("token_url", "token_uri", "service_account_impersonation_url")
+"""Members of a credentials file that say where what it names (a token, or any file) is sent."""
+_OLD_KEYS: Final = "accounts.google.com"
+"""Where the keys of old files ask for tokens."""
+_API: Final = "secretmanager."
+"""How the address of Secret Manager begins; the rest is a domain of Google's."""
+
+_OF_ODD_RESPONSES: Final = (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError)
+"""What the library raises for a response with other types or numbers than Google's."""
 
 _FILE_LIMIT: Final = 64 * 1024
 """Maximum size in bytes of a file with credentials."""
@@ -64,7 +75,7 @@ class Login:
         try:
             self._credentials.refresh(self._transport)
             return
-        except (exceptions.GoogleAuthError, ValueError, OSError):
+        except (exceptions.GoogleAuthError, *_OF_ODD_RESPONSES, OSError):
             pass  # their texts may quote a response or a key
         raise login_error(self._transport.refusal, self._context.store, self._settings)
 
@@ -81,7 +92,7 @@ def _find_credentials(settings: GcpSettings, context: Context) -> tuple[Any, Any
         )
     file = settings.credentials_file or _default_file(context)
     if file is not None:
-        return _load_file(file.expanduser(), context), shared
+        return _load_file(file.expanduser(), settings, context), shared
     if context.named:
         raise NotConfiguredError(
             f"the store {context.store} has no Google credentials: GOOGLE_APPLICATION_CREDENTIALS and gcloud's login "
@@ -100,14 +111,16 @@ def _default_file(context: Context) -> Path | None:
     return file if file.is_file() else None
 
 
-def _load_file(file: Path, context: Context) -> Any:
+def _load_file(file: Path, settings: GcpSettings, context: Context) -> Any:
     reason = "it is not a file with Google credentials"
     try:
         info = json.loads(read_file(file, _FILE_LIMIT))
         load = _KINDS.get(info["type"])
-        if load is not None:
+        if load is not None and all(_is_googles(address, settings.url) for address in _list_addresses(info)):
             return load(info)
-        reason = f"its type is not one of {', '.join(_KINDS)}"
+        reason = (
+            "an address in it is not Google's" if load is not None else f"its type is not one of {', '.join(_KINDS)}"
+        )
     except OSError as error:
         reason = error.strerror or type(error).__name__
     except (exceptions.GoogleAuthError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -117,6 +130,18 @@ def _load_file(file: Path, context: Context) -> Any:
         remedy="check credentials_file (GOOGLE_APPLICATION_CREDENTIALS): it names the JSON file of a service account, "
         "of gcloud's login, or of workload identity federation",
     )
+
+
+def _list_addresses(info: Mapping[str, Any]) -> list[str]:
+    parts = (info, info.get("source_credentials") or {})
+    return [str(part[name]) for part in parts for name in _ADDRESSES if part.get(name)]
+
+
+def _is_googles(address: str, url: str) -> bool:
+    """Return whether an address is in a domain of Google's: that of Secret Manager itself, if it is another one."""
+    host, api = ((urlsplit(each).hostname or "").lower() for each in (address, url))
+    domains = ("googleapis.com", *([api.removeprefix(_API)] if api.startswith(_API) else []))
+    return host == _OLD_KEYS or is_loopback(host) or any(host.endswith(f".{domain}") for domain in domains)
 
 
 def _load_service_account(info: Mapping[str, Any]) -> Any:

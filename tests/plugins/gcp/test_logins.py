@@ -107,8 +107,21 @@ class TestFiles:
     def test_do_not_send_the_login_unencrypted(
         self, google: FakeSecretManager, environ: dict[str, str], file: Path
     ) -> None:
-        file.write_text(google.credentials(token_uri="http://elsewhere.example/token"))
+        file.write_text(google.credentials(token_uri="http://accounts.google.com/o/oauth2/token"))
         refused(environ, "gcp-sm:db", NotConfiguredError, "must be an https address")
+
+    @pytest.mark.parametrize("host", ["elsewhere.example", "googleapis.com.example", "sts.googleapis.com@x.example"])
+    @pytest.mark.parametrize("member", ["token_url", "service_account_impersonation_url", "source_credentials"])
+    def test_that_name_a_stranger_send_no_file_there(
+        self, member: str, host: str, environ: dict[str, str], file: Path, tmp_path: Path
+    ) -> None:
+        (tmp_path / "token").write_text("Canary")
+        address = f"https://{host}/v1/projects/-/serviceAccounts/x:generateAccessToken"
+        changed = {member: {"token_url": address} if member == "source_credentials" else address}
+        kind = {"type": "external_account", "audience": f"//iam.googleapis.com/{PROVIDER}", "subject_token_type": "x"}
+        known = {"token_url": "https://sts.googleapis.com/v1/token", "credential_source": {"file": f"{tmp_path}/token"}}
+        file.write_text(json.dumps({**kind, **known, **changed}))
+        refused(environ, "gcp-sm:db", NotConfiguredError, "an address in it is not Google's")
 
 
 class TestNamedStores:
@@ -180,8 +193,15 @@ class TestRefusedLogins:
         assert isinstance(failed(registry(environ), "gcp-sm:db"), UnavailableError)
         assert len(google.asked) == 1
 
-    def test_without_a_token_in_the_response(self, google: FakeSecretManager, environ: dict[str, str]) -> None:
-        google.rule = lambda _: Reply(200, {"expires_in": 1})
+    @pytest.mark.parametrize(
+        "answer",
+        [b'{"expires_in": 1}', b"[]", b"[" * 100_000]
+        + [b'{"access_token": "Canary", "expires_in": %s}' % each for each in (b"[]", b"1e999", b"1e30")],
+    )
+    def test_without_a_token_in_the_response(
+        self, answer: bytes, google: FakeSecretManager, environ: dict[str, str]
+    ) -> None:
+        google.rule = lambda _: Reply(200, answer, {"content-type": "application/json"})
         refused(environ, "gcp-sm:db", BackendAuthError, "the login of gcp-sm to Google failed")
 
 

@@ -143,6 +143,22 @@ class TestAtTheSameMoment:
         google.rule = lambda asked: meanwhile(theirs) if is_call(":addVersion")(asked) else None
         put_refused(environ, "gcp-sm:db", {"a": "x"}, UnavailableError, "other writers keep changing it", "merge")
 
+    def test_a_number_that_no_writers_explain_is_not_counted_up_to(
+        self, google: FakeSecretManager, environ: dict[str, str]
+    ) -> None:
+        google.hold("db", b"{}")
+        name, sent = f"projects/{PROJECT}/secrets/db/versions/{10**17}", list[Any]()
+
+        def rule(asked: Asked) -> Reply | None:
+            if is_call(":addVersion")(asked):
+                sent.append(asked.json["payload"])
+            is_new = asked.path.endswith((":addVersion", f"/{10**17}:access"))
+            return Reply(200, {"name": name, "payload": sent[-1]}) if is_new else None
+
+        google.rule = rule
+        put_refused(environ, "gcp-sm:db", {"a": "x"}, UnavailableError, "other writers keep changing it", "merge")
+        assert put(environ, "gcp-sm:db", {"a": "x"}, "replace").version == str(10**17)
+
 
 class TestLostResponses:
     @pytest.mark.parametrize("mode", ["create", "replace", "merge"])
