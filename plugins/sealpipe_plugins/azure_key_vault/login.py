@@ -44,7 +44,7 @@ class Login:
                 if self._acquire is None:
                     self._acquire = _make_application(self._settings, self._context, self._transport)
                 result = self._acquire(resource)
-            except (ValueError, KeyError, TypeError, AttributeError, RuntimeError, MsalError):
+            except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError, MsalError):
                 pass  # their texts may quote a response
             token = result.get("access_token") if isinstance(result, dict) else None
             if isinstance(token, str):

@@ -13,6 +13,9 @@ from sealpipe_plugins.login_token import LoginToken, send_with_token
 
 NAME: Final = "Infisical"
 
+_LONGEST: Final = 1e9
+"""Seconds. What is longer, or no number, is no lifetime of a token."""
+
 _LOGIN: Final = "/api/v1/auth/{method}/login"
 _REFUSED: Final = (400, 401, 403, 404, 422)
 _BAD_TOKEN: Final = (BackendAuthError, "refused the token", "create another one: it is wrong, expired or revoked")
@@ -95,7 +98,7 @@ class Infisical:
         refusals: Refusals = dict.fromkeys(_REFUSED, (BackendAuthError, f"refused the login by {what}", remedy))
         reply = require_success(self._endpoint.post(_LOGIN.format(method=method), members, writes=False), refusals)
         token, seconds = reply.member("accessToken"), reply.member("expiresIn")
-        if isinstance(token, str) and token and isinstance(seconds, int | float):
+        if isinstance(token, str) and token and isinstance(seconds, int | float) and abs(seconds) <= _LONGEST:
             return Secret(token), float(seconds)
         raise unexpected_response()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -157,6 +158,14 @@ class TestRefusedLogins:
     ) -> None:
         found = refused({**environ, **changes}, "azure-kv:db", kind, words)
         assert "canary" not in str(found) + found.remedy
+
+    @pytest.mark.parametrize("member", [{"expires_in": float("inf")}, {"expires_in": []}, {"id_token": "x"}])
+    def test_are_those_whose_response_is_odd(
+        self, member: dict[str, Any], azure: FakeKeyVault, environ: dict[str, str]
+    ) -> None:
+        odd = Reply(200, {"access_token": "Canary", "token_type": "Bearer", "expires_in": 1, **member})
+        azure.rule = lambda asked: odd if asked.path.endswith("/token") else None
+        refused(environ, "azure-kv:db", BackendAuthError, "Microsoft refused the login")
 
     def test_of_a_job_that_is_not_trusted(self, environ: dict[str, str]) -> None:
         del environ["AZURE_CLIENT_SECRET"]

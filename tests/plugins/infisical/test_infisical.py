@@ -153,6 +153,15 @@ class TestLogin:
         assert len(fake.revoked) == 1
         assert fake.tokens == {TOKEN}
 
+    @pytest.mark.parametrize("seconds", [float("nan"), float("inf"), 10**40, "x"])
+    def test_a_lifetime_that_is_none_is_refused(self, seconds: Any, fake: FakeInfisical, at: Registries) -> None:
+        fake.instead.append(Reply(200, {"accessToken": TOKEN, "expiresIn": seconds}))
+        login = {
+            "INFISICAL_UNIVERSAL_AUTH_CLIENT_ID": CLIENT_ID,
+            "INFISICAL_UNIVERSAL_AUTH_CLIENT_SECRET": CLIENT_SECRET,
+        }
+        assert failed(at("", **login), DEV).message.endswith("Infisical sent an unexpected response")
+
     def test_a_client_secret_logs_in(self, fake: FakeInfisical, at: Registries) -> None:
         fake.folder("dev", "/", PW=CANARY)
         login = {
