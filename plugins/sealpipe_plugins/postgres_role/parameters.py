@@ -31,6 +31,7 @@ _ALWAYS: Final[Parameters] = {
 }
 _NEUTRAL: Final[Mapping[str, str]] = {
     **dict.fromkeys(("dbname", "user", "password", "sslcert", "sslkey", "sslrootcert", "sslcrl", "sslcrldir"), ""),
+    **dict.fromkeys(("sslkeylogfile", "replication"), ""),  # these, only a service that PGSERVICE names can set
     "requirepeer": "",
     "port": "5432",
     "passfile": "/dev/null/none",  # an empty one would be ~/.pgpass

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psycopg
@@ -23,6 +24,8 @@ from sealpipe.errors import (
     UnavailableError,
 )
 from sealpipe.testing.contract import FaultyServer
+from sealpipe_plugins.postgres_role.parameters import make_parameters
+from sealpipe_plugins.postgres_role.settings import PostgresSettings
 from support.leaks import Detector, exposed
 
 DETECTOR = Detector({"of the administrator": ADMIN_PASSWORD.encode()})
@@ -64,6 +67,22 @@ class TestStores:
         environ[f"{PROD}URL"] = url(roles).replace(f":{ADMIN_PASSWORD}", "")
         with pytest.raises(NotConfiguredError, match="asks for a password, and none is set"):
             sinks.put(environ, f"prod:{role}", password)
+
+    def test_a_service_of_libpq_adds_nothing_to_it(
+        self, roles: Roles, sinks: Sinks, password: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        """`PGSERVICE` is read whatever else is named: what a service may add is named, too."""
+        (tmp_path / "services").write_text("[other]\nreplication=true\nhost=192.0.2.1\n")
+        monkeypatch.setenv("PGSERVICE", "other")
+        monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "services"))
+        environ = {f"{PROD}PLUGIN": "postgres-role", f"{PROD}URL": url(roles)}
+        assert sinks.put(environ, f"prod:{roles.create()}", password).known
+
+    def test_a_key_log_is_never_written_for_it(self) -> None:
+        context: Any = SimpleNamespace(named=True, store="prod", environ={})
+        known = {each.keyword.decode() for each in psycopg.pq.Conninfo.get_defaults()}
+        found = make_parameters(PostgresSettings(host="127.0.0.1"), context)
+        assert found.get("sslkeylogfile") == ("" if "sslkeylogfile" in known else None)
 
     def test_the_default_store_takes_a_passfile(
         self, roles: Roles, sinks: Sinks, password: str, tmp_path: Path
