@@ -116,7 +116,7 @@ def _load_file(file: Path, settings: GcpSettings, context: Context) -> Any:
     try:
         info = json.loads(read_file(file, _FILE_LIMIT))
         load = _KINDS.get(info["type"])
-        if load is not None and all(_is_googles(address, settings.url) for address in _list_addresses(info)):
+        if load is not None and all(is_googles(address, settings.url) for address in _list_addresses(info)):
             return load(info)
         reason = (
             "an address in it is not Google's" if load is not None else f"its type is not one of {', '.join(_KINDS)}"
@@ -134,10 +134,12 @@ def _load_file(file: Path, settings: GcpSettings, context: Context) -> Any:
 
 def _list_addresses(info: Mapping[str, Any]) -> list[str]:
     parts = (info, info.get("source_credentials") or {})
-    return [str(part[name]) for part in parts for name in _ADDRESSES if part.get(name)]
+    # Where no address is named, the library makes it of the domain.
+    domains = [f"https://sts.{part['universe_domain']}" for part in parts if part.get("universe_domain")]
+    return domains + [str(part[name]) for part in parts for name in _ADDRESSES if part.get(name)]
 
 
-def _is_googles(address: str, url: str) -> bool:
+def is_googles(address: str, url: str) -> bool:
     """Return whether an address is in a domain of Google's: that of Secret Manager itself, if it is another one."""
     host, api = ((urlsplit(each).hostname or "").lower() for each in (address, url))
     domains = ("googleapis.com", *([api.removeprefix(_API)] if api.startswith(_API) else []))

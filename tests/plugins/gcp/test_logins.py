@@ -19,6 +19,7 @@ from plugins.gcp.fake_secret_manager import (
 )
 from sealpipe.errors import AccessDeniedError, BackendAuthError, NotConfiguredError, PluginError, UnavailableError
 from sealpipe_plugins.gcp import transport
+from sealpipe_plugins.gcp.login import is_googles
 from support.ci_jobs import job_token
 from support.fake_web import Reply, drop
 from support.flows import failed, refused, registry, values
@@ -111,17 +112,21 @@ class TestFiles:
         refused(environ, "gcp-sm:db", NotConfiguredError, "must be an https address")
 
     @pytest.mark.parametrize("host", ["elsewhere.example", "googleapis.com.example", "sts.googleapis.com@x.example"])
-    @pytest.mark.parametrize("member", ["token_url", "service_account_impersonation_url", "source_credentials"])
+    @pytest.mark.parametrize("member", ["token_url", "service_account_impersonation_url", "universe_domain"])
+    @pytest.mark.parametrize("part", ["", "source_credentials"])
     def test_that_name_a_stranger_send_no_file_there(
-        self, member: str, host: str, environ: dict[str, str], file: Path, tmp_path: Path
+        self, part: str, member: str, host: str, environ: dict[str, str], file: Path, tmp_path: Path
     ) -> None:
         (tmp_path / "token").write_text("Canary")
         address = f"https://{host}/v1/projects/-/serviceAccounts/x:generateAccessToken"
-        changed = {member: {"token_url": address} if member == "source_credentials" else address}
+        changed = {member: host if member == "universe_domain" else address}
         kind = {"type": "external_account", "audience": f"//iam.googleapis.com/{PROVIDER}", "subject_token_type": "x"}
-        known = {"token_url": "https://sts.googleapis.com/v1/token", "credential_source": {"file": f"{tmp_path}/token"}}
-        file.write_text(json.dumps({**kind, **known, **changed}))
+        known = {"credential_source": {"file": f"{tmp_path}/token"}}
+        file.write_text(json.dumps({**kind, **known, **({part: changed} if part else changed)}))
         refused(environ, "gcp-sm:db", NotConfiguredError, "an address in it is not Google's")
+
+    def test_of_another_cloud_of_googles_send_there(self) -> None:
+        assert is_googles("https://sts.apis-tpc.example/v1/token", "https://secretmanager.apis-tpc.example")
 
 
 class TestNamedStores:
