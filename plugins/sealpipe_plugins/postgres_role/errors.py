@@ -56,6 +56,10 @@ _BY_WORDS: Final[tuple[tuple[re.Pattern[str], _Meaning], ...]] = tuple(
         "no password supplied": (
             NotConfiguredError, "asks for a password, and none is set", "set password (PGPASSWORD)",
         ),
+        "authentication method requirement": (
+            NotConfiguredError, "asks for a login that is not allowed here, such as the password itself in clear",
+            "set sslmode to verify-full, so that it proves who it is",
+        ),
         "starting up|shutting down|recovery mode|too many|remaining connection slots": (
             UnavailableError, "takes no connection now", _LATER,
         ),

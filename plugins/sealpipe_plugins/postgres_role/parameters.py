@@ -48,6 +48,8 @@ _NEUTRAL: Final[Mapping[str, str]] = {
     "load_balance_hosts": "disable",
 }
 """What libpq would else read from the environment or the home of this user."""
+_NOT_IN_CLEAR: Final[Mapping[str, str]] = {"require_auth": "none,md5,scram-sha-256"}
+"""At a port of this machine that any of its users may have opened: who asks for the password itself does not get it."""
 _SCRAM_ONLY: Final[Mapping[str, str]] = {"require_auth": "scram-sha-256"}
 
 
@@ -66,12 +68,16 @@ def make_parameters(settings: PostgresSettings, context: Context) -> dict[str, A
             f"PGSERVICE is set, which {context.store} does not support",
             remedy="unset it, and set PGHOST and the others",
         )
-    is_local = all(host.startswith(("/", "@")) or is_loopback(host) for host in str(given["host"]).split(","))
+    hosts = str(given["host"]).split(",")
+    is_local = all(host.startswith(("/", "@")) or is_loopback(host) for host in hosts)
     if not is_local and given.setdefault("sslmode", "verify-full") != "verify-full":
         raise NotConfiguredError(
             f"the connection of {context.store} must be verified TLS",
             remedy="set sslmode to verify-full, or unset it (PGSSLMODE)",
         )
+    is_verified = given.get("sslmode") == "verify-full" or all(host.startswith(("/", "@")) for host in hosts)
+    if not is_verified and (context.named or not context.environ.get("PGREQUIREAUTH")):
+        given |= _keep_known(_NOT_IN_CLEAR)
     if str(given.get("sslmode", "")).startswith("verify") and "sslrootcert" not in given:
         bundle = context.network.ca_bundle() or ssl.get_default_verify_paths().cafile or certifi.where()
         given["sslrootcert"] = str(bundle)

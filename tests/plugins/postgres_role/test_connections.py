@@ -164,6 +164,28 @@ class TestTls:
             with pytest.raises(NotConfiguredError, match="does not offer TLS"):
                 sinks.put({"PGHOST": THERE, "PGPORT": str(server.getsockname()[1]), "PGUSER": "u"}, "app", "x")
 
+    @pytest.mark.skipif(psycopg.pq.version() < 160000, reason="libpq before 16 sends the password whoever asks")
+    def test_a_port_of_this_machine_that_asks_for_the_password_gets_none(self, sinks: Sinks) -> None:
+        received = list[bytes]()
+        with socket.create_server(("127.0.0.1", 0)) as server:
+
+            def ask() -> None:
+                line, _ = server.accept()
+                with line:
+                    line.recv(8)
+                    line.sendall(b"N")
+                    line.recv(4096)
+                    line.sendall(b"R\0\0\0\x08\0\0\0\x03")
+                    received.append(line.recv(4096))
+
+            thread = threading.Thread(target=ask, daemon=True)
+            thread.start()
+            login = {"PGUSER": "admin", "PGPASSWORD": ADMIN_PASSWORD, "PGPORT": str(server.getsockname()[1])}
+            with pytest.raises(NotConfiguredError, match="the password itself in clear"):
+                sinks.put({"PGHOST": "127.0.0.1", **login}, "app", "x")
+            thread.join(5)
+        assert received == [b""]
+
 
 class TestTrouble:
     @pytest.fixture
