@@ -6,13 +6,14 @@ A failure that asks to try again is raised at once, not as the library's own exc
 from __future__ import annotations
 
 from collections.abc import Mapping
-from http.client import HTTPConnection, HTTPException
+from http.client import HTTPException
 from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
 from sealpipe.plugin import Context, NotConfiguredError, UnavailableError
-from sealpipe_plugins.http_api import BODY_LIMIT, Endpoint, Reply
+from sealpipe_plugins.http_api import Endpoint, Reply
 from sealpipe_plugins.http_errors import require_success
+from sealpipe_plugins.machine_service import ask_machine
 
 _MACHINE_TIMEOUT: Final = 5.0
 """Seconds for each step: the token service is on the same machine, or there is none."""
@@ -101,24 +102,21 @@ class MachineTransport(LoginTransport):
     ) -> LoginResponse:
         parts = urlsplit(url)
         if parts.scheme == "http" and parts.hostname:
-            connection = HTTPConnection(parts.netloc, timeout=min(_MACHINE_TIMEOUT, self._timeout))
             try:
-                connection.request(method, f"{parts.path}?{urlencode(params or {})}", body, dict(headers or {}))
-                response = connection.getresponse()
-                content, found = response.read(BODY_LIMIT), dict(response.headers)
+                target = f"{parts.path}?{urlencode(params or {})}"
+                timeout = min(_MACHINE_TIMEOUT, self._timeout)
+                found = ask_machine(parts.netloc, method, target, body, headers or {}, timeout=timeout)
             except (OSError, HTTPException, ValueError):
                 pass
             else:
-                if response.status == 429 or response.status >= 500:
+                if found.status == 429 or found.status >= 500:
                     raise UnavailableError(
-                        f"the token service of this machine asks to try again later ({response.status})",
+                        f"the token service of this machine asks to try again later ({found.status})",
                         remedy="run it again later",
                     )
-                reply = Reply("the token service", response.status, found, content, writes=False)
-                self.refusal = None if response.status == 200 else reply
-                return LoginResponse(response.status, found, content)
-            finally:
-                connection.close()
+                reply = Reply("the token service", *found, writes=False)
+                self.refusal = None if found.status == 200 else reply
+                return LoginResponse(*found)
         raise NotConfiguredError(
             "no Azure login was found: no application is configured, and this machine has no managed identity",
             remedy="set AZURE_TENANT_ID and AZURE_CLIENT_ID, with AZURE_CLIENT_SECRET or for the CI's own token",

@@ -6,15 +6,16 @@ Neither logs anything. A failure that the library would wait for and repeat is r
 from __future__ import annotations
 
 from collections.abc import Mapping
-from http.client import HTTPConnection, HTTPException
+from http.client import HTTPException
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from google.auth import transport
 
 from sealpipe.plugin import Context, NotConfiguredError
-from sealpipe_plugins.http_api import BODY_LIMIT, Endpoint, Reply
+from sealpipe_plugins.http_api import Endpoint, Reply
 from sealpipe_plugins.http_errors import require_success
+from sealpipe_plugins.machine_service import ask_machine
 
 METADATA_HOST: Final = "169.254.169.254"
 """The metadata server's address. Its name would first be asked for in the DNS, which may take long elsewhere."""
@@ -95,19 +96,14 @@ class MetadataTransport(transport.Request):
         parts = urlsplit(url)
         reason = "this machine has no metadata server"
         if parts.netloc in (_METADATA_NAME, METADATA_HOST, self._host):
-            connection = HTTPConnection(self._host, timeout=_METADATA_TIMEOUT)
             try:
-                connection.request(method, f"{parts.path}?{parts.query}", body, dict(headers or {}))
-                response = connection.getresponse()
-                content = response.read(BODY_LIMIT)
-                if response.headers.get("metadata-flavor") == "Google":
-                    lower = {name.lower(): value for name, value in response.headers.items()}
-                    return LoginResponse(response.status, lower, content)
+                target = f"{parts.path}?{parts.query}"
+                reply = ask_machine(self._host, method, target, body, headers or {}, timeout=_METADATA_TIMEOUT)
+                if reply.headers.get("metadata-flavor") == "Google":
+                    return LoginResponse(*reply)
                 reason = "this machine's metadata server is not Google's"
             except (OSError, HTTPException, ValueError):
                 pass
-            finally:
-                connection.close()
         raise NotConfiguredError(
             f"no Google credentials were found: there is no credentials file, and {reason}",
             remedy="set GOOGLE_APPLICATION_CREDENTIALS, run `gcloud auth application-default login`, or set "

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -18,6 +21,7 @@ from plugins.gcp.fake_secret_manager import (
     FakeSecretManager,
 )
 from sealpipe.errors import AccessDeniedError, BackendAuthError, NotConfiguredError, PluginError, UnavailableError
+from sealpipe_plugins import machine_service
 from sealpipe_plugins.gcp import transport
 from sealpipe_plugins.gcp.login import is_googles
 from support.ci_jobs import job_token
@@ -236,6 +240,28 @@ class TestOnAMachine:
         with socket.create_server(("127.0.0.1", 0)) as silent:
             environ = {**bare, "GCE_METADATA_HOST": f"127.0.0.1:{silent.getsockname()[1]}"}
             refused(environ, "gcp-sm:db", NotConfiguredError, "has no metadata server")
+
+    def test_that_answers_for_ever_nothing_hangs(self, bare: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+        """Elsewhere, anybody in the network may have the address of Google's metadata server."""
+        monkeypatch.setattr(machine_service, "DEADLINE", 0.2)
+        sent = list[int]()
+        with socket.create_server(("127.0.0.1", 0)) as server:
+
+            def drip() -> None:
+                line, _ = server.accept()
+                with line, suppress(OSError):
+                    line.sendall(b"HTTP/1.1 200 OK\r\nMetadata-Flavor: Google\r\nX: ")
+                    for number in range(600):
+                        line.sendall(b"x")
+                        sent.append(number)
+                        time.sleep(0.05)
+
+            thread = threading.Thread(target=drip, daemon=True)
+            thread.start()
+            environ = {**bare, "GCE_METADATA_HOST": f"127.0.0.1:{server.getsockname()[1]}"}
+            assert isinstance(failed(registry(environ), "gcp-sm:db"), NotConfiguredError)
+            thread.join(20)
+        assert 0 < len(sent) < 600
 
 
 def test_no_login_shows_in_a_log_or_an_error(
