@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
@@ -30,6 +31,8 @@ class DiscordSettings(WebhookSettingsBase):
 
 MAX_MESSAGE: Final = 2000
 """Maximum characters of a message in Discord, escapes included; we count UTF-16, as its client does."""
+_LONGEST_WAIT: Final = 1e6
+"""Seconds. What is longer is no time that Discord asks for."""
 _SUPPRESS_EMBEDS: Final = 1 << 2
 _REFUSALS: Final[Refusals] = {
     400: (
@@ -60,7 +63,7 @@ class DiscordChannel(WebhookChannel):
         body = {"content": content, "allowed_mentions": {"parse": []}, "flags": _SUPPRESS_EMBEDS}
         reply = _require_accepted(endpoint.post("", body))
         identifier = reply.member("id")
-        if not isinstance(identifier, str) or not identifier.isdecimal():
+        if not isinstance(identifier, str) or not re.fullmatch(r"[0-9]{1,20}", identifier):
             raise UnknownOutcomeError("the server is not Discord", remedy=CHECK_FIRST)
         return Delivery(id=identifier)
 
@@ -74,7 +77,7 @@ class DiscordChannel(WebhookChannel):
 
 def _require_accepted(reply: Reply) -> Reply:
     seconds = reply.member("retry_after")
-    if reply.status == 429 and isinstance(seconds, int | float) and seconds >= 0:
+    if reply.status == 429 and isinstance(seconds, int | float) and 0 <= seconds < _LONGEST_WAIT:
         raise UnavailableError(
             "Discord asks to try again later (429)", remedy="run it again later", retry_after=float(seconds)
         )

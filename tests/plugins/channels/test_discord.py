@@ -99,6 +99,8 @@ def test_anything_else_is_refused_before_anything_is_sent(discord: FakeDiscord, 
         (Reply(302, "", {"Location": "/"}), NotConfiguredError),
         (Reply(200, "<html>"), UnknownOutcomeError),
         (Reply(200, {"id": "x y"}), UnknownOutcomeError),
+        (Reply(200, {"id": "9" * 21}), UnknownOutcomeError),
+        (Reply(429, {"retry_after": 10**400}), UnavailableError),
         (drop, UnknownOutcomeError),
     ],
 )
