@@ -27,7 +27,8 @@ from typing import Any, NamedTuple
 
 SUITES = {"3.11": "bookworm", "3.12": "bookworm", "3.13": "sid", "3.14": "sid", "3.15": "sid"}
 """Where each runs. Debian has had no 3.12: it is a tree, on the base of 3.11 for its libraries."""
-PACKAGES = {"bookworm": "python3.11-venv", "sid": "python3.13-venv,python3.14-venv,python3.15-venv"}
+PACKAGES = {"bookworm": "python3.11-venv,python3-distutils", "sid": "python3.13-venv,python3.14-venv,python3.15-venv"}
+"""What is in them; debootstrap does not see that python3-distutils provides what python3.11-venv depends on."""
 TAKEN = re.compile(r"PIP_|SSL_|(REQUESTS|CURL)_CA_BUNDLE$|GIT_SSL_|((HTTPS?|NO|ALL)_PROXY)$", re.IGNORECASE)
 """Variables that are taken over."""
 PIP_FILES = ("/etc/pip.conf", "/etc/xdg/pip/pip.conf", "~/.config/pip/pip.conf", "~/.pip/pip.conf")
