@@ -60,8 +60,11 @@ class Signals:
         return self
 
     def __exit__(self, *_: object) -> None:
+        # One that came while its default is put back would be lost, and Python would say so on stderr.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, self._before)
         for number, handler in self._before.items():
             signal.signal(number, handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         signal.set_wakeup_fd(self._wake_before)
         for end in (self._wakes, self._wake):
             os.close(end)
