@@ -18,11 +18,13 @@ PYTHONS = load_module("pythons", ROOT / "tests/endurance/pythons.py")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 BUILT = {"3.15": ["pyyaml"]}
 """What has no wheel there, and is built without a compiler."""
+BUILT_EVERYWHERE = ["matterhook"]
+"""What has no wheel at all, and is plain Python."""
 
 
 @pytest.mark.parametrize("python", PYTHONS.SUITES)
 def test_all_that_dev_asks_for_has_a_wheel(python: str) -> None:
-    built = [word for name in BUILT.get(python, ()) for word in ("--no-binary", name)]
+    built = [word for name in (*BUILT_EVERYWHERE, *BUILT.get(python, ())) for word in ("--no-binary", name)]
     platform = ["--python-platform", "x86_64-manylinux_2_35", "--python-version", python]
     words = ["--quiet", "--extra", "dev", "--only-binary", ":all:", *built, *platform, "pyproject.toml"]
     command = [program("uv"), "pip", "compile", *words]

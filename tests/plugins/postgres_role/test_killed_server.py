@@ -48,7 +48,7 @@ def test_a_write_is_whole_or_not_there_and_the_next_run_knows(
         patch.setattr(psycopg.Connection, "execute", killing)
         with pytest.raises(UnknownOutcomeError if moment in ("COMMIT", "committed") else UnavailableError):
             sinks.put(environ, role, password)
-    postgres.start("listen_addresses=127.0.0.1", port=port)
+    postgres.start(port=port)
     assert sinks.put(environ, role, password).already is (moment == "committed")
     with psycopg.connect(address) as admin:
         [(comment,)] = admin.execute(
