@@ -259,14 +259,18 @@ class AsyncClient(Calls, ClientSetup):
             self._network = None
         await asyncio.to_thread(self.session.close)
 
+    def with_origin(self, *origin: tuple[str, str]) -> Self:
+        """Return a client on the same connections whose events also have these names and values. It is not closed."""
+        client = self.from_session(self.session.with_origin(origin))
+        client._network = self._network = self._network or AsyncServiceNetwork(self.session)
+        return client
+
     async def run(self, flow: Flow[T]) -> T:
         """Run a flow of `sealpipe.flows`, and return its result."""
-        state = RunState()
-        return await _shield(run(guard(self.session, flow), self._send, state), state)
+        return await _shield(run(guard(self.session, flow), self._send, state := RunState()), state)
 
     async def _send(self, operation: Operation[Any], timeout: float) -> Response | Failure:
-        if self._network is None:
-            self._network = AsyncServiceNetwork(self.session)
+        self._network = self._network or AsyncServiceNetwork(self.session)
         return await self._network.send(operation, timeout)
 
     _make_call = staticmethod(_call_hook)

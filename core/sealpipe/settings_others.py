@@ -57,6 +57,7 @@ OTHERS: Final[Mapping[str, tuple[Setting, ...]]] = {
         Setting("env_file", "File with a line NAME=REF for each variable.", metavar="FILE"),
         Setting("no_redact", "Leave the command its streams, and its output as it is.", flag=True),
     ),
+    "mcp": (Setting("policy", "Policy file: what assistants may do.", metavar="FILE"),),
     "read": (make_print_setting("value"),),
     "unseal": (
         Setting("bind", "The text given to `share --bind`.", values.parse_bind_text, metavar="TEXT"),

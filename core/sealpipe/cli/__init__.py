@@ -30,6 +30,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "shares": ("sealpipe.cli.shares:shares", "List, show and expire shares."),
     "stats": ("sealpipe.cli.account:stats", "Show how many shares exist and how often they were viewed."),
     "tools": ("sealpipe.cli.account:tools", "List and call the tools of the hosted MCP endpoint."),
+    "mcp": ("sealpipe.cli.mcp:mcp", "Serve tools to assistants, as a local MCP server."),
     "webhooks": ("sealpipe.cli.webhooks:webhooks", "Verify the signature of the service's webhooks."),
     "requests": ("sealpipe.cli.requests:requests", "List, show, remind of, expire and purge requests."),
     "resume": ("sealpipe.cli.resume:resume", "Finish interrupted shares and requests from the outbox."),

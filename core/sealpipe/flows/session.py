@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cache, partial
 from pathlib import Path
@@ -105,6 +105,10 @@ class Session:
                 "a value holds sealpipe's own credential, which is never shared: nothing was sent",
                 remedy="check its reference; to hand over a key, create a separate one",
             )
+
+    def with_origin(self, origin: tuple[tuple[str, str], ...]) -> Session:
+        """Return this session with another origin of its events."""
+        return replace(self, origin=origin)
 
     def close(self) -> None:
         """Release what plugins hold, if a registry was made. Blocks."""

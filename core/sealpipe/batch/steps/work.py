@@ -98,7 +98,7 @@ def open_row_session(session: Session, batch: Batch, row: Row) -> Session:
     """Return the session of a row, whose events name it."""
     if not session.policy_hooks:
         return session
-    return replace(session, origin=(("batch", batch.name), ("row", redact_address(row.key or ""))))
+    return session.with_origin((("batch", batch.name), ("row", redact_address(row.key or ""))))
 
 
 class StepResult(NamedTuple):

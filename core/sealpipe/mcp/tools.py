@@ -1,0 +1,131 @@
+"""The contract between the server and its tools, and the table of tools.
+
+A tool says what it takes and returns (JSON Schema), what a call would use (`describe`, for the policy) and what it does
+(`run`). `sealpipe.mcp.server` does all the rest: it checks the arguments, asks the policy, counts, gets a person's
+confirmation, and searches what goes out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, TypeVar
+
+from sealpipe.reference import Reference, Target
+
+if TYPE_CHECKING:
+    from sealpipe.aio import AsyncClient
+    from sealpipe.config import Config
+
+Arguments = TypeVar("Arguments")
+Schema = Mapping[str, Any]
+"""A JSON Schema of the kind that `sealpipe.mcp.arguments` makes and checks."""
+
+
+class Use(NamedTuple):
+    """What a call would use, as the policy sees it. No values.
+
+    `sources` are read, `sinks` written; `recipients` get a link. `command` with its `variables` would be run.
+    `expires_in` is that of what the call would create, None if it creates nothing.
+    """
+
+    tool: str
+    sources: tuple[Reference, ...] = ()
+    sinks: tuple[Reference, ...] = ()
+    recipients: tuple[Target, ...] = ()
+    command: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
+    expires_in: timedelta | None = None
+
+
+class Answer(NamedTuple):
+    """What a tool returns: JSON members, in which text from outside is `untrusted`. `link` is one for a person to open.
+
+    Only a collect link may be a `link`: anyone with it can submit, and nobody can read.
+    """
+
+    content: Mapping[str, Any]
+    link: str | None = None
+
+
+class CallPolicy(Protocol):
+    """What the server asks of a policy."""
+
+    def allows(self, tool: str) -> bool:
+        """Return whether the tool is offered at all."""
+
+    def check(self, use: Use) -> None:
+        """Check what a call would use. Raises PolicyError."""
+
+    def confirms(self, tool: str) -> bool:
+        """Return whether a person must confirm each call of the tool."""
+
+    def per_hour(self, tool: str) -> int:
+        """Return how many calls an hour the tool may have."""
+
+
+Report = Callable[[float, float | None, str], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call, as its tool sees it."""
+
+    open_client: Callable[[], AsyncClient] = field(repr=False)
+    policy: CallPolicy
+    state: Path
+    """The server's folder in the state directory: `mcp`."""
+    client_name: str
+    """What the client calls itself: escaped, at most 60 characters, and not trusted."""
+    config: Config = field(repr=False)
+    """The configuration of this process."""
+    values: Mapping[str, Any] = field(repr=False)
+    """The values of the global options."""
+    send_report: Report = field(repr=False)
+
+    @cached_property
+    def client(self) -> AsyncClient:
+        """The client of the service. Its events name the assistant and the tool. Raises SettingError."""
+        return self.open_client()
+
+    async def report(self, done: float, total: float | None, message: str) -> None:
+        """Send a progress notification, if the client asked for them. `message` is a fixed sentence of ours."""
+        await self.send_report(done, total, message)
+
+
+@dataclass(frozen=True)
+class Tool(Generic[Arguments]):
+    """A tool. `schema` is checked before `parse`, so `parse` sees only members and types that it allows.
+
+    `parse` raises UsageError, which quotes nothing of an argument. `describe` is pure.
+    """
+
+    name: str
+    title: str
+    description: str
+    schema: Schema
+    output: Schema
+    parse: Callable[[Mapping[str, Any]], Arguments]
+    describe: Callable[[Arguments], Use]
+    run: Callable[[Call, Arguments], Awaitable[Answer]]
+    is_read_only: bool = False
+    is_destructive: bool = False
+
+
+TOOLS: Final[Mapping[str, str]] = {}
+"""The module and the name of each tool, in the order in which clients see them."""
+
+
+def load_tools() -> dict[str, Tool[Any]]:
+    """Load all tools, by name."""
+    return {name: _load(path) for name, path in TOOLS.items()}
+
+
+def _load(path: str) -> Tool[Any]:
+    module, _, attribute = path.partition(":")
+    tool: Tool[Any] = getattr(import_module(module), attribute)
+    return tool
