@@ -1,7 +1,7 @@
 """`sealpipe run` and `sealpipe read`: secrets for a command on this machine. The service is not called.
 
-`variables` says which names a secret may have, `child` and `terminal` run the command, `redaction` searches its output.
-This module resolves references under the policies.
+`variables` says which names a secret may have; `child` and `terminal` run the command, `capture` runs one for a
+program; `redaction` searches its output. This module resolves references under the policies.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from sealpipe.errors import Note, PluginError, SealpipeError, UsageError
 from sealpipe.flows import Do, Flow
-from sealpipe.flows.policy import LocalContext, check_policies, run_under_policy
+from sealpipe.flows.policy import PolicyContext, check_policies, run_under_policy
 from sealpipe.flows.resolve import Value, resolve_bytes
 from sealpipe.plugin import OutgoingAction
 from sealpipe.reference import Reference
@@ -22,14 +22,26 @@ T = TypeVar("T")
 
 
 def use_values(
-    context: LocalContext,
+    context: PolicyContext,
     kind: str,
     sink: str,
     variables: Sequence[Variable],
     use: Callable[[Mapping[str, Value]], T],
     describe: Callable[[T], Mapping[str, object]],
 ) -> Flow[T]:
-    """Resolve all variables, then `use` their values; an optional one that is missing is left out.
+    """Resolve all variables, then call `use` with their values, which may block. See `use_values_in`."""
+    return use_values_in(context, kind, sink, variables, lambda values: _do(partial(use, values)), describe)
+
+
+def use_values_in(
+    context: PolicyContext,
+    kind: str,
+    sink: str,
+    variables: Sequence[Variable],
+    work: Callable[[Mapping[str, Value]], Flow[T]],
+    describe: Callable[[T], Mapping[str, object]],
+) -> Flow[T]:
+    """Resolve all variables, then do `work` with their values; an optional one that is missing is left out.
 
     Policies are asked before anything is read, and again, with names and types, before the values are used; `describe`
     gives the outcome that observers are told. Tells everything at once: references that are wrong, stores that are not
@@ -44,7 +56,7 @@ def use_values(
     values = _collect(variables, results)
     _refuse_credential(context, values)
     labels = tuple((name, value.type) for name, value in values.items()) if kind == "run" else ()
-    return (yield from run_under_policy(context, plan._replace(labels=labels), _do(partial(use, values)), describe))
+    return (yield from run_under_policy(context, plan._replace(labels=labels), work(values), describe))
 
 
 def _do(work: Callable[[], T]) -> Flow[T]:
@@ -52,7 +64,7 @@ def _do(work: Callable[[], T]) -> Flow[T]:
     return result
 
 
-def _describe(context: LocalContext, kind: str, sink: str, refs: Sequence[Reference]) -> OutgoingAction:
+def _describe(context: PolicyContext, kind: str, sink: str, refs: Sequence[Reference]) -> OutgoingAction:
     registry = context.registry()
     sources = dict.fromkeys(registry.identify("source", ref.name) for ref in refs)
     return OutgoingAction(kind, sources=tuple(sources), sinks=(sink,))
@@ -92,7 +104,7 @@ def _raise_together(errors: Sequence[tuple[str, SealpipeError]], total: int) -> 
         raise failure
 
 
-def _refuse_credential(context: LocalContext, values: Mapping[str, Value]) -> None:
+def _refuse_credential(context: PolicyContext, values: Mapping[str, Value]) -> None:
     for value in values.values():
         if context.gate.holds(value.data.reveal_bytes()):
             raise UsageError(

@@ -24,9 +24,9 @@ from sealpipe.errors import UsageError
 from sealpipe.run.redaction import Redactor
 
 CHUNK: Final = 64 * 1024
-_LAST: Final = 1024 * 1024
+LAST: Final = 1024 * 1024
 """Bytes that are still read from each stream at the very end: what a pipe can hold."""
-_GRACE: Final = 1.0
+GRACE: Final = 1.0
 """Seconds after the command's end during which its own children may still write."""
 _SETTLED: Final = 0.05
 """Seconds without output after which the beginning of a possible value is shown, if it is short."""
@@ -114,7 +114,7 @@ class Stream:
 
     def finish(self) -> None:
         """Pass on what was written before the command ended, and no more."""
-        for _ in range(_LAST // CHUNK):
+        for _ in range(LAST // CHUNK):
             try:
                 data = os.read(self.source, CHUNK)
             except OSError:
@@ -147,7 +147,7 @@ def run_command(
     if patterns is not None and _is_at_terminal():
         from sealpipe.run.terminal import run_in_terminal  # only where a person sits
 
-        return _to_exit_code(run_in_terminal(program, argv, environ, patterns))
+        return to_exit_code(run_in_terminal(program, argv, environ, patterns))
     with Signals() as signals:
         streams, theirs, resize = ([], {}, None) if patterns is None else open_streams((1, 2), patterns)
         try:
@@ -161,7 +161,7 @@ def run_command(
                 os.close(end)
         try:
             signals.start(lambda number: _pass_on(process, number, resize))
-            return _to_exit_code(relay(streams, signals, process.poll))
+            return to_exit_code(relay(streams, signals, process.poll))
         except BaseException:
             process.terminate()
             raise
@@ -225,7 +225,7 @@ def relay(
                 if key.data is not None:
                     key.data(selector)
             if code is None and (code := poll()) is not None:
-                end = time.monotonic() + _GRACE
+                end = time.monotonic() + GRACE
         for source, stream in open_now.items():
             stream.finish()
             os.close(source)
@@ -291,5 +291,6 @@ def _is_at_terminal() -> bool:
     return os.isatty(0) and os.isatty(1) and _is_foreground()
 
 
-def _to_exit_code(status: int) -> int:
+def to_exit_code(status: int) -> int:
+    """Return an exit code for what `Popen.wait` returns: 128+N after signal N."""
     return status if status >= 0 else 128 - status

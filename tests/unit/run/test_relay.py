@@ -13,7 +13,7 @@ from sealpipe.run.redaction import Redactor
 
 def relayed(monkeypatch: pytest.MonkeyPatch, grace: float, *, closes: bool) -> bytes:
     """What arrives of a command that has ended, while another process still writes to its stream."""
-    monkeypatch.setattr(child, "_GRACE", grace)
+    monkeypatch.setattr(child, "GRACE", grace)
     (reads, writes), (out, target) = os.pipe(), os.pipe()
     os.write(writes, b"early\n")
 
