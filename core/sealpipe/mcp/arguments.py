@@ -38,6 +38,21 @@ def make_number(description: str = "", *, least: int, most: int) -> Schema:
     return _describe({"type": "integer", "minimum": least, "maximum": most}, description)
 
 
+def make_count(description: str = "") -> Schema:
+    """Make the schema of a number of an answer."""
+    return _describe({"type": "integer", "minimum": 0}, description)
+
+
+def make_time(description: str = "") -> Schema:
+    """Make the schema of a time of an answer; null if there is none."""
+    return _describe({"type": ["string", "null"], "format": "date-time"}, description)
+
+
+def make_untrusted(description: str = "") -> Schema:
+    """Make the schema of text from outside in an answer."""
+    return _describe(make_object({"untrusted": {"type": "string"}}), description)
+
+
 def make_list(items: Schema, description: str = "", *, most: int, least: int = 0) -> Schema:
     """Make the schema of a list."""
     return _describe({"type": "array", "items": items, "minItems": least, "maxItems": most}, description)

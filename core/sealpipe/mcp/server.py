@@ -15,10 +15,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from mcp import types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 
+from mcp import types
 from sealpipe import __version__
 from sealpipe.api.responses import escape_text
 from sealpipe.errors import PolicyError, SealpipeError, UsageError
@@ -96,7 +96,7 @@ class _Pipeline:
             return _make_error(error)
         except Exception:  # noqa: BLE001 - a bug: its text may hold anything
             return _make_error(SealpipeError("internal error", remedy="this is a bug in sealpipe"))
-        return _make_result(answer.content)
+        return _make_result(answer.content if answer.link is None else {**answer.content, "link": answer.link})
 
     async def _run(self, context: Context, params: types.CallToolRequestParams) -> Answer:
         tool = self._tools.get(params.name)
@@ -119,6 +119,7 @@ class _Pipeline:
             self._setup.config,
             self._setup.values,
             context.session.report_progress,
+            lambda _texts: None,
         )
 
 

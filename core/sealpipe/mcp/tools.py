@@ -7,7 +7,7 @@ confirmation, and searches what goes out.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
@@ -86,11 +86,16 @@ class Call:
     values: Mapping[str, Any] = field(repr=False)
     """The values of the global options."""
     send_report: Report = field(repr=False)
+    publish_texts: Callable[[Iterable[str | None]], None] = field(repr=False)
 
     @cached_property
     def client(self) -> AsyncClient:
         """The client of the service. Its events name the assistant and the tool. Raises SettingError."""
         return self.open_client()
+
+    def publish(self, *texts: str | None) -> None:
+        """Say that these texts are no secrets: the server knew them before somebody could submit them as values."""
+        self.publish_texts(texts)
 
     async def report(self, done: float, total: float | None, message: str) -> None:
         """Send a progress notification, if the client asked for them. `message` is a fixed sentence of ours."""
@@ -116,7 +121,11 @@ class Tool(Generic[Arguments]):
     is_destructive: bool = False
 
 
-TOOLS: Final[Mapping[str, str]] = {}
+TOOLS: Final[Mapping[str, str]] = {
+    "request_secret": "sealpipe.mcp.requests:REQUEST_SECRET",
+    "wait_for_submission": "sealpipe.mcp.requests:WAIT_FOR_SUBMISSION",
+    "collect_secret": "sealpipe.mcp.requests:COLLECT_SECRET",
+}
 """The module and the name of each tool, in the order in which clients see them."""
 
 

@@ -1,0 +1,130 @@
+"""An assistant: the official client, at a server in this process or at `sealpipe mcp`, and all that it received."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+from mcp import Client, types
+from sealpipe.aio import AsyncClient
+from sealpipe.config import Config
+from sealpipe.mcp.server import Setup, make_server
+from sealpipe.mcp.tools import TOOLS, Use
+from support.job import Job, job, service
+
+__all__ = ["job", "service"]
+
+
+@dataclass
+class Anything:
+    """A policy that allows everything, and what it was asked."""
+
+    confirmed: frozenset[str] = frozenset()
+    limit: int = 1000
+    asked: list[Use] = field(default_factory=list)
+
+    def allows(self, tool: str) -> bool:
+        return tool in TOOLS
+
+    def check(self, use: Use) -> None:
+        self.asked.append(use)
+
+    def confirms(self, tool: str) -> bool:
+        return tool in self.confirmed
+
+    def per_hour(self, tool: str) -> int:  # noqa: ARG002 - the protocol's
+        return self.limit
+
+
+class ToolCallError(Exception):
+    """The result of a call that failed: its error's members."""
+
+    def __init__(self, error: Mapping[str, Any]) -> None:
+        super().__init__(error)
+        self.error = error
+        self.kind = error["kind"]
+
+
+@dataclass
+class Assistant:
+    """A client in its own thread. `received` is the text of everything that came from the server."""
+
+    portal: BlockingPortal
+    client: Client
+    received: list[str]
+
+    def call(self, tool: str, **arguments: Any) -> Any:
+        """Call a tool, and return its structured content. Raises ToolCallError."""
+        result = self.portal.call(lambda: self.client.call_tool(tool, arguments, progress_callback=self._note))
+        self.received.append(result.model_dump_json())
+        assert json.loads(result.content[0].text) == result.structured_content
+        if result.is_error:
+            raise ToolCallError(result.structured_content["error"])
+        return result.structured_content
+
+    def tools(self) -> list[types.Tool]:
+        """List the tools."""
+        result = self.portal.call(self.client.list_tools)
+        self.received.append(result.model_dump_json())
+        return list(result.tools)
+
+    async def _note(self, done: float, total: float | None, message: str | None) -> None:
+        self.received.append(f"{done} {total} {message}")
+
+
+@dataclass
+class Person:
+    """Who sits before the client: answers each elicitation with the next of `answers`, and remembers it."""
+
+    answers: list[types.ElicitResult] = field(default_factory=list)
+    asked: list[Any] = field(default_factory=list)
+
+    async def __call__(self, _context: Any, params: Any) -> types.ElicitResult:
+        self.asked.append(params)
+        return self.answers.pop(0) if self.answers else types.ElicitResult(action="accept", content={"confirm": True})
+
+
+@contextmanager
+def connected(server: Any, mode: str, person: Person | None = None, name: str = "helper") -> Iterator[Assistant]:
+    """Connect an assistant to a server: `mode` is `auto` (the newest protocol) or `legacy`."""
+    received: list[str] = []
+    information = types.Implementation(name=name, version="1")
+    client = Client(server, mode=mode, elicitation_callback=person, client_info=information)
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(client) as entered:
+        yield Assistant(portal, entered, received)
+
+
+@pytest.fixture
+def setup(job: Job) -> Setup:
+    """A server's setup at the job's account, with a policy that allows everything."""
+    return make_setup(job)
+
+
+def make_setup(job: Job, policy: Any = None) -> Setup:
+    """Make a server's setup at the job's account, like `sealpipe mcp`."""
+    clients: list[AsyncClient] = []
+
+    def open_client(origin: tuple[tuple[str, str], ...]) -> AsyncClient:
+        if not clients:
+            addresses = {"base_url": job.service.base_url, "link_base_url": job.service.link_base_url}
+            clients.append(AsyncClient(api_key=job.api_key, **addresses, deadline=timedelta(seconds=20)))
+        return clients[0].with_origin(*origin)
+
+    return Setup(policy or Anything(), lambda _tool, _limit: None, job.state / "mcp", open_client, Config({}), {})
+
+
+Connect = Callable[..., Assistant]
+
+
+@pytest.fixture
+def connect(setup: Setup) -> Iterator[Connect]:
+    """Connect an assistant to a server in this process: `connect(mode, person)`."""
+    with ExitStack() as stack:
+        yield lambda mode="auto", person=None: stack.enter_context(connected(make_server(setup), mode, person))

@@ -1,0 +1,29 @@
+"""An assistant asks for a secret: the tools `request_secret`, `wait_for_submission` and `collect_secret`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.job import Job
+
+SECRET = 'cänary-of-an-assistant "$x"'
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_a_secret_is_asked_for_awaited_and_stored(connect: Any, job: Job, tmp_path: Path, mode: str) -> None:
+    assistant = connect(mode)
+    target = f"file:{tmp_path}/password"
+    made = assistant.call("request_secret", prompts=[{"text": "Database password"}], to=target, title="For the app")
+    assert made["stored_in"] == target
+    assert assistant.call("wait_for_submission", code=made["code"], seconds=0) == {"state": "pending", "submissions": 0}
+    job.service.submitter().submit(made["link"], {"Database password": SECRET})
+    assert assistant.call("wait_for_submission", code=made["code"]) == {"state": "submitted", "submissions": 1}
+    stored = assistant.call("collect_secret", code=made["code"])
+    assert stored == {"stored": [{"keys": [], "target": target, "already": False}], "request": "expired"}
+    assert (tmp_path / "password").read_text() == SECRET
+    again = assistant.call("collect_secret", code=made["code"])
+    assert again["stored"][0]["already"]
+    assert SECRET not in "".join(assistant.received)
