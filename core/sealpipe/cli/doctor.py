@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,6 @@ from sealpipe.cli.command import COMMON, AnyType, Command, OneOf, SettingType, m
 from sealpipe.errors import SettingError, UsageError
 
 if TYPE_CHECKING:
-    from sealpipe.api import Credential
     from sealpipe.doctor import Finding
     from sealpipe.doctor.machine import GivenSetting, Settings
 
@@ -48,7 +46,11 @@ def _run_checks(ctx: click.Context, name: str | None, values: dict[str, Any]) ->
 
         return check_conformance()
     settings = _read_settings(ctx, values)
-    return _check_one(name, settings) if name else _check_all(settings, roundtrip=values["roundtrip"] is True)
+    if name:
+        return _check_one(name, settings)
+    from sealpipe.doctor import check_everything
+
+    return check_everything(settings, run_config(), make_registry, roundtrip=values["roundtrip"] is True)
 
 
 def _check_one(name: str, settings: Settings) -> Iterator[Finding]:
@@ -58,91 +60,6 @@ def _check_one(name: str, settings: Settings) -> Iterator[Finding]:
 
     with closing(make_registry(settings["ca_file"].get_usable())) as registry:
         yield from check_plugin(registry, name)
-
-
-def _check_all(settings: Settings, *, roundtrip: bool) -> Iterator[Finding]:
-    """Run all checks; a failure does not stop the others."""
-    from functools import partial
-
-    from sealpipe.client_base import registry
-    from sealpipe.doctor import check_plugins, check_policies, check_stores, report_failure, run_check
-    from sealpipe.doctor.machine import check_credential, check_settings, check_state_directory, check_values
-    from sealpipe.registry.stores import read_policy_hooks
-
-    config = run_config()
-    plugins = registry(config=lambda: config.usable_user)
-    yield from check_settings(settings, config)
-    yield from (report_failure("config file", error) for error in config.errors)
-    yield from check_values(config, {setting.location for setting in settings.values()})
-    credential, findings = check_credential(settings, config)
-    yield from findings
-    yield from check_state_directory(settings, os.environ, credential)
-    yield from run_check("plugins", partial(check_plugins, plugins))
-    yield from run_check("stores", partial(check_stores, plugins))
-    policy_check = partial(check_policies, plugins, lambda: read_policy_hooks(config.usable_user, config.machine))
-    yield from run_check("policies", policy_check)
-    yield from _check_link_address(settings)
-    yield from _check_service(settings, credential, roundtrip=roundtrip)
-
-
-def _check_link_address(settings: Settings) -> Iterator[Finding]:
-    from pathlib import Path
-
-    from sealpipe.doctor.connectivity import check_link_address
-
-    link_base_url, ca_file = settings["link_base_url"].get_usable(), settings["ca_file"].get_usable()
-    if link_base_url is not None:
-        yield from check_link_address(link_base_url, None if ca_file is None else Path(ca_file), os.environ)
-
-
-def _check_service(settings: Settings, credential: Credential | None, *, roundtrip: bool) -> Iterator[Finding]:
-    """Check the service as far as the settings allow."""
-    from dataclasses import replace
-    from pathlib import Path
-
-    from sealpipe import config_file
-    from sealpipe.doctor import report_failure, report_warning, run_check
-    from sealpipe.doctor.connectivity import ServiceConnection, check_round_trip, check_route
-    from sealpipe.doctor.scopes import ScopeResults, check_capabilities, check_scopes
-    from sealpipe.errors import SealpipeError
-    from sealpipe.flows.session import Session
-    from sealpipe.registry.stores import read_policy_hooks
-
-    config = run_config()
-    addresses = {name: settings[name].get_usable() for name in ("base_url", "link_base_url", "ca_file")}
-    try:
-        machine = config.machine
-        addresses = config_file.enforce_service(machine, addresses, os.environ)
-    except SealpipeError as error:  # never send the credential if the machine's config forbids it
-        yield report_failure("service", error)
-        return
-    base_url, ca_file = addresses["base_url"], addresses["ca_file"]
-    ca_path = None if ca_file is None else Path(ca_file)
-    route = [] if base_url is None else list(check_route(base_url, ca_path, os.environ))
-    yield from route
-    if base_url is None or credential is None or any(finding.error for finding in route):
-        yield report_warning("service", "not checked: fix base URL, credential and certificates first")
-        return
-    # The link base URL is optional: the only link is that of a test share, which is discarded.
-    link_base_url = addresses["link_base_url"] or base_url
-    deadline = settings["deadline"].get_usable() or 60.0
-    session = Session(credential, base_url, link_base_url, make_registry, deadline, ca_path)
-    connection, scope_results = ServiceConnection(session), ScopeResults()
-    try:
-        yield from check_scopes(connection, scope_results)
-        if roundtrip and "shares:write" in scope_results.granted and not scope_results.is_stopped:
-            yield from run_check(
-                "roundtrip",
-                lambda: check_round_trip(
-                    replace(session, policy_hooks=read_policy_hooks(config.user, machine)), connection
-                ),
-            )
-        elif roundtrip:
-            yield report_warning("roundtrip", "not tried: fix the checks before it first")
-        if not scope_results.is_stopped:
-            yield from check_capabilities(connection)
-    finally:
-        connection.close()
 
 
 def _print_findings(findings: Iterable[Finding], *, as_json: bool) -> None:

@@ -28,6 +28,8 @@ from sealpipe.registry.calls import format_install_command
 from sealpipe.registry.stores import PLUGIN_PREFIX, find_unknown_variables
 
 if TYPE_CHECKING:
+    from sealpipe.config import Config
+    from sealpipe.doctor.machine import Settings
     from sealpipe.registry import Registry
     from sealpipe.registry.catalog import InstalledPlugin
     from sealpipe.registry.stores import PolicyHook
@@ -65,6 +67,39 @@ def run_check(check: str, findings: Callable[[], Iterator[Finding]]) -> Iterator
         yield from findings()
     except SealpipeError as error:
         yield report_failure(check, error)
+
+
+def check_everything(
+    settings: Settings, config: Config, make_registry: Callable[[], Registry], *, roundtrip: bool = False
+) -> Iterator[Finding]:
+    """Run all checks; a failure does not stop the others. `make_registry` is for the test share of `roundtrip`."""
+    from sealpipe.client_base import registry
+    from sealpipe.doctor.machine import check_credential, check_settings, check_state_directory, check_values
+    from sealpipe.registry.stores import read_policy_hooks
+
+    plugins = registry(config=lambda: config.usable_user)
+    yield from check_settings(settings, config)
+    yield from (report_failure("config file", error) for error in config.errors)
+    yield from check_values(config, {setting.location for setting in settings.values()})
+    credential, findings = check_credential(settings, config)
+    yield from findings
+    yield from check_state_directory(settings, config.environ, credential)
+    yield from run_check("plugins", partial(check_plugins, plugins))
+    yield from run_check("stores", partial(check_stores, plugins))
+    policy_check = partial(check_policies, plugins, lambda: read_policy_hooks(config.usable_user, config.machine))
+    yield from run_check("policies", policy_check)
+    yield from _check_link_address(settings, config)
+    from sealpipe.doctor.scopes import check_service
+
+    yield from check_service(settings, config, credential, make_registry, roundtrip=roundtrip)
+
+
+def _check_link_address(settings: Settings, config: Config) -> Iterator[Finding]:
+    from sealpipe.doctor.connectivity import check_link_address
+
+    link_base_url, ca_file = settings["link_base_url"].get_usable(), settings["ca_file"].get_usable()
+    if link_base_url is not None:
+        yield from check_link_address(link_base_url, None if ca_file is None else Path(ca_file), config.environ)
 
 
 _MAX_NAME_SHOWN = 40  # a longer text is not a name, and may be a secret typed by mistake

@@ -6,16 +6,17 @@ body is empty as well. DELETE is never used: it would expire something.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
-from sealpipe.api import Failure, Operation, Resend, Response
+from sealpipe.api import Credential, Failure, Operation, Resend, Response
 from sealpipe.api.account import Capabilities, get_capabilities
 from sealpipe.api.responses import make_service_error, parse_object
-from sealpipe.doctor import Finding, connectivity, report_failure, report_ok, report_warning
+from sealpipe.doctor import Finding, connectivity, report_failure, report_ok, report_warning, run_check
 from sealpipe.errors import (
     AuthenticationError,
     ConnectError,
@@ -25,8 +26,14 @@ from sealpipe.errors import (
     ProtocolError,
     RateLimitError,
     RetriesExhaustedError,
+    SealpipeError,
     ServiceError,
 )
+
+if TYPE_CHECKING:
+    from sealpipe.config import Config
+    from sealpipe.doctor.machine import Settings
+    from sealpipe.registry import Registry
 
 
 class Probe(NamedTuple):
@@ -186,3 +193,48 @@ def _report_failure(result: Failure) -> Finding:
     if not result.sent:
         return report_failure("service", ConnectError(f"cannot connect: {result.detail}"))
     return report_failure("service", RetriesExhaustedError(f"no complete response: {result.detail}"))
+
+
+def check_service(
+    settings: Settings,
+    config: Config,
+    credential: Credential | None,
+    make_registry: Callable[[], Registry],
+    *,
+    roundtrip: bool,
+) -> Iterator[Finding]:
+    """Check the service as far as the settings allow."""
+    from sealpipe import config_file
+    from sealpipe.flows.session import Session
+    from sealpipe.registry.stores import read_policy_hooks
+
+    addresses = {name: settings[name].get_usable() for name in ("base_url", "link_base_url", "ca_file")}
+    try:
+        machine = config.machine
+        addresses = config_file.enforce_service(machine, addresses, config.environ)
+    except SealpipeError as error:  # never send the credential if the machine's config forbids it
+        yield report_failure("service", error)
+        return
+    base_url, ca_file = addresses["base_url"], addresses["ca_file"]
+    ca_path = None if ca_file is None else Path(ca_file)
+    route = [] if base_url is None else list(connectivity.check_route(base_url, ca_path, config.environ))
+    yield from route
+    if base_url is None or credential is None or any(finding.error for finding in route):
+        yield report_warning("service", "not checked: fix base URL, credential and certificates first")
+        return
+    # The link base URL is optional: the only link is that of a test share, which is discarded.
+    link_base_url = addresses["link_base_url"] or base_url
+    deadline = settings["deadline"].get_usable() or 60.0
+    session = Session(credential, base_url, link_base_url, make_registry, deadline, ca_path)
+    connection, scope_results = connectivity.ServiceConnection(session), ScopeResults()
+    try:
+        yield from check_scopes(connection, scope_results)
+        if roundtrip and "shares:write" in scope_results.granted and not scope_results.is_stopped:
+            hooked = replace(session, policy_hooks=read_policy_hooks(config.user, machine))
+            yield from run_check("roundtrip", lambda: connectivity.check_round_trip(hooked, connection))
+        elif roundtrip:
+            yield report_warning("roundtrip", "not tried: fix the checks before it first")
+        if not scope_results.is_stopped:
+            yield from check_capabilities(connection)
+    finally:
+        connection.close()
