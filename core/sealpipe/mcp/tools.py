@@ -125,6 +125,8 @@ TOOLS: Final[Mapping[str, str]] = {
     "request_secret": "sealpipe.mcp.requests:REQUEST_SECRET",
     "wait_for_submission": "sealpipe.mcp.requests:WAIT_FOR_SUBMISSION",
     "collect_secret": "sealpipe.mcp.requests:COLLECT_SECRET",
+    "run_with_secrets": "sealpipe.mcp.commands:RUN_WITH_SECRETS",
+    "check": "sealpipe.mcp.checking:CHECK",
 }
 """The module and the name of each tool, in the order in which clients see them."""
 

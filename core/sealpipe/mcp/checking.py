@@ -1,0 +1,88 @@
+"""The tool `check`: the doctor's findings as names and states, and which tools the policy offers.
+
+A finding's detail names hosts, paths and people; it is for the user's terminal, not for an assistant.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
+
+from sealpipe.api.responses import escape_text
+from sealpipe.mcp.arguments import make_list, make_object, make_text
+from sealpipe.mcp.tools import TOOLS, Answer, Call, Tool, Use
+
+_STATES: Final = ("ok", "warn", "fail")
+"""From the best to the worst."""
+_LONGEST_NAME: Final = 60
+_WRITE_A_POLICY: Final = (
+    "No policy offers other tools. A person writes one: `sealpipe mcp policy init` makes a file with comments; then "
+    "restart this server."
+)
+_RUN_DOCTOR: Final = "A person runs `sealpipe doctor` in a terminal: it says what is wrong and what to do."
+
+
+class NoArguments:
+    """A call without arguments."""
+
+
+async def run_checks(call: Call, _: NoArguments) -> Answer:
+    """Run the doctor's checks. Changes nothing; calls the service if there is a credential."""
+    states = await asyncio.to_thread(partial(_find_states, call))
+    tools = [name for name in TOOLS if call.policy.allows(name)]
+    lines = [_RUN_DOCTOR] if "fail" in states.values() else []
+    lines += [_WRITE_A_POLICY] if tools in ([], [CHECK.name]) else []
+    findings = [{"check": name, "state": state} for name, state in states.items()]
+    return Answer({"findings": findings, "tools": tools, "next": " ".join(lines)})
+
+
+def _find_states(call: Call) -> dict[str, str]:
+    """Return the worst state of each check, by its name. Blocks."""
+    from sealpipe.client_base import registry
+    from sealpipe.doctor import check_everything
+    from sealpipe.doctor.machine import GivenSetting
+    from sealpipe.settings import GLOBAL
+
+    names = [setting.name for setting in GLOBAL if not setting.secret]
+    settings = {name: GivenSetting(call.values[name], "") for name in names if name in call.values}
+    plugins = partial(registry, config=lambda: call.config.user)
+    states: dict[str, str] = {}
+    for finding in check_everything(settings, call.config, plugins):
+        name = escape_text(finding.check, _LONGEST_NAME)
+        states[name] = max(states.get(name, "ok"), finding.status, key=_STATES.index)
+    return states
+
+
+def _parse(_: Mapping[str, Any]) -> NoArguments:
+    return NoArguments()
+
+
+CHECK: Final = Tool(
+    name="check",
+    title="Check the set-up",
+    description="Check settings, credential, connection and scopes. Returns the name and the state of each check, and "
+    "which tools the policy offers. Changes nothing.",
+    schema=make_object({}),
+    output=make_object(
+        {
+            "findings": make_list(
+                make_object(
+                    {
+                        "check": make_text("what was checked", longest=_LONGEST_NAME),
+                        "state": make_text("how it is", choices=_STATES),
+                    }
+                ),
+                "what was checked",
+                most=1000,
+            ),
+            "tools": make_list(make_text(longest=_LONGEST_NAME), "the tools that the policy offers", most=len(TOOLS)),
+            "next": {"type": "string", "description": "what a person can do; empty for nothing"},
+        }
+    ),
+    parse=_parse,
+    describe=lambda _: Use("check"),
+    run=run_checks,
+    is_read_only=True,
+)

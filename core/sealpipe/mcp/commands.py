@@ -1,0 +1,178 @@
+"""The tool `run_with_secrets`: a command of the policy's list, with secrets in its environment.
+
+There is no shell and no input. The command gets this server's environment without SEALPIPE_* variables, and the
+secrets; what it writes is redacted. When the call is cancelled or its time is up, it ends with all of its children.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from sealpipe.errors import UsageError
+from sealpipe.flows import Notify
+from sealpipe.mcp.arguments import make_list, make_map, make_number, make_object, make_text
+from sealpipe.mcp.tools import Answer, Call, Tool, Use
+from sealpipe.run.variables import Variable, parse_variable
+
+if TYPE_CHECKING:
+    from sealpipe.flows import Flow
+    from sealpipe.flows.resolve import Value
+    from sealpipe.run.capture import Captured, Stop
+
+_LONGEST: Final = 20_000
+"""Characters of output that are returned, of both streams together."""
+_DEFAULT_SECONDS: Final = 60
+_REPORT_INTERVAL: Final = 5.0
+"""Seconds between progress notifications."""
+_ENDINGS: Final = ("exited", "timeout", "too much output")
+
+
+class Wanted(NamedTuple):
+    """What to run: the arguments of a call, parsed."""
+
+    command: tuple[str, ...]
+    variables: tuple[Variable, ...]
+    seconds: int
+
+
+async def run_command(call: Call, wanted: Wanted) -> Answer:
+    """Run the command. Raises UsageError, PolicyError and PluginError: then it was not started."""
+    from sealpipe.plugin.context import COMMAND
+    from sealpipe.run import use_values_in
+    from sealpipe.run.child import find_command
+
+    program = find_command(wanted.command, os.environ)
+
+    def work(values: Mapping[str, Value]) -> Flow[Captured]:
+        done: list[Captured] = []
+
+        async def follow() -> None:
+            done.append(await _follow(call, program, wanted, values))
+
+        yield Notify(follow)
+        return done[0]
+
+    session = call.client.session
+    captured = await call.client.run(use_values_in(session, "run", COMMAND, wanted.variables, work, _describe_end))
+    return Answer(
+        {
+            "exit_code": captured.exit_code,
+            "ended": captured.ending,
+            "stdout": {"untrusted": captured.stdout},
+            "stderr": {"untrusted": captured.stderr},
+            "truncated": captured.is_truncated,
+        }
+    )
+
+
+def _describe_end(captured: Captured) -> dict[str, object]:
+    outcome = "done" if captured.ending == "exited" else captured.ending
+    return {"outcome": outcome, "exit_code": captured.exit_code}
+
+
+async def _follow(call: Call, program: str, wanted: Wanted, values: Mapping[str, Value]) -> Captured:
+    """Run it in a thread of its own, report its progress, and stop it if we are cancelled."""
+    from sealpipe.run.capture import Stop
+
+    with Stop() as stop, ThreadPoolExecutor(1) as pool:
+        work = partial(_capture, program, wanted, values, stop)
+        running = asyncio.get_running_loop().run_in_executor(pool, work)
+        began = time.monotonic()
+        try:
+            while not (await asyncio.wait({running}, timeout=_REPORT_INTERVAL))[0]:
+                await call.report(time.monotonic() - began, wanted.seconds, "The command is running.")
+        finally:
+            if not running.done():
+                stop()
+            while not running.done():
+                try:
+                    await asyncio.wait({running})
+                except asyncio.CancelledError:  # a task may be cancelled again and again, and the command ends soon
+                    continue
+        return running.result()
+
+
+def _capture(program: str, wanted: Wanted, values: Mapping[str, Value], stop: Stop) -> Captured:
+    from sealpipe.run.capture import capture_command
+    from sealpipe.run.redaction import is_redactable, list_patterns
+    from sealpipe.run.variables import make_environment
+
+    environ = make_environment(os.environ, {name: value.data.reveal_bytes() for name, value in values.items()})
+    secrets = {name: value.data.reveal_bytes() for name, value in values.items() if value.is_secret}
+    if short := [name for name, secret in secrets.items() if not is_redactable(secret)]:
+        raise UsageError(
+            f"too short to be redacted (less than 4 characters): {', '.join(short)}",
+            remedy="use a longer secret, or leave it out",
+        )
+    patterns = list_patterns(secrets.values())
+    limits = {"seconds": wanted.seconds, "longest": _LONGEST // 2}
+    return capture_command(program, wanted.command, environ, patterns, stop=stop, **limits)
+
+
+def _parse(arguments: Mapping[str, Any]) -> Wanted:
+    if any("\0" in word for word in arguments["command"]):
+        raise UsageError("the command has a NUL character, which no argument can hold", remedy="leave it out")
+    pairs = arguments["environment"].items()
+    if not pairs:
+        raise UsageError("environment names no secret", remedy="name one at least, or run the command yourself")
+    variables = tuple(parse_variable(f"{name}={reference}") for name, reference in pairs)
+    return Wanted(tuple(arguments["command"]), variables, arguments.get("seconds", _DEFAULT_SECONDS))
+
+
+def _describe(wanted: Wanted) -> Use:
+    return Use(
+        "run_with_secrets",
+        sources=tuple(each.ref for each in wanted.variables),
+        command=wanted.command,
+        variables=tuple(each.name for each in wanted.variables),
+    )
+
+
+def _make_output(stream: str) -> Mapping[str, Any]:
+    return make_object({"untrusted": {"type": "string", "description": f"what it wrote to {stream}, redacted"}})
+
+
+RUN_WITH_SECRETS: Final = Tool(
+    name="run_with_secrets",
+    title="Run a command with secrets",
+    description="Run a command that the policy allows, without a shell and without input, with secrets in its "
+    "environment. Returns its exit code and its output, in which secrets are replaced by ***.",
+    schema=make_object(
+        {
+            "command": make_list(
+                make_text(), "the program and its arguments, as a list; there is no shell", least=1, most=100
+            ),
+            "environment": make_map(
+                make_text(longest=500),
+                "[A-Za-z_][A-Za-z0-9_]{0,99}",
+                "the reference of the secret for each variable, such as vault:secret/app/db#password",
+                most=50,
+            ),
+            "seconds": make_number(
+                f"seconds after which the command is ended (default {_DEFAULT_SECONDS})", least=1, most=900
+            ),
+        },
+        ("command", "environment"),
+    ),
+    output=make_object(
+        {
+            "exit_code": {"type": ["integer", "null"], "description": "its exit code; 128+N after signal N"},
+            "ended": make_text(
+                "`exited` by itself, or ended because its time was up or it wrote too much", choices=_ENDINGS
+            ),
+            "stdout": _make_output("stdout"),
+            "stderr": _make_output("stderr"),
+            "truncated": {"type": "boolean", "description": "whether output was left out, at [...]"},
+        }
+    ),
+    parse=_parse,
+    describe=_describe,
+    run=run_command,
+    is_destructive=True,
+)
