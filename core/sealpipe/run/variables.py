@@ -58,7 +58,7 @@ def parse_variable(text: str) -> Variable:
             "the value is not NAME=REF",
             remedy=_EACH,
         )
-    if reader := _find_reader(name):
+    if reader := find_reader(name):
         raise UsageError(
             f"{name} may not come from a store: {reader} would obey it",
             remedy="choose another name, or set it before sealpipe run",
@@ -78,7 +78,8 @@ def check_single(ref: Reference, what: str) -> None:
         )
 
 
-def _find_reader(name: str) -> str | None:
+def find_reader(name: str) -> str | None:
+    """Return what would obey a variable of this name, so that no secret may have it; None if nothing does."""
     for reader, names in REFUSED.items():
         if any(name.startswith(each[:-1]) if each.endswith("*") else name == each for each in names):
             return reader

@@ -1,0 +1,95 @@
+"""Wildcards of a policy's patterns: `*` in one part of a text, `**` for the rest of a path. Pure.
+
+Nothing that an assistant writes is a wildcard, and `*` stands only for characters that no reader takes for something
+else: `is_word`, and in references the wider `is_segment`. All others match only where a pattern spells them.
+"""
+
+from __future__ import annotations
+
+import string
+import unicodedata
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from sealpipe.errors import UsageError
+
+REST: Final = "**"
+"""The last part of a pattern that stands for one or more parts."""
+_WORD: Final = frozenset(string.ascii_letters + string.digits + "._+-")
+_NEVER_IN_SEGMENTS: Final = frozenset('/\\%?#{}*:"')
+"""Separators, escapes, placeholders, wildcards, and the `:` of another form of name (an ARN, an address)."""
+
+
+def is_word(character: str) -> bool:
+    """Return whether `*` stands for a character in recipients, arguments, variables and parameters."""
+    return character in _WORD
+
+
+def is_segment(character: str) -> bool:
+    """Return whether `*` stands for a character in the segments and keys of references."""
+    return character.isprintable() and character not in _NEVER_IN_SEGMENTS
+
+
+class Wildcard:
+    """A text in which each `*` stands for any number of characters of one kind, and everything else for itself.
+
+    A `*` at the beginning never stands for a leading `-`, which would make an option of a value.
+    """
+
+    def __init__(self, text: str, is_free: Callable[[str], bool] = is_word) -> None:
+        self._pieces = text.split("*")
+        self._is_free = is_free
+
+    def matches(self, text: str) -> bool:
+        """Return whether the whole text matches. One that readers may take for another matches only literally."""
+        first, *others = self._pieces
+        if not others:
+            return text == first
+        *middle, last = others
+        end = len(text) - len(last)
+        if end < len(first) or not text.startswith(first) or not text.endswith(last):
+            return False
+        position, gaps = len(first), ""
+        for piece in middle:  # the first place of each piece: no text makes a pattern try them all
+            found = text.find(piece, position, end)
+            if found < 0:
+                return False
+            gaps += text[position:found]
+            position = found + len(piece)
+        gaps += text[position:end]
+        is_option = not first and text.startswith("-")
+        return not is_option and all(map(self._is_free, gaps)) and is_plain(text)
+
+
+def is_plain(text: str) -> bool:
+    """Return whether text stands for itself only: normalized (NFKC), without outer spaces and without `.` and `..`."""
+    is_normal = bool(text) and text == text.strip() and unicodedata.normalize("NFKC", text) == text
+    return is_normal and not {".", ".."} & set(text.split("/"))
+
+
+class PathWildcard:
+    """Segments that match one by one; a last `**` stands for one or more of them. Raises UsageError."""
+
+    def __init__(self, segments: Sequence[str]) -> None:
+        if find_inner_rest(segments):
+            raise UsageError("** is not the whole last part", remedy="write ** only at the end: secret/app/**")
+        self._has_rest = segments[-1] == REST
+        own = segments[:-1] if self._has_rest else segments
+        self._segments = [Wildcard(segment, is_segment) for segment in own]
+
+    def matches(self, segments: Sequence[str]) -> bool:
+        """Return whether each segment matches."""
+        own, rest = segments[: len(self._segments)], segments[len(self._segments) :]
+        if len(own) < len(self._segments) or bool(rest) != self._has_rest:
+            return False
+        is_rest_free = all(map(ANY_SEGMENT.matches, rest))
+        return is_rest_free and all(each.matches(text) for each, text in zip(self._segments, own, strict=True))
+
+
+ANY_SEGMENT: Final = Wildcard("*", is_segment)
+"""Matches each segment that a `*` alone stands for."""
+
+
+def find_inner_rest(parts: Sequence[str]) -> bool:
+    """Return whether `**` stands elsewhere than as the whole last part."""
+    return any(REST in part for part in parts[:-1]) or (REST in parts[-1] and parts[-1] != REST)
