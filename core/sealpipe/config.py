@@ -47,10 +47,9 @@ class Config:
         named = self.environ.get("SEALPIPE_CONFIG")
         if named:
             return Path(named)
-        home = self.environ.get("XDG_CONFIG_HOME") or f"{self.environ.get('HOME', '')}/.config"
-        # Ignore a relative XDG_CONFIG_HOME, as the XDG specification says: nothing is read from the working directory.
-        path = Path(home) / "sealpipe" / "config.toml"
-        return path if path.is_absolute() and path.exists() else None
+        folder = find_config_folder(self.environ)
+        path = None if folder is None else folder / "config.toml"
+        return path if path is not None and path.exists() else None
 
     @property
     def user(self) -> dict[str, Any]:
@@ -153,6 +152,15 @@ class Config:
             return {}, [SettingError(f"the config file {path} cannot be read: {error.strerror}")]
         flaws = list(config_file.find_flaws(path, config))
         return config_file.remove_flaws(config, flaws), [each.error for each in flaws]
+
+
+def find_config_folder(environ: Mapping[str, str]) -> Path | None:
+    """Return the user's folder of config files, which may not exist; None if the environment names none.
+
+    Ignores a relative XDG_CONFIG_HOME, as the XDG specification says: nothing is read from the working directory.
+    """
+    folder = Path(environ.get("XDG_CONFIG_HOME") or f"{environ.get('HOME', '')}/.config") / "sealpipe"
+    return folder if folder.is_absolute() else None
 
 
 def list_known_variables(commands: Mapping[str, tuple[Setting, ...]] = COMMANDS) -> set[str]:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from sealpipe.cli.command import COMMON, Command, SettingsGroup, find_state_folder, make_session, options, run_config
-from sealpipe.errors import NotConfiguredError, PolicyError
+from sealpipe.cli.mcp_policy import policy as policy_group
+from sealpipe.errors import NotConfiguredError
 
 if TYPE_CHECKING:
     from sealpipe.aio import AsyncClient
     from sealpipe.mcp.server import Setup
-    from sealpipe.mcp.tools import Use
 
 
 class _Group(SettingsGroup, Command):
@@ -46,35 +50,29 @@ def mcp(ctx: click.Context, /, **values: Any) -> None:
 
 def make_setup(values: dict[str, Any]) -> Setup:
     """Make what a server is made of, from the options. The session is opened when a tool first needs it."""
+    from sealpipe.cli.run_command import open_context
+    from sealpipe.mcp import hourly
+    from sealpipe.mcp.audit import add_audit_log, report_call
+    from sealpipe.mcp.policy_file import load_policy
     from sealpipe.mcp.server import Setup
 
+    policy = load_policy(Path(values["policy"]) if values["policy"] else None, os.environ)
+    folder = find_state_folder(values, "mcp")
+    context = open_context(values)
+    context = context._replace(policy_hooks=add_audit_log(context.policy_hooks, folder))
     clients: list[AsyncClient] = []
 
     def open_client(origin: tuple[tuple[str, str], ...]) -> AsyncClient:
         if not clients:
             from sealpipe.aio import AsyncClient
 
-            session = make_session(values)
+            session = replace(make_session(values), policy_hooks=context.policy_hooks)
             session.registry()  # made here: the calls' threads have no command whose options they could read
             clients.append(AsyncClient.from_session(session))
         return clients[0].with_origin(*origin)
 
-    folder = find_state_folder(values, "mcp")
-    return Setup(_DenyAll(), lambda _tool, _limit: None, folder, open_client, run_config(), values)
+    take, report = partial(hourly.take, folder), partial(report_call, context)
+    return Setup(policy, take, report, folder, open_client, run_config(), values)
 
 
-class _DenyAll:
-    """The policy without a file."""
-
-    def allows(self, tool: str) -> bool:
-        return tool == "check"
-
-    def check(self, use: Use) -> None:
-        if not self.allows(use.tool):
-            raise PolicyError(f"there is no policy that allows {use.tool}", remedy="write a policy")
-
-    def confirms(self, tool: str) -> bool:
-        return not self.allows(tool)
-
-    def per_hour(self, tool: str) -> int:  # noqa: ARG002 - the protocol's
-        return 60
+mcp.add_command(policy_group)

@@ -129,11 +129,11 @@ class Policy:
             self._check_expiry(use)
 
     def _check_one(self, tool: str, table: str, name: str, used: Any, allowed: Iterable[Pattern]) -> None:
-        shown = _show(used)
+        shown = json.dumps(list(used) if name == "commands" else str(used))  # in ASCII: what looks alike shows
         flaw = patterns.find_flaw(used) if isinstance(used, Reference) else None
         if flaw is not None:
             raise PolicyError(
-                f"{tool}: the {LISTS[name].noun} {shown} is not allowed: {flaw}",
+                f"{tool}: the {LISTS[name].noun} {_shorten(shown)} is not allowed: {flaw}",
                 remedy="write it plainly, such as vault:secret/app/db",
             )
         if any(pattern.matches(used) for pattern in allowed):
@@ -189,11 +189,6 @@ def _describe(table: str, name: str, allowed: Iterable[Pattern]) -> str:
         return f"{name} in [{table}] allow none"
     more = f" and {len(texts) - _MAX_PATTERNS_SHOWN} more" if len(texts) > _MAX_PATTERNS_SHOWN else ""
     return f"{name} in [{table}] allow {', '.join(map(_shorten, texts[:_MAX_PATTERNS_SHOWN]))}{more}"
-
-
-def _show(used: Any) -> str:
-    """Return what a call uses as the policy would have it, in ASCII: look-alikes and invisible characters show."""
-    return json.dumps(list(used) if isinstance(used, tuple) and not hasattr(used, "to") else str(used))
 
 
 def _shorten(text: str) -> str:

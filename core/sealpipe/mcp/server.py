@@ -8,6 +8,7 @@ run      the tool
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -23,7 +24,7 @@ from sealpipe import __version__
 from sealpipe.api.responses import escape_text
 from sealpipe.errors import PolicyError, SealpipeError, UsageError
 from sealpipe.mcp.arguments import check_arguments
-from sealpipe.mcp.tools import Answer, Call, CallPolicy, Tool, load_tools
+from sealpipe.mcp.tools import Answer, Call, CallPolicy, Tool, Use, load_tools
 
 if TYPE_CHECKING:
     from sealpipe.aio import AsyncClient
@@ -46,8 +47,10 @@ class Setup:
     """What a server is made of. `open_client` gets the names and values that each event of a call is part of."""
 
     policy: CallPolicy
-    take: Callable[[str, int], None]
+    take: Callable[[str, int | None], None]
     """Counts one call of a tool against its limit an hour. Blocks. Raises PolicyError."""
+    report: Callable[[str, str, SealpipeError | None], object]
+    """Records a call: the tool, the client's name, and the error with which it ended. Blocks."""
     state: Path
     open_client: Callable[[tuple[tuple[str, str], ...]], AsyncClient] = field(repr=False)
     config: Config = field(repr=False)
@@ -90,17 +93,26 @@ class _Pipeline:
 
     async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         """Run one call. Every failure is a result, with the error as JSON."""
+        report = partial(self._setup.report, escape_text(params.name, _NAME_LENGTH), _read_client_name(context))
         try:
             answer = await self._run(context, params)
-        except SealpipeError as error:
-            return _make_error(error)
+        except asyncio.CancelledError:
+            report(SealpipeError("cancelled"))  # no thread: this task may not wait for one
+            raise
+        except SealpipeError as failure:
+            error = failure
         except Exception:  # noqa: BLE001 - a bug: its text may hold anything
-            return _make_error(SealpipeError("internal error", remedy="this is a bug in sealpipe"))
-        return _make_result(answer.content if answer.link is None else {**answer.content, "link": answer.link})
+            error = SealpipeError("internal error", remedy="this is a bug in sealpipe")
+        else:
+            await asyncio.to_thread(report, None)
+            return _make_result(answer.content if answer.link is None else {**answer.content, "link": answer.link})
+        await asyncio.to_thread(report, error)
+        return _make_error(error)
 
     async def _run(self, context: Context, params: types.CallToolRequestParams) -> Answer:
         tool = self._tools.get(params.name)
         if tool is None:
+            self._setup.policy.check(Use(params.name))
             raise UsageError("there is no such tool, or the policy does not offer it", remedy="list the tools")
         check_arguments(tool.schema, params.arguments or {})
         arguments = tool.parse(params.arguments or {})

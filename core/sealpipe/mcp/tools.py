@@ -64,8 +64,8 @@ class CallPolicy(Protocol):
     def confirms(self, tool: str) -> bool:
         """Return whether a person must confirm each call of the tool."""
 
-    def per_hour(self, tool: str) -> int:
-        """Return how many calls an hour the tool may have."""
+    def per_hour(self, tool: str) -> int | None:
+        """Return how many calls an hour the tool may have; None for any number."""
 
 
 Report = Callable[[float, float | None, str], Awaitable[None]]

@@ -1,0 +1,97 @@
+"""`sealpipe mcp policy`: write a policy for assistants, and try it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from sealpipe.cli import render
+from sealpipe.cli.command import Command, SettingsGroup, find_state_folder, options
+from sealpipe.errors import SettingError, UsageError
+
+_MAX_SIZE: Final = 1024 * 1024
+_FORM: Final = """write them as JSON: '{"code": "AbC123"}', @FILE, or - for standard input"""
+
+
+@click.group(cls=SettingsGroup)
+def policy() -> None:
+    """Write a policy for assistants, and try what it allows."""
+
+
+@policy.command(cls=Command)
+@options("mcp", only=("policy",), common=("output",))
+def init(**values: Any) -> None:
+    """Write a commented policy file that allows nothing yet. Never overwrites a file.
+
+    Without --policy, it is mcp.toml in the folder of the config file, where `sealpipe mcp` finds it.
+    """
+    from sealpipe.mcp.policy_file import find_policy_file, write_example
+
+    path = Path(values["policy"]).absolute() if values["policy"] else find_policy_file(os.environ)
+    if path is None:
+        raise SettingError("there is no folder for config files: HOME is not set", remedy="give --policy FILE")
+    write_example(path, os.environ)
+    render.print_note(f"wrote {render.escape(path)}: it allows nothing yet; edit it, then start the server again")
+    if values["output"] == "json":
+        render.print_json({"policy": str(path)})
+
+
+@policy.command(cls=Command)
+@click.argument("tool", metavar="TOOL")
+@click.argument("arguments", metavar="ARGUMENTS")
+@options("mcp", only=("policy",), common=("state_dir", "output"))
+def test(*, tool: str, arguments: str, **values: Any) -> None:
+    """Show what the policy says to a call of TOOL with ARGUMENTS. Calls nothing and counts nothing.
+
+    ARGUMENTS is the JSON that an assistant would send, @FILE, or - for standard input. A call that is refused exits
+    with 2 and the reason that the assistant would get.
+    """
+    from sealpipe.mcp.arguments import check_arguments
+    from sealpipe.mcp.hourly import count_left
+    from sealpipe.mcp.policy import Policy
+    from sealpipe.mcp.policy_file import load_policy
+    from sealpipe.mcp.tools import Use, load_tools
+
+    rules: Policy = load_policy(Path(values["policy"]) if values["policy"] else None, os.environ)
+    if not rules.allows(tool):
+        rules.check(Use(tool))
+    found = load_tools().get(tool)
+    if found is None:
+        raise UsageError("there is no such tool", remedy="see the list of tools in the how-to for assistants")
+    given = _read_arguments(arguments)
+    check_arguments(found.schema, given)
+    rules.check(found.describe(found.parse(given)))
+    left = count_left(find_state_folder(values, "mcp"), tool, rules.per_hour(tool))
+    confirms = rules.confirms(tool)
+    if values["output"] == "json":
+        render.print_json({"tool": tool, "allowed": True, "confirmation": confirms, "left_this_hour": left})
+        return
+    confirmation = "a person must confirm it" if confirms else "without confirmation"
+    calls = "any number of calls" if left is None else f"{left} of {render.count(rules.per_hour(tool) or 0, 'call')}"
+    render.print_lines([f"{tool} is allowed: {confirmation}, {calls} left in this hour"])
+
+
+def _read_arguments(text: str) -> dict[str, Any]:
+    """Read the arguments of a call. The errors quote nothing of them."""
+    try:
+        if text == "-":
+            content = sys.stdin.buffer.read(_MAX_SIZE + 1)
+        elif text.startswith("@"):
+            with Path(text[1:]).open("rb") as file:
+                content = file.read(_MAX_SIZE + 1)
+        else:
+            content = text.encode(errors="surrogateescape")
+    except OSError as error:
+        raise UsageError(f"the file of the arguments cannot be read: {error.strerror}", remedy=_FORM) from None
+    try:
+        members = json.loads(content) if len(content) <= _MAX_SIZE else None
+    except (ValueError, RecursionError):
+        members = None
+    if not isinstance(members, dict):
+        raise UsageError("the arguments are not a JSON object of at most 1 MiB", remedy=_FORM)
+    return members

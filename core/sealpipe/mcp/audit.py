@@ -1,0 +1,51 @@
+"""Records every call of an assistant, refused ones, too, for the observers of both config files.
+
+Where neither file names an audit log, the server keeps one of its own in the state directory: `mcp/audit.jsonl`. It is
+required: what cannot be recorded is not done.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from sealpipe.client_base import run
+from sealpipe.errors import PolicyError, SealpipeError
+from sealpipe.flows.policy import PolicyContext, notify_observers
+from sealpipe.registry.stores import PolicyHook
+from sealpipe.state import make_private_directory
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+AUDIT: Final = "audit"
+_MAX_REASON: Final = 300
+
+
+def add_audit_log(hooks: Sequence[PolicyHook], folder: Path) -> tuple[PolicyHook, ...]:
+    """Return the hooks with an audit log in the server's folder, unless one of them is an audit log.
+
+    Creates the folder (0700) for it. Raises StateError.
+    """
+    if any(hook.name == AUDIT for hook in hooks):
+        return tuple(hooks)
+    file = make_private_directory(folder) / "audit.jsonl"
+    return (*hooks, PolicyHook(AUDIT, {"file": str(file), "required": True}))
+
+
+def report_call(
+    context: PolicyContext, tool: str, client_name: str, error: SealpipeError | None = None
+) -> tuple[str, ...]:
+    """Record how a call of a tool ended: done, or with an error. Blocks. Returns a warning for an observer that fails.
+
+    `client_name` is what the client calls itself, escaped.
+    """
+    outcome = "done" if error is None else "refused" if isinstance(error, PolicyError) else type(error).__name__
+    event = {"event": "mcp", "tool": tool, "mcp_client": client_name, "outcome": outcome}
+    if isinstance(error, PolicyError):
+        event["reason"] = error.message[:_MAX_REASON]
+    return run(notify_observers(context, event), _refuse_to_send)
+
+
+def _refuse_to_send(*_: object) -> NoReturn:
+    raise AssertionError("an observer does not call the service")
