@@ -36,7 +36,7 @@ def init(**values: Any) -> None:
     if path is None:
         raise SettingError("there is no folder for config files: HOME is not set", remedy="give --policy FILE")
     write_example(path, os.environ)
-    render.print_note(f"wrote {render.escape(path)}: it allows nothing yet; edit it, then start the server again")
+    render.print_note(f"wrote {render.escape(str(path))}: it allows nothing yet; edit it, then start the server again")
     if values["output"] == "json":
         render.print_json({"policy": str(path)})
 

@@ -6,11 +6,12 @@ required: what cannot be recorded is not done.
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from sealpipe.client_base import run
-from sealpipe.errors import PolicyError, SealpipeError
+from sealpipe.errors import PolicyError
 from sealpipe.flows.policy import PolicyContext, notify_observers
 from sealpipe.registry.stores import PolicyHook
 from sealpipe.state import make_private_directory
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 AUDIT: Final = "audit"
+_OUTCOMES: Final = ((PolicyError, "refused"), (CancelledError, "cancelled"))
 _MAX_REASON: Final = 300
 
 
@@ -34,13 +36,14 @@ def add_audit_log(hooks: Sequence[PolicyHook], folder: Path) -> tuple[PolicyHook
 
 
 def report_call(
-    context: PolicyContext, tool: str, client_name: str, error: SealpipeError | None = None
+    context: PolicyContext, tool: str, client_name: str, error: BaseException | None = None
 ) -> tuple[str, ...]:
     """Record how a call of a tool ended: done, or with an error. Blocks. Returns a warning for an observer that fails.
 
     `client_name` is what the client calls itself, escaped.
     """
-    outcome = "done" if error is None else "refused" if isinstance(error, PolicyError) else type(error).__name__
+    named = next((outcome for kind, outcome in _OUTCOMES if isinstance(error, kind)), type(error).__name__)
+    outcome = "done" if error is None else named
     event = {"event": "mcp", "tool": tool, "mcp_client": client_name, "outcome": outcome}
     if isinstance(error, PolicyError):
         event["reason"] = error.message[:_MAX_REASON]

@@ -1,7 +1,7 @@
 """How often each tool was used in the last hour, by every server of this machine's state directory.
 
-A 0600 file of one JSON object: for each tool, the times of its calls in seconds since 1970. It is replaced only if it is
-still the one that was read, so that two servers never count one call for both. A call is counted before it does
+A 0600 file of one JSON object: for each tool, the times of its calls in seconds since 1970. It is replaced only if it
+is still the one that was read, so that two servers never count one call for both. A call is counted before it does
 anything: a kill between the two counts one too many, never one too few.
 """
 
@@ -49,7 +49,7 @@ def take(folder: Path, tool: str, most: int | None) -> None:
 
 
 def count_left(folder: Path, tool: str, most: int | None) -> int | None:
-    """Return how many calls of a tool are left in this hour; None for any number. Changes nothing. Raises StateError."""
+    """Return how many calls of a tool are left in this hour; None for any number. Raises StateError."""
     if most is None:
         return None
     _, times = _read(folder / _NAME, time.time())

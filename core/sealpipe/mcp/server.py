@@ -49,7 +49,7 @@ class Setup:
     policy: CallPolicy
     take: Callable[[str, int | None], None]
     """Counts one call of a tool against its limit an hour. Blocks. Raises PolicyError."""
-    report: Callable[[str, str, SealpipeError | None], object]
+    report: Callable[[str, str, BaseException | None], object]
     """Records a call: the tool, the client's name, and the error with which it ended. Blocks."""
     state: Path
     open_client: Callable[[tuple[tuple[str, str], ...]], AsyncClient] = field(repr=False)
@@ -96,8 +96,8 @@ class _Pipeline:
         report = partial(self._setup.report, escape_text(params.name, _NAME_LENGTH), _read_client_name(context))
         try:
             answer = await self._run(context, params)
-        except asyncio.CancelledError:
-            report(SealpipeError("cancelled"))  # no thread: this task may not wait for one
+        except asyncio.CancelledError as cancelled:
+            report(cancelled)  # no thread: this task may not wait for one
             raise
         except SealpipeError as failure:
             error = failure
