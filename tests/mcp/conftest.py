@@ -117,7 +117,8 @@ def make_setup(job: Job, policy: Any = None) -> Setup:
             clients.append(AsyncClient(api_key=job.api_key, **addresses, deadline=timedelta(seconds=20)))
         return clients[0].with_origin(*origin)
 
-    return Setup(policy or Anything(), lambda _tool, _limit: None, job.state / "mcp", open_client, Config({}), {})
+    folder, take, report = job.state / "mcp", lambda _tool, _limit: None, lambda _tool, _name, _error: None
+    return Setup(policy or Anything(), take, folder, open_client, Config({}), {}, report)
 
 
 Connect = Callable[..., Assistant]

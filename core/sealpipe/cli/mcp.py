@@ -72,7 +72,7 @@ def make_setup(values: dict[str, Any]) -> Setup:
         return clients[0].with_origin(*origin)
 
     take, report = partial(hourly.take, folder), partial(report_call, context)
-    return Setup(policy, take, report, folder, open_client, run_config(), values)
+    return Setup(policy, take, folder, open_client, run_config(), values, report)
 
 
 mcp.add_command(policy_group)

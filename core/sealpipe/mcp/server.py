@@ -49,12 +49,12 @@ class Setup:
     policy: CallPolicy
     take: Callable[[str, int | None], None]
     """Counts one call of a tool against its limit an hour. Blocks. Raises PolicyError."""
-    report: Callable[[str, str, BaseException | None], object]
-    """Records a call: the tool, the client's name, and the error with which it ended. Blocks."""
     state: Path
     open_client: Callable[[tuple[tuple[str, str], ...]], AsyncClient] = field(repr=False)
     config: Config = field(repr=False)
     values: Mapping[str, Any] = field(repr=False)
+    report: Callable[[str, str, BaseException | None], object]
+    """Records a call: the tool, the client's name, and the error with which it ended. Blocks."""
 
 
 def make_server(setup: Setup) -> Server[Any]:
@@ -117,7 +117,7 @@ class _Pipeline:
         check_arguments(tool.schema, params.arguments or {})
         arguments = tool.parse(params.arguments or {})
         self._setup.policy.check(tool.describe(arguments))
-        self._setup.take(tool.name, self._setup.policy.per_hour(tool.name))
+        await asyncio.to_thread(self._setup.take, tool.name, self._setup.policy.per_hour(tool.name))
         return await tool.run(self._make_call(context, tool), arguments)
 
     def _make_call(self, context: Context, tool: Tool[Any]) -> Call:
