@@ -8,6 +8,9 @@ from typing import NoReturn, ParamSpec, Self, TypeVar
 
 from sealpipe.errors import SealpipeError
 
+watch: Callable[[Secret], None] | None = None
+"""Sees every secret that is made, from any thread (`sealpipe mcp`)."""
+
 
 class Secret:
     """Text that `repr`, `str`, `format`, `pickle` and `json` do not show.
@@ -21,6 +24,8 @@ class Secret:
 
     def __init__(self, value: str | bytes) -> None:
         self.__value = value
+        if watch is not None:
+            watch(self)
 
     def reveal(self) -> str:
         """Return the text. Raises UnicodeDecodeError if it was made from bytes that are not UTF-8."""

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
-
 from mcp import Client, types
+
 from sealpipe.aio import AsyncClient
 from sealpipe.config import Config
 from sealpipe.mcp.server import Setup, make_server
@@ -117,8 +117,12 @@ def make_setup(job: Job, policy: Any = None) -> Setup:
             clients.append(AsyncClient(api_key=job.api_key, **addresses, deadline=timedelta(seconds=20)))
         return clients[0].with_origin(*origin)
 
+    async def close() -> None:
+        while clients:
+            await clients.pop().close()
+
     folder, take, report = job.state / "mcp", lambda _tool, _limit: None, lambda _tool, _name, _error: None
-    return Setup(policy or Anything(), take, folder, open_client, Config({}), {}, report)
+    return Setup(policy or Anything(), take, folder, open_client, Config({}), {}, report, close)
 
 
 Connect = Callable[..., Assistant]

@@ -71,8 +71,12 @@ def make_setup(values: dict[str, Any]) -> Setup:
             clients.append(AsyncClient.from_session(session))
         return clients[0].with_origin(*origin)
 
+    async def close() -> None:
+        while clients:
+            await clients.pop().close()
+
     take, report = partial(hourly.take, folder), partial(report_call, context)
-    return Setup(policy, take, folder, open_client, run_config(), values, report)
+    return Setup(policy, take, folder, open_client, run_config(), values, report, close)
 
 
 mcp.add_command(policy_group)

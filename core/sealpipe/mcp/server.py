@@ -3,27 +3,43 @@
 find     the tool; a tool that the policy does not offer is not known
 check    the arguments against the tool's schema; then the tool parses them
 ask      the policy, which sees what the call would use; then the limit of calls an hour
+confirm  by a person, if the policy says so: in a round of its own where the protocol has rounds
 run      the tool
+show     a collect link, by the client's URL mode: again in a round of its own; else it is in the answer
+search   what goes out for every secret that this process has seen
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from mcp import types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
+from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 
-from mcp import types
 from sealpipe import __version__
 from sealpipe.api.responses import escape_text
-from sealpipe.errors import PolicyError, SealpipeError, UsageError
+from sealpipe.errors import UsageError
+from sealpipe.mcp import elicitation
 from sealpipe.mcp.arguments import check_arguments
+from sealpipe.mcp.outgoing import OutgoingGuard, list_texts
+from sealpipe.mcp.results import (
+    CallError,
+    describe_bug,
+    describe_failure,
+    list_words,
+    make_error,
+    make_result,
+    withhold,
+)
 from sealpipe.mcp.tools import Answer, Call, CallPolicy, Tool, Use, load_tools
 
 if TYPE_CHECKING:
@@ -55,20 +71,26 @@ class Setup:
     values: Mapping[str, Any] = field(repr=False)
     report: Callable[[str, str, BaseException | None], object]
     """Records a call: the tool, the client's name, and the error with which it ended. Blocks."""
+    close: Callable[[], Awaitable[None]] = field(repr=False)
+    """Closes the connections to the service."""
 
 
 def make_server(setup: Setup) -> Server[Any]:
-    """Make the server: the tools that the policy offers, over any transport."""
+    """Make the server: the tools that the policy offers, over any transport. It sees every secret while it serves."""
     tools = {name: tool for name, tool in load_tools().items() if setup.policy.allows(name)}
     pipeline = _Pipeline(setup, tools)
-    return Server(
+    server = Server(
         NAME,
         version=__version__,
-        title="sealpipe",
+        title=NAME,
         instructions=INSTRUCTIONS,
+        lifespan=pipeline.serve,
         on_list_tools=pipeline.list_tools,
         on_call_tool=pipeline.call_tool,
     )
+    # In place of the SDK's tracing: a tracer would get what clients send.
+    server.middleware[:] = [RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience=NAME)]
+    return server
 
 
 async def serve_stdio(setup: Setup) -> None:
@@ -84,6 +106,20 @@ class _Pipeline:
     def __init__(self, setup: Setup, tools: Mapping[str, Tool[Any]]) -> None:
         self._setup = setup
         self._tools = tools
+        self._guard = OutgoingGuard(list_words(tools.values()))
+        self._rounds = elicitation.Rounds()
+
+    @asynccontextmanager
+    async def serve(self, _server: Server[Any]) -> AsyncIterator[None]:
+        """Serve: see every secret, and keep the SDK's log to ourselves."""
+        logger = logging.getLogger("mcp")
+        logger.addHandler(logging.NullHandler())
+        logger.propagate = False  # it would write what clients send, and tracebacks, to stderr
+        with self._guard.watching():
+            try:
+                yield
+            finally:
+                await self._setup.close()
 
     async def list_tools(
         self, _context: Context, _params: types.PaginatedRequestParams | None
@@ -91,38 +127,98 @@ class _Pipeline:
         """List the tools that the policy offers."""
         return types.ListToolsResult(tools=[_describe(tool) for tool in self._tools.values()])
 
-    async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-        """Run one call. Every failure is a result, with the error as JSON."""
-        report = partial(self._setup.report, escape_text(params.name, _NAME_LENGTH), _read_client_name(context))
+    async def call_tool(
+        self, context: Context, params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        """Run one call, or one round of it. Every failure is a result, with the error as JSON."""
+        name = _read_client_name(context)
+        report = partial(self._setup.report, escape_text(params.name, _NAME_LENGTH), name)
+        self._guard.know([name, *list_texts(params.arguments or {})])
+        failure: BaseException | None = None
         try:
-            answer = await self._run(context, params)
+            result = await self._run(context, params, name)
         except asyncio.CancelledError as cancelled:
             report(cancelled)  # no thread: this task may not wait for one
             raise
-        except SealpipeError as failure:
-            error = failure
-        except Exception:  # noqa: BLE001 - a bug: its text may hold anything
-            error = SealpipeError("internal error", remedy="this is a bug in sealpipe")
+        except CallError as raised:
+            failure, result = raised.error, make_error(raised.members)
+        except Exception as raised:  # noqa: BLE001 - a bug: its text may hold anything
+            failure, result = describe_bug(raised)
+        if not isinstance(result, types.InputRequiredResult):
+            await asyncio.to_thread(report, failure)
+        return self._search(result)
+
+    async def _run(
+        self, context: Context, params: types.CallToolRequestParams, name: str
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        with describe_failure(has_begun=False):
+            tool = self._tools.get(params.name)
+            if tool is None:
+                self._setup.policy.check(Use(params.name))
+                raise UsageError("there is no such tool, or the policy does not offer it", remedy="list the tools")
+            check_arguments(tool.schema, params.arguments or {})
+            arguments = tool.parse(params.arguments or {})
+            use = tool.describe(arguments)
+            self._setup.policy.check(use)
+            responses = params.input_responses or {}
+            if params.request_state is not None:
+                waiting = self._rounds.take(params.request_state)
+                if waiting.answer is not None:
+                    return self._make_answer(waiting.answer, is_shown=elicitation.is_shown(responses.get("link")))
+                elicitation.check_confirmed(responses.get("confirm"))
+            else:
+                await asyncio.to_thread(self._setup.take, tool.name, self._setup.policy.per_hour(tool.name))
+                if self._setup.policy.confirms(tool.name):
+                    question = elicitation.describe_use(use)
+                    if elicitation.is_modern(context) and elicitation.has_form(context):
+                        request = elicitation.make_confirmation(question)
+                        return self._ask("confirm", request, self._rounds.open("confirm"))
+                    await elicitation.confirm_now(context, question)
+        with describe_failure(has_begun=True):
+            answer = await tool.run(self._make_call(context, tool, name), arguments)
+        return await self._show(context, answer)
+
+    async def _show(self, context: Context, answer: Answer) -> types.CallToolResult | types.InputRequiredResult:
+        """Show the link of an answer, if it has one and the client can; else it is in the result."""
+        link = answer.link
+        if link is None:
+            return make_result(answer.content)
+        self._guard.know([link])
+        content = {**answer.content, "link": link}
+        if not elicitation.has_url(context):
+            return make_result(content)
+        if elicitation.is_modern(context):
+            state = self._rounds.open("link", content)
+            return self._ask("link", elicitation.make_link_request(link), state)
+        return self._make_answer(content, is_shown=await elicitation.show_link_now(context, link))
+
+    def _make_answer(self, content: Mapping[str, Any], *, is_shown: bool) -> types.CallToolResult:
+        return make_result({name: value for name, value in content.items() if name != "link" or not is_shown})
+
+    def _ask(self, name: str, request: types.ElicitRequest, state: str) -> types.InputRequiredResult:
+        return types.InputRequiredResult(input_requests={name: request}, request_state=state)
+
+    def _search(
+        self, result: types.CallToolResult | types.InputRequiredResult
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        """Return the result, or in its place an error that it is withheld."""
+        if isinstance(result, types.InputRequiredResult):
+            requests = result.input_requests or {}
+            content: Any = [each.model_dump(mode="json") for each in requests.values()]
         else:
-            await asyncio.to_thread(report, None)
-            return _make_result(answer.content if answer.link is None else {**answer.content, "link": answer.link})
-        await asyncio.to_thread(report, error)
-        return _make_error(error)
+            content = result.structured_content
+        if not self._guard.holds_secret(content):
+            return result
+        return withhold(result)
 
-    async def _run(self, context: Context, params: types.CallToolRequestParams) -> Answer:
-        tool = self._tools.get(params.name)
-        if tool is None:
-            self._setup.policy.check(Use(params.name))
-            raise UsageError("there is no such tool, or the policy does not offer it", remedy="list the tools")
-        check_arguments(tool.schema, params.arguments or {})
-        arguments = tool.parse(params.arguments or {})
-        self._setup.policy.check(tool.describe(arguments))
-        await asyncio.to_thread(self._setup.take, tool.name, self._setup.policy.per_hour(tool.name))
-        return await tool.run(self._make_call(context, tool), arguments)
-
-    def _make_call(self, context: Context, tool: Tool[Any]) -> Call:
-        name = _read_client_name(context)
+    def _make_call(self, context: Context, tool: Tool[Any], name: str) -> Call:
         origin = (("mcp_client", name), ("tool", tool.name))
+
+        async def report(done: float, total: float | None, message: str) -> None:
+            with suppress(Exception):  # a client that has vanished does not end what has begun
+                if not self._guard.holds_secret(message):
+                    await context.session.report_progress(done, total, message)
+
         return Call(
             partial(self._setup.open_client, origin),
             self._setup.policy,
@@ -130,8 +226,8 @@ class _Pipeline:
             name,
             self._setup.config,
             self._setup.values,
-            context.session.report_progress,
-            lambda _texts: None,
+            report,
+            self._guard.know,
         )
 
 
@@ -151,20 +247,3 @@ def _describe(tool: Tool[Any]) -> types.Tool:
             read_only_hint=tool.is_read_only, destructive_hint=tool.is_destructive, open_world_hint=True
         ),
     )
-
-
-def _make_result(content: Mapping[str, Any], *, is_error: bool = False) -> types.CallToolResult:
-    text = types.TextContent(type="text", text=json.dumps(content))
-    return types.CallToolResult(content=[text], structured_content=dict(content), is_error=is_error)
-
-
-def _make_error(error: SealpipeError) -> types.CallToolResult:
-    members = {
-        "kind": type(error).__name__,
-        "exit_code": error.exit_code,
-        "message": escape_text(error.message),
-        "next": escape_text(error.remedy or ""),
-    }
-    if isinstance(error, PolicyError):
-        members["refused"] = True
-    return _make_result({"error": members}, is_error=True)
