@@ -226,6 +226,8 @@ class InProcess(Job):
     def run(self, *words: str, under: Any = (), **environ: str | None) -> Done:
         killer = under if isinstance(under, Killer) else Killer()
         folder = self.terminal.home.parent
+        # On a machine that stands still for half a minute a second attempt would be one more step.
+        environ = {"SEALPIPE_DEADLINE": "1h", **environ}
         return killer.run(words, folder, self.terminal.here, self.terminal.with_environ(environ))
 
     def steps(self, log: Path, run: Callable[[Any], Done], *_: object, code: int = 0) -> list[Point]:
