@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -43,15 +43,6 @@ class Anything:
         return self.limit
 
 
-class ToolCallError(Exception):
-    """The result of a call that failed: its error's members."""
-
-    def __init__(self, error: Mapping[str, Any]) -> None:
-        super().__init__(error)
-        self.error = error
-        self.kind = error["kind"]
-
-
 @dataclass
 class Assistant:
     """A client in its own thread. `received` is the text of everything that came from the server."""
@@ -61,13 +52,29 @@ class Assistant:
     received: list[str]
 
     def call(self, tool: str, **arguments: Any) -> Any:
-        """Call a tool, and return its structured content. Raises ToolCallError."""
+        """Call a tool, and return its structured content."""
+        result = self._call(tool, arguments)
+        assert not result.is_error, result.structured_content
+        return result.structured_content
+
+    def fail(self, tool: str, **arguments: Any) -> Any:
+        """Call a tool that fails, and return the members of its error."""
+        result = self._call(tool, arguments)
+        assert result.is_error, result.structured_content
+        return result.structured_content["error"]
+
+    def round(self, tool: str, arguments: Any, answers: Any = None, state: str | None = None) -> Any:
+        """Make one round of a call, as a client of the newest protocol does, and return its result."""
+        more = {"input_responses": answers, "request_state": state, "allow_input_required": True}
+        result = self.portal.call(lambda: self.client.session.call_tool(tool, arguments, **more))
+        self.received.append(result.model_dump_json())
+        return result
+
+    def _call(self, tool: str, arguments: Any) -> types.CallToolResult:
         result = self.portal.call(lambda: self.client.call_tool(tool, arguments, progress_callback=self._note))
         self.received.append(result.model_dump_json())
         assert json.loads(result.content[0].text) == result.structured_content
-        if result.is_error:
-            raise ToolCallError(result.structured_content["error"])
-        return result.structured_content
+        return result
 
     def tools(self) -> list[types.Tool]:
         """List the tools."""
@@ -101,12 +108,6 @@ def connected(server: Any, mode: str, person: Person | None = None, name: str = 
         yield Assistant(portal, entered, received)
 
 
-@pytest.fixture
-def setup(job: Job) -> Setup:
-    """A server's setup at the job's account, with a policy that allows everything."""
-    return make_setup(job)
-
-
 def make_setup(job: Job, policy: Any = None) -> Setup:
     """Make a server's setup at the job's account, like `sealpipe mcp`."""
     clients: list[AsyncClient] = []
@@ -125,11 +126,25 @@ def make_setup(job: Job, policy: Any = None) -> Setup:
     return Setup(policy or Anything(), take, folder, open_client, Config({}), {}, report, close)
 
 
-Connect = Callable[..., Assistant]
+@pytest.fixture
+def anything() -> type[Anything]:
+    """The policy that allows everything: `anything(confirmed=...)`."""
+    return Anything
 
 
 @pytest.fixture
-def connect(setup: Setup) -> Iterator[Connect]:
-    """Connect an assistant to a server in this process: `connect(mode, person)`."""
+def person() -> Person:
+    """Who sits before a client that can ask them: says yes, unless `answers` say otherwise."""
+    return Person()
+
+
+@pytest.fixture
+def connect(job: Job) -> Iterator[Callable[..., Assistant]]:
+    """Connect an assistant to a server in this process: `connect(mode, person, policy)`."""
     with ExitStack() as stack:
-        yield lambda mode="auto", person=None: stack.enter_context(connected(make_server(setup), mode, person))
+
+        def connect_one(mode: str = "auto", person: Any = None, policy: Any = None, **words: Any) -> Assistant:
+            server = make_server(make_setup(job, policy))
+            return stack.enter_context(connected(server, mode, person, **words))
+
+        yield connect_one
