@@ -57,7 +57,11 @@ OTHERS: Final[Mapping[str, tuple[Setting, ...]]] = {
         Setting("env_file", "File with a line NAME=REF for each variable.", metavar="FILE"),
         Setting("no_redact", "Leave the command its streams, and its output as it is.", flag=True),
     ),
-    "mcp": (Setting("policy", "Policy file: what assistants may do.", metavar="FILE"),),
+    "mcp": (
+        Setting("policy", "Policy file: what assistants may do.", metavar="FILE"),
+        Setting("http", "Serve over HTTP here, not on stdin.", values.parse_loopback_address, metavar="127.0.0.1:PORT"),
+        Setting("token_file", "File with the token for --http; made if it is missing.", metavar="FILE"),
+    ),
     "read": (make_print_setting("value"),),
     "unseal": (
         Setting("bind", "The text given to `share --bind`.", values.parse_bind_text, metavar="TEXT"),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sealpipe.cli import render
 from sealpipe.cli.command import COMMON, Command, SettingsGroup, find_state_folder, make_session, options, run_config
 from sealpipe.cli.mcp_policy import policy as policy_group
 from sealpipe.errors import NotConfiguredError
@@ -29,7 +30,8 @@ class _Group(SettingsGroup, Command):
 def mcp(ctx: click.Context, /, **values: Any) -> None:
     """Serve a local MCP server on stdin and stdout: assistants ask for secrets and use them, and never see one.
 
-    Started by an assistant's client, not by hand. Without a policy, an assistant may only check the set-up.
+    Started by an assistant's client, not by hand. With --http, it serves clients of this machine that have the token,
+    until it is stopped (Ctrl-C, SIGTERM). Without a policy, an assistant may only check the set-up.
     """
     if ctx.invoked_subcommand is not None:
         return
@@ -43,9 +45,27 @@ def mcp(ctx: click.Context, /, **values: Any) -> None:
         ) from None
     import asyncio
 
+    if values["http"] is not None:
+        asyncio.run(_serve_http(values))
+        render.print_note("stopped")
+        return
     from sealpipe.mcp.server import serve_stdio
 
     asyncio.run(serve_stdio(make_setup(values)))
+
+
+async def _serve_http(values: dict[str, Any]) -> None:
+    from sealpipe.mcp.http import TOKEN_FILE, load_token, serve_http
+    from sealpipe.state import make_private_directory
+
+    setup = make_setup(values)
+    file = Path(values["token_file"]) if values["token_file"] else make_private_directory(setup.state) / TOKEN_FILE
+    token = load_token(file)
+
+    def announce(url: str) -> None:
+        render.print_note(f"sealpipe: serving on {url}; the token is in {render.escape(str(file))}")
+
+    await serve_http(setup, values["http"], token, announce)
 
 
 def make_setup(values: dict[str, Any]) -> Setup:

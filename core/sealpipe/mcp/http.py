@@ -1,0 +1,220 @@
+"""Serves over HTTP on this machine: loopback only, with a bearer token that is kept in a file.
+
+Other processes and web pages of this machine reach the port, too. So each request needs the token, and the name of the
+host by which it was reached must be ours: a page in a browser that makes its own name point here (DNS rebinding) sends
+another one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import logging
+import os
+import re
+import secrets
+import socket
+from collections.abc import Callable, Iterator, MutableMapping
+from hmac import compare_digest
+from pathlib import Path
+from typing import Any, Final
+
+import uvicorn
+from mcp.server.lowlevel import Server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecuritySettings
+from sse_starlette.sse import AppStatus
+from starlette.responses import PlainTextResponse
+from starlette.types import Receive, Scope, Send
+
+from sealpipe import permissions, signals
+from sealpipe.aio import GRACE
+from sealpipe.errors import SettingError, StateError, UsageError
+from sealpipe.mcp.server import Setup, make_server
+from sealpipe.secret import Secret
+from sealpipe.state import create_file
+
+PATH: Final = "/mcp"
+"""Where the server is: `http://127.0.0.1:PORT/mcp`."""
+MAX_BODY: Final = 1024 * 1024
+"""Most bytes of one message."""
+MAX_SESSIONS: Final = 64
+"""Most clients of the older kind, which begin with a handshake, at once."""
+TOKEN_FILE: Final = "http-token"  # noqa: S105 - no token
+"""The name of the token's file in the server's folder of the state directory."""
+
+_TOKEN: Final = re.compile(r"[A-Za-z0-9_-]{43}")
+_MAX_TOKEN_FILE: Final = 4096
+_LOGGERS: Final = ("uvicorn.error", "uvicorn.access")
+"""They would write what clients send to stderr: headers, and tracebacks."""
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that is bound to this address of loopback. Raises UsageError if it cannot be."""
+    # asyncio turns Nagle's algorithm off only with the protocol's number, and then no response waits for 40 ms.
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((host, port))
+    except OSError as error:
+        sock.close()
+        raise UsageError(
+            f"port {port} of {host} cannot be used: {error.strerror}", remedy="choose another port for --http"
+        ) from None
+    return sock
+
+
+def load_token(path: Path) -> Secret:
+    """Return the token of a file; make the file, with a new token, if it is missing.
+
+    Raises SettingError for a file that others could read or have written or that holds no token of ours, and
+    StateError if it cannot be read or made.
+    """
+    try:
+        if not path.exists():
+            token = base64.urlsafe_b64encode(secrets.token_bytes(32)).rstrip(b"=")
+            with contextlib.suppress(FileExistsError):  # another server has just made it
+                create_file(path, lambda: [token + b"\n"])
+        return _read_token(path)
+    except OSError as error:
+        raise StateError(f"the token file {path} cannot be read or made: {error.strerror}") from None
+
+
+def _read_token(path: Path) -> Secret:
+    with permissions.open_file(path, "the token file") as file:
+        flaw = permissions.find_file_flaw(path, os.fstat(file.fileno()), "the token file", os.environ, "600")
+        if flaw is None and permissions.is_readable_by_others(path, os.environ):
+            flaw = (f"other users can read the token file {path}", f"chmod 600 {path}")
+        if flaw is not None:
+            raise SettingError(flaw[0], remedy=f"{flaw[1]}; or delete it, and sealpipe makes a new token")
+        text = file.read(_MAX_TOKEN_FILE).decode("ascii", "replace").removesuffix("\n")
+    if not _TOKEN.fullmatch(text):
+        raise SettingError(
+            f"the token file {path} does not hold a token of `sealpipe mcp`",
+            remedy="delete it, and sealpipe makes a new token",
+        )
+    return Secret(text)
+
+
+async def serve_http(setup: Setup, address: tuple[str, int], token: Secret, announce: Callable[[str], None]) -> None:
+    """Serve clients until SIGINT or SIGTERM. Calls `announce` with the URL as soon as connections are accepted."""
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    sock = listen(*address)
+    host, port = sock.getsockname()
+    signals.call_on_signal(lambda: loop.call_soon_threadsafe(stop.set))
+    await serve(make_server(setup), sock, token, stop, lambda: announce(f"http://{host}:{port}{PATH}"))
+
+
+async def serve(
+    server: Server[Any], sock: socket.socket, token: Secret, stop: asyncio.Event, announce: Callable[[], None]
+) -> None:
+    """Serve clients with the token until `stop` is set. Calls `announce` as soon as connections are accepted.
+
+    Then open calls are cancelled, and have some seconds to finish what they are changing.
+    """
+    for name in _LOGGERS:
+        logging.getLogger(name).addHandler(logging.NullHandler())
+        logging.getLogger(name).propagate = False
+    manager = StreamableHTTPSessionManager(
+        server,
+        security_settings=_make_security_settings(sock),
+        max_request_body_size=MAX_BODY,
+        max_sessions=MAX_SESSIONS,
+    )
+    config = uvicorn.Config(
+        _Gate(manager, token),
+        http="h11",
+        loop="asyncio",
+        ws="none",
+        lifespan="off",
+        interface="asgi3",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        date_header=False,
+        timeout_keep_alive=75,  # longer than clients keep a connection, so that none is closed during a request
+        timeout_graceful_shutdown=0,  # what is open then was cancelled, and has had its time
+    )
+    async with manager.run():
+        await _HttpServer(config, stop, announce).serve([sock])
+
+
+def _make_security_settings(sock: socket.socket) -> TransportSecuritySettings:
+    host, port = sock.getsockname()
+    names = [f"{host}:{port}", f"localhost:{port}"]
+    return TransportSecuritySettings(
+        enable_dns_rebinding_protection=True,
+        allowed_hosts=names,
+        allowed_origins=[f"http://{name}" for name in names],
+    )
+
+
+class _Gate:
+    """Lets through what has the token; says nothing else to anyone."""
+
+    def __init__(self, manager: StreamableHTTPSessionManager, token: Secret) -> None:
+        self._manager = manager
+        self._token = token
+        self._open = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"] != PATH:
+            response = PlainTextResponse("Not found", 404)
+        elif not self._is_authorized(scope):
+            response = PlainTextResponse("The token is missing or wrong", 401, {"WWW-Authenticate": "Bearer"})
+        elif scope["method"] not in ("POST", "DELETE"):
+            # A stream for what the server says unasked: it says nothing unasked, and clients go on without.
+            response = PlainTextResponse("Method not allowed", 405, {"Allow": "POST, DELETE"})
+        else:
+            await self._pass_on(scope, receive, send)
+            return
+        await response(scope, receive, send)
+
+    async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request. Without an open one, nothing looks twice a second whether the server ends."""
+        self._open += 1
+        AppStatus.should_exit = False
+        try:
+            await self._manager.handle_request(scope, receive, send)
+        finally:
+            self._open -= 1
+            AppStatus.should_exit = not self._open
+
+    def _is_authorized(self, scope: MutableMapping[str, Any]) -> bool:
+        values = [value for name, value in scope["headers"] if name == b"authorization"]
+        if len(values) != 1:
+            return False
+        scheme, _, token = values[0].partition(b" ")
+        return scheme.lower() == b"bearer" and compare_digest(token.strip(), self._token.reveal_bytes())
+
+
+class _HttpServer(uvicorn.Server):
+    """uvicorn without its loop, which looks ten times a second whether it should end, and without its signals."""
+
+    def __init__(self, config: uvicorn.Config, stop: asyncio.Event, announce: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._stop = stop
+        self._announce = announce
+
+    async def main_loop(self) -> None:
+        """Serve until `stop` is set."""
+        self._announce()
+        await self._stop.wait()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Cancel open calls, let them finish what they change, and close all connections."""
+        for server in self.servers:
+            server.close()
+        calls = list(self.server_state.tasks)
+        for call in calls:
+            call.cancel()
+        if calls:
+            await asyncio.wait(calls, timeout=GRACE + 1)
+        await super().shutdown(sockets)
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Capture no signals: they are the command's."""
+        yield
