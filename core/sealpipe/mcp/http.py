@@ -46,7 +46,7 @@ TOKEN_FILE: Final = "http-token"  # noqa: S105 - no token
 
 _TOKEN: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 _MAX_TOKEN_FILE: Final = 4096
-_LOGGERS: Final = ("uvicorn.error", "uvicorn.access")
+_LOGGERS: Final = ("uvicorn", "sse_starlette")
 """They would write what clients send to stderr: headers, and tracebacks."""
 
 
