@@ -109,7 +109,7 @@ def create(session: Session, folder: Path, made: Made, work: Flow[Created]) -> F
     raises DeliveryError: the share or request exists all the same.
     """
     try:
-        descriptor: int = yield Do(partial(_begin, folder, made), is_changing=True)
+        lock: _Lock = yield Do(partial(_begin, folder, made), is_changing=True)
     except BaseException:
         work.close()
         raise
@@ -118,7 +118,7 @@ def create(session: Session, folder: Path, made: Made, work: Flow[Created]) -> F
         with keep_entry_on_error(created.entry):
             return (yield from _finish(session, folder, made, created))
     finally:
-        os.close(descriptor)  # unlocks the record
+        lock.release()
 
 
 def settle(session: Session, folder: Path) -> Flow[None]:
@@ -126,7 +126,7 @@ def settle(session: Session, folder: Path) -> Flow[None]:
 
     What somebody else works on, what cannot be finished now, and messages that may have arrived are left alone.
     """
-    held: dict[str, int] = yield Do(partial(_lock_unfinished, folder, session.base_url))  # before the outbox is read
+    held: dict[str, _Lock] = yield Do(partial(_lock_unfinished, folder, session.base_url))  # before the outbox is read
     try:
         unfinished = set(held)
         records = {each.name: each for each in (yield Do(partial(_list_all, folder)))}
@@ -149,8 +149,8 @@ def settle(session: Session, folder: Path) -> Flow[None]:
         for name in unfinished:
             yield Do(partial(_settle_without_entry, folder, records[name]))
     finally:
-        for descriptor in held.values():
-            os.close(descriptor)
+        for lock in held.values():
+            lock.release()
 
 
 def list_made(folder: Path, base_url: str) -> list[Made]:
@@ -206,13 +206,29 @@ def _note(folder: Path, made: Made, created: Share | SecureRequest) -> None:
         note_creation(folder, Creation(made.kind, made.base_url, made.short_code, *known))
 
 
-def _lock_unfinished(folder: Path, base_url: str) -> dict[str, int]:
-    """Lock the records without a short code that nobody works on; return their names and descriptors."""
+class _Lock:
+    """The lock of a record; it does not outlive its call, even one that is cancelled before it gets it."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        """Release the lock. It can be repeated."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def __del__(self) -> None:
+        self.release()
+
+
+def _lock_unfinished(folder: Path, base_url: str) -> dict[str, _Lock]:
+    """Lock the records without a short code that nobody works on, and return the locks by name."""
     held = {}
     for each in _list_all(folder):
         if each.base_url == base_url and each.short_code is None:
             with suppress(OSError):  # another call is at work on it, or has just finished it
-                held[each.name] = open_locked_file(_get_path(folder, each))
+                held[each.name] = _Lock(open_locked_file(_get_path(folder, each)))
     return held
 
 
@@ -229,10 +245,10 @@ def _settle_without_entry(folder: Path, made: Made) -> None:
         remove_file(_get_path(folder, made))
 
 
-def _begin(folder: Path, made: Made) -> int:
+def _begin(folder: Path, made: Made) -> _Lock:
     path = make_private_directory(folder / "made") / f"{made.id}.json"
     try:
-        return create_locked_file(path, lambda: [_dump(made)])
+        return _Lock(create_locked_file(path, lambda: [_dump(made)]))
     except OSError as error:
         raise StateError(f"{path} cannot be written: {error.strerror}") from None
 

@@ -105,6 +105,7 @@ def _make_request(session: Session, call: Call, request: Request) -> Flow[made.M
         max_submissions=1,
         send=request.send,
     )
+    yield from made.settle(session, call.state)
     yield from _check_sink(session, _plan_collect(Receipt("pending", "", request.prompts), request.to))
     work: Flow[SecureRequest] = creating.request(session, options, made.open_outbox(session, call.state))
     return (yield from made.create(session, call.state, planned, work))
