@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
@@ -143,8 +143,14 @@ def connect(job: Job) -> Iterator[Callable[..., Assistant]]:
     """Connect an assistant to a server in this process: `connect(mode, person, policy)`."""
     with ExitStack() as stack:
 
-        def connect_one(mode: str = "auto", person: Any = None, policy: Any = None, **words: Any) -> Assistant:
-            server = make_server(make_setup(job, policy))
+        def connect_one(
+            mode: str = "auto",
+            person: Any = None,
+            policy: Any = None,
+            report: Any = lambda _tool, _name, _error: None,
+            **words: Any,
+        ) -> Assistant:
+            server = make_server(replace(make_setup(job, policy), report=report))
             return stack.enter_context(connected(server, mode, person, **words))
 
         yield connect_one

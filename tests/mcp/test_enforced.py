@@ -1,0 +1,166 @@
+"""The machine's [enforce] stands above the policy for assistants, for each tool; and every call is in an audit log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sealpipe.errors import PolicyError, SealpipeError, StateError
+from sealpipe.flows.policy import LocalContext
+from sealpipe.mcp.audit import add_audit_log, report_call
+from sealpipe.mcp.policy_file import load_policy
+from sealpipe.registry import Registry
+from sealpipe.registry.stores import PolicyHook
+from sealpipe.secret_scan import CustodyGate
+from sealpipe_plugins.audit.verify import verify
+from support.job import Job
+
+NOTHING = "sources = []\nsinks = []\nrecipients = []\ntools = []\n"
+ALL = 'sources = ["*"]\nsinks = ["*"]\nrecipients = ["*"]\ntools = ["*"]\n'
+PROMPTS = [{"text": "Password"}]
+
+
+@pytest.fixture
+def enforce(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Writes the machine's policy."""
+    file = tmp_path / "machine.toml"
+    monkeypatch.setattr("sealpipe.config.MACHINE_CONFIG", file)
+    return lambda rules: file.write_text(f"[enforce.policy]\n{rules}") and None
+
+
+def refusal(call: Callable[[], object]) -> str:
+    """The message of a call that a policy refuses."""
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - its kind is asserted below
+        call()
+    error: Mapping[str, Any] = getattr(caught.value, "error", {})
+    assert error.get("kind") == "PolicyError", caught.value
+    return str(error["message"])
+
+
+@pytest.mark.parametrize(
+    ("rules", "reason"),
+    [
+        (ALL + 'actions = ["share"]', "the action request is not allowed"),
+        (ALL + 'longest_expiry = "1h"', "it has to expire within 1h"),
+        (ALL.replace('recipients = ["*"]', "recipients = []"), "not allowed"),
+        (ALL + 'types = ["text"]', "the field type password is not allowed"),
+    ],
+)
+def test_no_request_is_made_that_the_machine_refuses(
+    restart: Any, job: Job, enforce: Callable[[str], None], tmp_path: Path, rules: str, reason: str
+) -> None:
+    enforce(rules)
+    send = {"send": [f"file:{tmp_path}/link"]} if "recipients = []" in rules else {}
+    ask = partial(restart().call, "request_secret", prompts=PROMPTS, to=f"file:{tmp_path}/password", **send)
+    message = refusal(ask)
+    assert message.startswith("this machine's policy does not allow this:")
+    assert reason in message
+    assert job.run("requests", "list", "--output", "json").json["requests"] == []
+    assert not (tmp_path / "link").exists()
+
+
+def test_nothing_is_stored_that_the_machine_refuses(
+    restart: Any, job: Job, enforce: Callable[[str], None], tmp_path: Path
+) -> None:
+    made = restart().call("request_secret", prompts=PROMPTS, to=f"file:{tmp_path}/password")
+    job.service.submitter().submit(made["link"], {"Password": "canary"})
+    actions = ('["request", "expire"]', '["request", "collect"]')
+    for rules in (ALL.replace('sinks = ["*"]', "sinks = []"), *(f"{ALL}actions = {each}" for each in actions)):
+        enforce(rules)
+        assert "this machine's policy" in refusal(partial(restart().call, "collect_secret", code=made["code"]))
+        assert not (tmp_path / "password").exists()
+    enforce(ALL)
+    assert restart().call("collect_secret", code=made["code"])["request"] == "expired"
+    assert (tmp_path / "password").read_text() == "canary"
+
+
+def test_no_command_runs_that_the_machine_refuses(restart: Any, enforce: Callable[[str], None], tmp_path: Path) -> None:
+    (tmp_path / "value").write_text("canary-of-a-value")
+    command = ["touch", str(tmp_path / "ran")]
+    run = partial(restart().call, "run_with_secrets", command=command, environment={"DB": f"file:{tmp_path}/value"})
+    for rules in (NOTHING, ALL + 'actions = ["read"]', ALL.replace('sinks = ["*"]', 'sinks = ["vault"]')):
+        enforce(rules)
+        call = partial(restart().call, *run.args, **run.keywords)
+        assert "this machine's policy" in refusal(call)
+        assert not (tmp_path / "ran").exists()
+    enforce(ALL)
+    assert restart().call(*run.args, **run.keywords)["exit_code"] == 0
+
+
+def test_the_policy_file_only_takes_away_from_the_machine(
+    restart: Any, enforce: Callable[[str], None], tmp_path: Path
+) -> None:
+    """Both must allow it: neither replaces the other."""
+    file = tmp_path / "mcp.toml"
+    file.write_text(f'schema = 1\n[request]\nsinks = ["file:{tmp_path}/*"]\n')
+    enforce(ALL + 'actions = ["share"]')
+    assistant = restart(policy=load_policy(file, {}))
+    ask = partial(assistant.call, "request_secret", prompts=PROMPTS)
+    assert "this machine's policy" in refusal(partial(ask, to=f"file:{tmp_path}/password"))
+    assert "sinks in [request] allow" in refusal(partial(ask, to="file:/etc/password"))
+
+
+def make_context(folder: Path, hooks: Sequence[PolicyHook] = ()) -> LocalContext:
+    """The context in which a server records its calls."""
+    return LocalContext(add_audit_log(hooks, folder), Registry, CustodyGate())
+
+
+def read(file: Path) -> list[dict[str, Any]]:
+    """The lines of an audit log whose chain holds."""
+    assert verify(file, None).findings == []
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def test_every_call_is_recorded_with_the_clients_name(restart: Any, job: Job, tmp_path: Path) -> None:
+    file = tmp_path / "mcp.toml"
+    file.write_text(f'schema = 1\n[request]\nsinks = ["file:{tmp_path}/*"]\n')
+    context = make_context(job.state / "mcp")
+    assistant = restart(policy=load_policy(file, {}), report=partial(report_call, context))
+    assistant.call("request_secret", prompts=PROMPTS, to=f"file:{tmp_path}/password")
+    refusal(partial(assistant.call, "request_secret", prompts=PROMPTS, to="file:/etc/x"))
+    refusal(partial(assistant.call, "run_with_secrets", command=["env"], environment={"A": "env:HOME"}))
+    for tool, arguments in (("collect_secret", {"code": "none"}), ("request_secret", {"to": 5})):
+        with pytest.raises(Exception, match="kind"):
+            assistant.call(tool, **arguments)
+    lines = read(job.state / "mcp" / "audit.jsonl")
+    assert {(line["event"], line["mcp_client"]) for line in lines} == {("mcp", "helper")}
+    assert [(line["tool"], line["outcome"]) for line in lines] == [
+        ("request_secret", "done"),
+        ("request_secret", "refused"),
+        ("run_with_secrets", "refused"),
+        ("collect_secret", "NotFoundError"),
+        ("request_secret", "UsageError"),
+    ]
+    assert "file:/etc/x" in lines[1]["reason"]
+    assert (job.state / "mcp" / "audit.jsonl").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_configured_audit_log_is_the_only_one(tmp_path: Path) -> None:
+    hooks = [PolicyHook("audit", {"file": str(tmp_path / "own.jsonl")}, enforced=True)]
+    context = make_context(tmp_path / "mcp", hooks)
+    assert report_call(context, "check", "helper") == ()
+    assert [line["outcome"] for line in read(tmp_path / "own.jsonl")] == ["done"]
+    assert not (tmp_path / "mcp").exists()
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [(PolicyError("no"), "refused"), (StateError("full"), "StateError"), (SealpipeError("x"), "SealpipeError")],
+)
+def test_an_outcome_names_the_error_and_no_more(tmp_path: Path, error: SealpipeError, outcome: str) -> None:
+    report_call(make_context(tmp_path / "mcp"), "check", "helper", error)
+    (line,) = read(tmp_path / "mcp" / "audit.jsonl")
+    assert line["outcome"] == outcome
+    assert ("reason" in line) is (outcome == "refused")
+
+
+def test_a_log_that_cannot_be_written_is_a_warning(tmp_path: Path) -> None:
+    context = make_context(tmp_path / "mcp")
+    (tmp_path / "mcp" / "audit.jsonl").mkdir()
+    (warning,) = report_call(context, "check", "helper")
+    assert "the audit log" in warning
