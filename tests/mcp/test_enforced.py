@@ -34,12 +34,12 @@ def enforce(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], 
 
 
 def refusal(call: Callable[[], object]) -> str:
-    """The message of a call that a policy refuses."""
+    """Why a policy refuses a call: what the error says, and its detail once the call has begun."""
     with pytest.raises(Exception) as caught:  # noqa: PT011 - its kind is asserted below
         call()
     error: Mapping[str, Any] = getattr(caught.value, "error", {})
     assert error.get("kind") == "PolicyError", caught.value
-    return str(error["message"])
+    return str(error.get("detail", {}).get("untrusted") or error["message"])
 
 
 @pytest.mark.parametrize(
@@ -164,3 +164,13 @@ def test_a_log_that_cannot_be_written_is_a_warning(tmp_path: Path) -> None:
     (tmp_path / "mcp" / "audit.jsonl").mkdir()
     (warning,) = report_call(context, "check", "helper")
     assert "the audit log" in warning
+
+
+def test_a_sink_that_the_policy_no_longer_allows_gets_nothing(restart: Any, job: Job, tmp_path: Path) -> None:
+    made = restart().call("request_secret", prompts=PROMPTS, to=f"file:{tmp_path}/password")
+    job.service.submitter().submit(made["link"], {"Password": "canary"})
+    file = tmp_path / "mcp.toml"
+    file.write_text('schema = 1\n[request]\nsinks = ["vault:secret/*"]\n')
+    assistant = restart(policy=load_policy(file, {}))
+    assert "sinks in [request] allow" in refusal(partial(assistant.call, "collect_secret", code=made["code"]))
+    assert not (tmp_path / "password").exists()

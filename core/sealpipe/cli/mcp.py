@@ -79,6 +79,7 @@ def make_setup(values: dict[str, Any]) -> Setup:
     policy = load_policy(Path(values["policy"]) if values["policy"] else None, os.environ)
     folder = find_state_folder(values, "mcp")
     context = open_context(values)
+    context.registry()  # made here, and below: the calls' threads have no command whose options they could read
     context = context._replace(policy_hooks=add_audit_log(context.policy_hooks, folder))
     clients: list[AsyncClient] = []
 
@@ -87,7 +88,7 @@ def make_setup(values: dict[str, Any]) -> Setup:
             from sealpipe.aio import AsyncClient
 
             session = replace(make_session(values), policy_hooks=context.policy_hooks)
-            session.registry()  # made here: the calls' threads have no command whose options they could read
+            session.registry()
             clients.append(AsyncClient.from_session(session))
         return clients[0].with_origin(*origin)
 

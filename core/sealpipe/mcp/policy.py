@@ -25,7 +25,8 @@ LONGEST_EXPIRY: Final = timedelta(days=7)
 PER_HOUR: Final = 10
 """How often in an hour a tool may be used that creates, sends or runs something, where the policy sets no number."""
 _MAX_SHOWN: Final = 60
-_MAX_PATTERNS_SHOWN: Final = 5
+_MAX_PATTERN_SHOWN: Final = 120
+_MAX_PATTERNS_SHOWN: Final = 3
 
 
 class Pattern(Protocol):
@@ -187,12 +188,13 @@ def _describe(table: str, name: str, allowed: Iterable[Pattern]) -> str:
     ]
     if not texts:
         return f"{name} in [{table}] allow none"
+    shown = [_shorten(text, _MAX_PATTERN_SHOWN) for text in texts[:_MAX_PATTERNS_SHOWN]]
     more = f" and {len(texts) - _MAX_PATTERNS_SHOWN} more" if len(texts) > _MAX_PATTERNS_SHOWN else ""
-    return f"{name} in [{table}] allow {', '.join(map(_shorten, texts[:_MAX_PATTERNS_SHOWN]))}{more}"
+    return f"{name} in [{table}] allow {', '.join(shown)}{more}"
 
 
-def _shorten(text: str) -> str:
-    return text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + "..."
+def _shorten(text: str, longest: int = _MAX_SHOWN) -> str:
+    return text if len(text) <= longest else text[:longest] + "..."
 
 
 def _lacks_key(name: str, used: Any) -> bool:

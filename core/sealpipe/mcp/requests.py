@@ -173,6 +173,8 @@ def _poll(session: Session, patience: Patience, report: Callable[[], Awaitable[N
 async def _collect(call: Call, code: str) -> Answer:
     session = call.client.session
     known = made.find_made(call.state, session.base_url, code, "request")
+    if known.sink is not None:  # the policy may have changed since
+        call.policy.check(Use("collect_secret", sinks=(parse(known.sink),)))
     call.publish(*known.texts)
     result = await call.client.run(_store(session, call, known))
     rows = [
