@@ -33,12 +33,9 @@ def enforce(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], 
     return lambda rules: file.write_text(f"[enforce.policy]\n{rules}") and None
 
 
-def refusal(call: Callable[[], object]) -> str:
-    """Why a policy refuses a call: what the error says, and its detail once the call has begun."""
-    with pytest.raises(Exception) as caught:  # noqa: PT011 - its kind is asserted below
-        call()
-    error: Mapping[str, Any] = getattr(caught.value, "error", {})
-    assert error.get("kind") == "PolicyError", caught.value
+def refusal(error: Mapping[str, Any]) -> str:
+    """Why a policy refused a call: what the error says, or its detail once the call had begun."""
+    assert error["kind"] == "PolicyError", error
     return str(error.get("detail", {}).get("untrusted") or error["message"])
 
 
@@ -52,12 +49,12 @@ def refusal(call: Callable[[], object]) -> str:
     ],
 )
 def test_no_request_is_made_that_the_machine_refuses(
-    restart: Any, job: Job, enforce: Callable[[str], None], tmp_path: Path, rules: str, reason: str
+    connect: Any, job: Job, enforce: Callable[[str], None], tmp_path: Path, rules: str, reason: str
 ) -> None:
     enforce(rules)
     send = {"send": [f"file:{tmp_path}/link"]} if "recipients = []" in rules else {}
-    ask = partial(restart().call, "request_secret", prompts=PROMPTS, to=f"file:{tmp_path}/password", **send)
-    message = refusal(ask)
+    error = connect().fail("request_secret", prompts=PROMPTS, to=f"file:{tmp_path}/password", **send)
+    message = refusal(error)
     assert message.startswith("this machine's policy does not allow this:")
     assert reason in message
     assert job.run("requests", "list", "--output", "json").json["requests"] == []
@@ -65,44 +62,42 @@ def test_no_request_is_made_that_the_machine_refuses(
 
 
 def test_nothing_is_stored_that_the_machine_refuses(
-    restart: Any, job: Job, enforce: Callable[[str], None], tmp_path: Path
+    connect: Any, job: Job, enforce: Callable[[str], None], tmp_path: Path
 ) -> None:
-    made = restart().call("request_secret", prompts=PROMPTS, to=f"file:{tmp_path}/password")
+    made = connect().call("request_secret", prompts=PROMPTS, to=f"file:{tmp_path}/password")
     job.service.submitter().submit(made["link"], {"Password": "canary"})
     actions = ('["request", "expire"]', '["request", "collect"]')
     for rules in (ALL.replace('sinks = ["*"]', "sinks = []"), *(f"{ALL}actions = {each}" for each in actions)):
         enforce(rules)
-        assert "this machine's policy" in refusal(partial(restart().call, "collect_secret", code=made["code"]))
+        assert "this machine's policy" in refusal(connect().fail("collect_secret", code=made["code"]))
         assert not (tmp_path / "password").exists()
     enforce(ALL)
-    assert restart().call("collect_secret", code=made["code"])["request"] == "expired"
+    assert connect().call("collect_secret", code=made["code"])["request"] == "expired"
     assert (tmp_path / "password").read_text() == "canary"
 
 
-def test_no_command_runs_that_the_machine_refuses(restart: Any, enforce: Callable[[str], None], tmp_path: Path) -> None:
+def test_no_command_runs_that_the_machine_refuses(connect: Any, enforce: Callable[[str], None], tmp_path: Path) -> None:
     (tmp_path / "value").write_text("canary-of-a-value")
     command = ["touch", str(tmp_path / "ran")]
-    run = partial(restart().call, "run_with_secrets", command=command, environment={"DB": f"file:{tmp_path}/value"})
+    arguments = {"command": command, "environment": {"DB": f"file:{tmp_path}/value"}}
     for rules in (NOTHING, ALL + 'actions = ["read"]', ALL.replace('sinks = ["*"]', 'sinks = ["vault"]')):
         enforce(rules)
-        call = partial(restart().call, *run.args, **run.keywords)
-        assert "this machine's policy" in refusal(call)
+        assert "this machine's policy" in refusal(connect().fail("run_with_secrets", **arguments))
         assert not (tmp_path / "ran").exists()
     enforce(ALL)
-    assert restart().call(*run.args, **run.keywords)["exit_code"] == 0
+    assert connect().call("run_with_secrets", **arguments)["exit_code"] == 0
 
 
 def test_the_policy_file_only_takes_away_from_the_machine(
-    restart: Any, enforce: Callable[[str], None], tmp_path: Path
+    connect: Any, enforce: Callable[[str], None], tmp_path: Path
 ) -> None:
     """Both must allow it: neither replaces the other."""
     file = tmp_path / "mcp.toml"
     file.write_text(f'schema = 1\n[request]\nsinks = ["file:{tmp_path}/*"]\n')
     enforce(ALL + 'actions = ["share"]')
-    assistant = restart(policy=load_policy(file, {}))
-    ask = partial(assistant.call, "request_secret", prompts=PROMPTS)
-    assert "this machine's policy" in refusal(partial(ask, to=f"file:{tmp_path}/password"))
-    assert "sinks in [request] allow" in refusal(partial(ask, to="file:/etc/password"))
+    assistant = connect(policy=load_policy(file, {}))
+    for target, reason in ((f"file:{tmp_path}/password", "this machine's policy"), ("file:/etc/password", "sinks in")):
+        assert reason in refusal(assistant.fail("request_secret", prompts=PROMPTS, to=target))
 
 
 def make_context(folder: Path, hooks: Sequence[PolicyHook] = ()) -> LocalContext:
@@ -116,17 +111,16 @@ def read(file: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in file.read_text().splitlines()]
 
 
-def test_every_call_is_recorded_with_the_clients_name(restart: Any, job: Job, tmp_path: Path) -> None:
+def test_every_call_is_recorded_with_the_clients_name(connect: Any, job: Job, tmp_path: Path) -> None:
     file = tmp_path / "mcp.toml"
     file.write_text(f'schema = 1\n[request]\nsinks = ["file:{tmp_path}/*"]\n')
     context = make_context(job.state / "mcp")
-    assistant = restart(policy=load_policy(file, {}), report=partial(report_call, context))
+    assistant = connect(policy=load_policy(file, {}), report=partial(report_call, context))
     assistant.call("request_secret", prompts=PROMPTS, to=f"file:{tmp_path}/password")
-    refusal(partial(assistant.call, "request_secret", prompts=PROMPTS, to="file:/etc/x"))
-    refusal(partial(assistant.call, "run_with_secrets", command=["env"], environment={"A": "env:HOME"}))
-    for tool, arguments in (("collect_secret", {"code": "none"}), ("request_secret", {"to": 5})):
-        with pytest.raises(Exception, match="kind"):
-            assistant.call(tool, **arguments)
+    refusal(assistant.fail("request_secret", prompts=PROMPTS, to="file:/etc/x"))
+    refusal(assistant.fail("run_with_secrets", command=["env"], environment={"A": "env:HOME"}))
+    assistant.fail("collect_secret", code="none")
+    assistant.fail("request_secret", to=5)
     lines = read(job.state / "mcp" / "audit.jsonl")
     assert {(line["event"], line["mcp_client"]) for line in lines} == {("mcp", "helper")}
     assert [(line["tool"], line["outcome"]) for line in lines] == [
@@ -166,11 +160,11 @@ def test_a_log_that_cannot_be_written_is_a_warning(tmp_path: Path) -> None:
     assert "the audit log" in warning
 
 
-def test_a_sink_that_the_policy_no_longer_allows_gets_nothing(restart: Any, job: Job, tmp_path: Path) -> None:
-    made = restart().call("request_secret", prompts=PROMPTS, to=f"file:{tmp_path}/password")
+def test_a_sink_that_the_policy_no_longer_allows_gets_nothing(connect: Any, job: Job, tmp_path: Path) -> None:
+    made = connect().call("request_secret", prompts=PROMPTS, to=f"file:{tmp_path}/password")
     job.service.submitter().submit(made["link"], {"Password": "canary"})
     file = tmp_path / "mcp.toml"
     file.write_text('schema = 1\n[request]\nsinks = ["vault:secret/*"]\n')
-    assistant = restart(policy=load_policy(file, {}))
-    assert "sinks in [request] allow" in refusal(partial(assistant.call, "collect_secret", code=made["code"]))
+    assistant = connect(policy=load_policy(file, {}))
+    assert "sinks in [request] allow" in refusal(assistant.fail("collect_secret", code=made["code"]))
     assert not (tmp_path / "password").exists()
