@@ -23,25 +23,31 @@ from sealpipe.secret import Secret
 
 LONGEST: Final = 200
 """Characters of text from outside."""
-_INDEXED: Final = 8 * 1024
+_INDEXED: Final = 1024
 """Bytes at each end of a value that are searched for: no text that goes out holds the middle of a large value alone."""
-_MOST_VALUES: Final = 2000
+_MOST_VALUES: Final = 1000
 _MOST_KNOWN: Final = 1024 * 1024
 """Characters of known texts; the oldest are forgotten, and then a find in them counts."""
+_WINDOW: Final = 12
+"""Bytes of an encoded value that may not stand together; a shorter one is searched for as a whole."""
+_PUBLIC: Final = re.compile(rb"https?://[^#@]*#|[A-Za-z0-9]+_sk_live_[^.]*\.")
+"""The part of a link and of a credential that is no secret."""
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)")
 _MARKUP: Final = re.compile(r"<(?=[A-Za-z/!?])|(?<=\])[(\[]|(?<=!)\[|`(?=``)|~(?=~~)|&(?=#|[A-Za-z])|(?<=:)/(?=/)")
 """The character that makes an HTML tag or entity, a link or an image of Markdown, a fence, or an address."""
 
 
 class OutgoingGuard:
-    """Sees every secret, knows every text that is none, and searches. Its methods may be called from any thread."""
+    """Sees every secret, knows texts that are none, and searches. Its methods may be called from any thread."""
 
     def __init__(self, words: Iterable[str] = ()) -> None:
         self._lock = threading.Lock()
-        self._values: dict[bytes, frozenset[bytes] | None] = {}
+        self._values: dict[bytes, None] = {}
+        self._index: dict[int, set[bytes]] = {}
+        self._unindexed: list[bytes] = []
         self._known: dict[str, None] = {}
         self._size = 0
-        self._words = "\n".join(words).encode()
+        self._words = "\n".join(words)
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -53,19 +59,19 @@ class OutgoingGuard:
             secrets.watch = before
 
     def see(self, value: Secret) -> None:
-        """Remember a secret; a short one, like common text, is not searched for."""
+        """Remember a secret. A short one is not searched for: common text would vanish."""
         try:
             data = value.reveal_bytes()
         except UnicodeError:
             return
-        ends = data if len(data) <= 2 * _INDEXED else data[:_INDEXED] + b"\n" + data[-_INDEXED:]
-        _, hash_sign, fragment = ends.rpartition(b"#")
         with self._lock:
-            for part in (ends, fragment) if hash_sign else (ends,):
-                if is_redactable(part):
-                    self._values.setdefault(part, None)
-            while len(self._values) > _MOST_VALUES:
-                del self._values[next(iter(self._values))]
+            for part in _select_parts(data):
+                if is_redactable(part) and part not in self._values:
+                    self._values[part] = None
+                    self._unindexed.append(part)
+            if len(self._values) > _MOST_VALUES:
+                self._values = dict.fromkeys(list(self._values)[len(self._values) // 2 :])
+                self._unindexed, self._index = list(self._values), {}
 
     def know(self, texts: Iterable[str | None]) -> None:
         """Remember texts that are no secrets."""
@@ -80,23 +86,47 @@ class OutgoingGuard:
                 self._size -= len(oldest)
 
     def holds_secret(self, content: Any) -> bool:
-        """Return whether a text, or a text in a JSON value, contains a secret that is not known anyway."""
+        """Return whether a text, or a text in a JSON value, contains a part of a secret that is not known anyway."""
         texts = [text for text in list_texts(content) if not _TIME.fullmatch(text)]
         data = "\n".join(texts).encode(errors="surrogatepass")
-        found = [pattern for pattern in self._list_patterns() if pattern in data]
-        if not found:
-            return False
         with self._lock:
-            known = "\n".join(self._known).encode(errors="surrogatepass")
-        return any(pattern not in known and pattern not in self._words for pattern in found)
+            while self._unindexed:
+                for window in _list_windows(self._unindexed.pop()):
+                    self._index.setdefault(len(window), set()).add(window)
+            found = {window for size, windows in self._index.items() for window in _cut(data, size) & windows}
+            known = "\n".join([self._words, *self._known]).encode(errors="surrogatepass") if found else b""
+        return any(window not in known for window in found)
 
-    def _list_patterns(self) -> Iterator[bytes]:
-        with self._lock:
-            values = list(self._values.items())
-        for value, patterns in values:
-            if patterns is None:
-                patterns = self._values[value] = list_patterns([value])
-            yield from patterns
+
+def _select_parts(value: bytes) -> set[bytes]:
+    """Return what is secret of a value: of a link its fragment, of a credential what follows the key's id."""
+    public = _PUBLIC.match(value[:_INDEXED])
+    value = value if public is None else value[public.end() :]
+    return {value[:_INDEXED], value[-_INDEXED:], *(value.split(b".") if public and len(value) < _INDEXED else ())}
+
+
+def _cut(data: bytes, size: int) -> set[bytes]:
+    """Return all pieces of that size."""
+    return {data[at : at + size] for at in range(len(data) - size + 1)}
+
+
+def _list_windows(value: bytes) -> Iterator[bytes]:
+    """Yield the windows of a value in every encoding: what is shorter than a window as a whole, else piece by piece."""
+    for form in (*list_patterns([value]), *_list_other_forms(value)):
+        if len(form) < 2 * _WINDOW:
+            yield form[:_WINDOW]
+        else:
+            yield from (form[at : at + _WINDOW] for at in range(0, len(form) - _WINDOW + 1, _WINDOW))
+
+
+def _list_other_forms(value: bytes) -> Iterator[bytes]:
+    """Yield the encodings that a program writes less often."""
+    yield value[::-1]
+    yield value.hex(" ").encode()
+    yield "".join(f"\\x{byte:02x}" for byte in value).encode()
+    yield ", ".join(map(str, value)).encode()
+    yield "".join(f"%{byte:02X}" for byte in value).encode()
+    yield "".join(f"%{byte:02x}" for byte in value).encode()
 
 
 def list_texts(content: Any) -> Iterator[str]:

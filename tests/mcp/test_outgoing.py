@@ -1,0 +1,133 @@
+"""What goes to an assistant holds no secret in any encoding; text from outside is data that nothing obeys."""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from sealpipe.errors import PluginError
+from sealpipe.mcp import server as serving
+from sealpipe.mcp.arguments import make_object, make_text
+from sealpipe.mcp.outgoing import LONGEST, OutgoingGuard, neutralize, untrusted
+from sealpipe.mcp.tools import Answer, Tool, Use
+from sealpipe.secret import Secret
+from support.job import Job
+from support.leaks import Detector, encodings
+from support.outside_text import COMMANDS, MAIL, MARKUP
+
+SECRET = 'cänary of "all" ways <&> out/42'
+
+
+def leaking(what: Any) -> Tool[Any]:
+    """A tool that sees a secret, and returns or raises what it should not."""
+
+    async def run(call: Any, _arguments: Any) -> Answer:
+        seen = Secret(SECRET)
+        await call.report(1, None, f"progress {SECRET}")
+        if isinstance(what, Exception):
+            raise what
+        return Answer({"text": what}) if seen else Answer({})
+
+    text = make_object({"text": {"type": "string"}})
+    return Tool("leak", "", "", make_object({"said": make_text()}, ()), text, dict, lambda _: Use("leak"), run)
+
+
+@pytest.fixture
+def assistant_of(connect: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Connect an assistant to a server with a tool that leaks."""
+
+    def connect_to(tool: Tool[Any]) -> Any:
+        monkeypatch.setattr(serving, "load_tools", lambda: {"leak": tool})
+        return connect("legacy", policy=mock.Mock(allows=lambda _: True, confirms=lambda _: False))
+
+    return connect_to
+
+
+ENCODED = [(name, form.decode("latin-1")) for name, form, _ in encodings(SECRET.encode())]
+
+
+@pytest.mark.parametrize("text", [text for _, text in ENCODED], ids=[name for name, _ in ENCODED])
+def test_an_answer_with_a_secret_is_withheld(text: str) -> None:
+    guard = OutgoingGuard()
+    guard.see(Secret(SECRET))
+    assert guard.holds_secret({"a": ["b", {"c": f"x {text} y"}]})
+
+
+def test_the_client_hears_that_the_answer_is_withheld(assistant_of: Any) -> None:
+    assistant = assistant_of(leaking(f"it is {SECRET}"))
+    assert "carried out" in assistant.fail("leak")["message"]
+    assert assistant.fail("leak", said="something else")["kind"] == "SealpipeError"
+    assert Detector({"secret": SECRET.encode()}).find("".join(assistant.received).encode()) == set()
+
+
+@pytest.mark.parametrize("error", [PluginError(f"bad: {SECRET}", remedy=SECRET), ValueError(SECRET)])
+def test_an_error_with_a_secret_keeps_its_kind(assistant_of: Any, error: Exception) -> None:
+    assistant = assistant_of(leaking(error))
+    told = assistant.fail("leak")
+    assert told["exit_code"] == getattr(error, "exit_code", 1)
+    assert Detector({"secret": SECRET.encode()}).find("".join(assistant.received).encode()) == set()
+
+
+@pytest.mark.parametrize("guess", [SECRET, json.dumps(SECRET), SECRET.encode().hex()])
+def test_a_guess_is_not_confirmed_by_a_refusal(assistant_of: Any, guess: str) -> None:
+    assistant = assistant_of(leaking(f"you said {guess}"))
+    assert assistant.call("leak", said=guess) == {"text": f"you said {guess}"}
+    assert assistant.call("leak") == {"text": f"you said {guess}"}
+
+
+@pytest.mark.parametrize("value", ["pending", "submitted", "expired", "stored", "untrusted", "The code", "12:00"])
+def test_what_is_submitted_silences_nothing(connect: Any, job: Job, tmp_path: Path, value: str) -> None:
+    assistant = connect("legacy")
+    target = f"file:{tmp_path}/value"
+    made = assistant.call("request_secret", prompts=[{"text": "The code"}], to=target)
+    submitted = made["code"] if value == "The code" else value
+    job.service.submitter().submit(made["link"], {"The code": submitted})
+    assistant.call("collect_secret", code=made["code"])
+    assert (tmp_path / "value").read_text() == submitted
+    assert assistant.call("wait_for_submission", code=made["code"], seconds=0)["state"] == "submitted"
+    assert assistant.call("collect_secret", code=made["code"])["request"] == "expired"
+    again = assistant.call("request_secret", prompts=[{"text": "Another"}], to=target, title=submitted)
+    assert assistant.call("wait_for_submission", code=again["code"], seconds=0)["state"] == "pending"
+
+
+def test_the_end_of_a_link_is_a_secret() -> None:
+    guard = OutgoingGuard()
+    guard.see(Secret("https://share.example/abc#1" + "k3Y-" * 10))
+    assert guard.holds_secret("1" + "k3Y-" * 10)
+    assert not guard.holds_secret("https://share.example/abc")
+
+
+def test_memory_stays_bounded() -> None:
+    guard = OutgoingGuard()
+    for number in range(1500):
+        guard.see(Secret(f"{number} is the value"))
+    guard.see(Secret("x\n" * 5_000_000))
+    guard.know(["y" * 2_000_000])
+    assert guard.holds_secret("1499 is the value")
+    assert not guard.holds_secret("0 is the value")
+
+
+NEUTRAL = re.compile(r"<[A-Za-z/!?]|\]\(|\]\[|!\[|```|~~~|&[#A-Za-z]|://")
+
+
+@given(st.one_of(st.sampled_from(MAIL + MARKUP + COMMANDS), st.text(), st.text("<>[]()!`~&#:/a\u202e\u200b\x1b\n")))
+@example("a" * 199 + "<b")
+def test_text_from_outside_is_harmless(text: str) -> None:
+    shown = neutralize(text)
+    assert len(shown) <= LONGEST
+    assert NEUTRAL.search(shown) is None
+    assert all(each in "\n\t " or unicodedata.category(each)[0] not in "CZ" for each in shown)
+    assert list(untrusted(text)) == ["untrusted"]
+
+
+@given(st.text("abc äß漢 -_.,'\"=", max_size=LONGEST))
+def test_plain_text_stays_as_it_is(text: str) -> None:
+    assert neutralize(text) == text
