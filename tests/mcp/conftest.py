@@ -108,14 +108,14 @@ def connected(server: Any, mode: str, person: Person | None = None, name: str = 
         yield Assistant(portal, entered, received)
 
 
-def make_setup(job: Job, policy: Any = None) -> Setup:
+def make_setup(job: Job, policy: Any = None, **options: Any) -> Setup:
     """Make a server's setup at the job's account, like `sealpipe mcp`."""
     clients: list[AsyncClient] = []
 
     def open_client(origin: tuple[tuple[str, str], ...]) -> AsyncClient:
         if not clients:
             addresses = {"base_url": job.service.base_url, "link_base_url": job.service.link_base_url}
-            clients.append(AsyncClient(api_key=job.api_key, **addresses, deadline=timedelta(seconds=20)))
+            clients.append(AsyncClient(api_key=job.api_key, **addresses, deadline=timedelta(seconds=20), **options))
         return clients[0].with_origin(*origin)
 
     async def close() -> None:
@@ -139,7 +139,21 @@ def person() -> Person:
 
 
 @pytest.fixture
-def connect(job: Job) -> Iterator[Callable[..., Assistant]]:
+def client_options() -> Mapping[str, Any]:
+    """More arguments of the server's client of the service."""
+    return {}
+
+
+@pytest.fixture
+def setup_changes() -> Mapping[str, Any]:
+    """What is otherwise in the server's setup."""
+    return {}
+
+
+@pytest.fixture
+def connect(
+    job: Job, client_options: Mapping[str, Any], setup_changes: Mapping[str, Any]
+) -> Iterator[Callable[..., Assistant]]:
     """Connect an assistant to a server in this process: `connect(mode, person, policy)`."""
     with ExitStack() as stack:
 
@@ -150,7 +164,7 @@ def connect(job: Job) -> Iterator[Callable[..., Assistant]]:
             report: Any = lambda _tool, _name, _error: None,
             **words: Any,
         ) -> Assistant:
-            server = make_server(replace(make_setup(job, policy), report=report))
+            server = make_server(replace(make_setup(job, policy, **client_options), report=report, **setup_changes))
             return stack.enter_context(connected(server, mode, person, **words))
 
         yield connect_one

@@ -6,9 +6,8 @@ A finding's detail names hosts, paths and people; it is for the user's terminal,
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from sealpipe.api.responses import escape_text
 from sealpipe.mcp.arguments import make_list, make_object, make_text
@@ -24,18 +23,14 @@ _WRITE_A_POLICY: Final = (
 _RUN_DOCTOR: Final = "A person runs `sealpipe doctor` in a terminal: it says what is wrong and what to do."
 
 
-class NoArguments:
-    """A call without arguments."""
-
-
-async def run_checks(call: Call, _: NoArguments) -> Answer:
+async def run_checks(call: Call, _: None) -> Answer:
     """Run the doctor's checks. Changes nothing; calls the service if there is a credential."""
     states = await asyncio.to_thread(partial(_find_states, call))
     tools = [name for name in TOOLS if call.policy.allows(name)]
     lines = [_RUN_DOCTOR] if "fail" in states.values() else []
     lines += [_WRITE_A_POLICY] if tools in ([], [CHECK.name]) else []
     findings = [{"check": name, "state": state} for name, state in states.items()]
-    return Answer({"findings": findings, "tools": tools, "next": " ".join(lines)})
+    return Answer({"findings": findings, "tools": tools, "next": lines})
 
 
 def _find_states(call: Call) -> dict[str, str]:
@@ -46,17 +41,13 @@ def _find_states(call: Call) -> dict[str, str]:
     from sealpipe.settings import GLOBAL
 
     names = [setting.name for setting in GLOBAL if not setting.secret]
-    settings = {name: GivenSetting(call.values[name], "") for name in names if name in call.values}
+    settings = {name: GivenSetting(call.values.get(name), "") for name in names}
     plugins = partial(registry, config=lambda: call.config.user)
     states: dict[str, str] = {}
     for finding in check_everything(settings, call.config, plugins):
         name = escape_text(finding.check, _LONGEST_NAME)
         states[name] = max(states.get(name, "ok"), finding.status, key=_STATES.index)
     return states
-
-
-def _parse(_: Mapping[str, Any]) -> NoArguments:
-    return NoArguments()
 
 
 CHECK: Final = Tool(
@@ -70,18 +61,18 @@ CHECK: Final = Tool(
             "findings": make_list(
                 make_object(
                     {
-                        "check": make_text("what was checked", longest=_LONGEST_NAME),
-                        "state": make_text("how it is", choices=_STATES),
+                        "check": make_text("What was checked.", longest=_LONGEST_NAME),
+                        "state": make_text("How it is.", choices=_STATES),
                     }
                 ),
-                "what was checked",
+                "What was checked.",
                 most=1000,
             ),
-            "tools": make_list(make_text(longest=_LONGEST_NAME), "the tools that the policy offers", most=len(TOOLS)),
-            "next": {"type": "string", "description": "what a person can do; empty for nothing"},
+            "tools": make_list(make_text(longest=_LONGEST_NAME), "The tools that the policy offers.", most=len(TOOLS)),
+            "next": make_list(make_text(), "What a person can do.", most=2),
         }
     ),
-    parse=_parse,
+    parse=lambda _: None,
     describe=lambda _: Use("check"),
     run=run_checks,
     is_read_only=True,

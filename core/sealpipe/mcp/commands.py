@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from sealpipe.errors import UsageError
 from sealpipe.flows import Notify
-from sealpipe.mcp.arguments import make_list, make_map, make_number, make_object, make_text
+from sealpipe.mcp.arguments import make_list, make_map, make_number, make_object, make_text, make_untrusted
+from sealpipe.mcp.outgoing import neutralize
 from sealpipe.mcp.tools import Answer, Call, Tool, Use
 from sealpipe.run.variables import Variable, parse_variable
 
@@ -60,15 +61,25 @@ async def run_command(call: Call, wanted: Wanted) -> Answer:
 
     session = call.client.session
     captured = await call.client.run(use_values_in(session, "run", COMMAND, wanted.variables, work, _describe_end))
+    texts = [_make_harmless(text) for text in (captured.stdout, captured.stderr)]
     return Answer(
         {
             "exit_code": captured.exit_code,
             "ended": captured.ending,
-            "stdout": {"untrusted": captured.stdout},
-            "stderr": {"untrusted": captured.stderr},
-            "truncated": captured.is_truncated,
+            "stdout": {"untrusted": texts[0][0]},
+            "stderr": {"untrusted": texts[1][0]},
+            "truncated": captured.is_truncated or any(is_cut for _, is_cut in texts),
         }
     )
+
+
+def _make_harmless(text: str) -> tuple[str, bool]:
+    """Return output that nothing obeys, and whether some of it was left out: what is escaped is longer."""
+    from sealpipe.run.capture import Excerpt
+
+    excerpt = Excerpt(_LONGEST // 2)
+    excerpt.add(neutralize(text, 10 * _LONGEST).encode())
+    return excerpt.read()
 
 
 def _describe_end(captured: Captured) -> dict[str, object]:
@@ -134,10 +145,6 @@ def _describe(wanted: Wanted) -> Use:
     )
 
 
-def _make_output(stream: str) -> Mapping[str, Any]:
-    return make_object({"untrusted": {"type": "string", "description": f"what it wrote to {stream}, redacted"}})
-
-
 RUN_WITH_SECRETS: Final = Tool(
     name="run_with_secrets",
     title="Run a command with secrets",
@@ -166,8 +173,8 @@ RUN_WITH_SECRETS: Final = Tool(
             "ended": make_text(
                 "`exited` by itself, or ended because its time was up or it wrote too much", choices=_ENDINGS
             ),
-            "stdout": _make_output("stdout"),
-            "stderr": _make_output("stderr"),
+            "stdout": make_untrusted("What it wrote to stdout, redacted."),
+            "stderr": make_untrusted("What it wrote to stderr, redacted."),
             "truncated": {"type": "boolean", "description": "whether output was left out, at [...]"},
         }
     ),

@@ -106,10 +106,10 @@ def create(session: Session, folder: Path, made: Made, work: Flow[Created]) -> F
     """Create a share or a request on record, send its messages, and return the completed record.
 
     `work` creates it under the record's name, with an entry in the outbox of `open_outbox`. If a message is not sent,
-    raises DeliveryError: the share or request exists all the same.
+    raises DeliveryError: the share or request exists all the same. Raises FileExistsError if there is such a record.
     """
     try:
-        lock: _Lock = yield Do(partial(_begin, folder, made), is_changing=True)
+        lock: RecordLock = yield Do(partial(_begin, folder, made), is_changing=True)
     except BaseException:
         work.close()
         raise
@@ -126,7 +126,7 @@ def settle(session: Session, folder: Path) -> Flow[None]:
 
     What somebody else works on, what cannot be finished now, and messages that may have arrived are left alone.
     """
-    held: dict[str, _Lock] = yield Do(partial(_lock_unfinished, folder, session.base_url))  # before the outbox is read
+    held: dict[str, RecordLock] = yield Do(partial(lock_unfinished, folder, session.base_url))  # before the outbox
     try:
         unfinished = set(held)
         records = {each.name: each for each in (yield Do(partial(_list_all, folder)))}
@@ -145,12 +145,17 @@ def settle(session: Session, folder: Path) -> Flow[None]:
                 entry.close()
                 continue
             with suppress(SealpipeError):
-                yield from _resume(session, folder, records[name], entry)
+                yield from resume(session, folder, records[name], entry)
         for name in unfinished:
-            yield Do(partial(_settle_without_entry, folder, records[name]))
+            yield Do(partial(settle_without_entry, folder, records[name]))
     finally:
         for lock in held.values():
             lock.release()
+
+
+def read_made(folder: Path, made_id: str) -> Made | None:
+    """Return a record by its id, complete or not; None if there is none."""
+    return next(_read_all(folder / "made", made_id), None)
 
 
 def list_made(folder: Path, base_url: str) -> list[Made]:
@@ -182,12 +187,13 @@ def _finish(session: Session, folder: Path, made: Made, created: Created) -> Flo
     return known
 
 
-def _resume(session: Session, folder: Path, made: Made, entry: Entry) -> Flow[None]:
+def resume(session: Session, folder: Path, made: Made, entry: Entry) -> Flow[Made]:
+    """Finish an open outbox entry, and return its completed record. Raises the errors of creating and sending."""
     from sealpipe.calls.shares import finish_entry
 
     created = yield from finish_entry(session, entry)
     with keep_entry_on_error(created.entry):
-        yield from _finish(session, folder, made, created)
+        return (yield from _finish(session, folder, made, created))
 
 
 def _complete(made: Made, created: Share | SecureRequest) -> Made:
@@ -206,7 +212,7 @@ def _note(folder: Path, made: Made, created: Share | SecureRequest) -> None:
         note_creation(folder, Creation(made.kind, made.base_url, made.short_code, *known))
 
 
-class _Lock:
+class RecordLock:
     """The lock of a record; it does not outlive its call, even one that is cancelled before it gets it."""
 
     def __init__(self, descriptor: int) -> None:
@@ -222,17 +228,17 @@ class _Lock:
         self.release()
 
 
-def _lock_unfinished(folder: Path, base_url: str) -> dict[str, _Lock]:
+def lock_unfinished(folder: Path, base_url: str, made_id: str = "*") -> dict[str, RecordLock]:
     """Lock the records without a short code that nobody works on, and return the locks by name."""
     held = {}
-    for each in _list_all(folder):
+    for each in _read_all(folder / "made", made_id):
         if each.base_url == base_url and each.short_code is None:
             with suppress(OSError):  # another call is at work on it, or has just finished it
-                held[each.name] = _Lock(open_locked_file(_get_path(folder, each)))
+                held[each.name] = RecordLock(open_locked_file(_get_path(folder, each)))
     return held
 
 
-def _settle_without_entry(folder: Path, made: Made) -> None:
+def settle_without_entry(folder: Path, made: Made) -> None:
     """Complete or remove a record that is in no outbox entry: the command line finished it, or nothing was sent."""
     if made.short_code is not None:
         return
@@ -245,10 +251,12 @@ def _settle_without_entry(folder: Path, made: Made) -> None:
         remove_file(_get_path(folder, made))
 
 
-def _begin(folder: Path, made: Made) -> _Lock:
+def _begin(folder: Path, made: Made) -> RecordLock:
     path = make_private_directory(folder / "made") / f"{made.id}.json"
     try:
-        return _Lock(create_locked_file(path, lambda: [_dump(made)]))
+        return RecordLock(create_locked_file(path, lambda: [_dump(made)]))
+    except FileExistsError:
+        raise
     except OSError as error:
         raise StateError(f"{path} cannot be written: {error.strerror}") from None
 
@@ -276,9 +284,9 @@ def _list_all(folder: Path) -> list[Made]:
     return list(_read_all(folder / "made"))
 
 
-def _read_all(folder: Path) -> Iterator[Made]:
+def _read_all(folder: Path, made_id: str = "*") -> Iterator[Made]:
     names = {each.name for each in fields(Made)}
-    for path in sorted(folder.glob("*.json")) if folder.is_dir() else ():
+    for path in sorted(folder.glob(f"{made_id}.json")) if folder.is_dir() else ():
         with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, SealpipeError):
             members: Mapping[str, Any] = json.loads(path.read_bytes())
             times = {name: members[name] and parse_time(members[name]) for name in _TIMES}

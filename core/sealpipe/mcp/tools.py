@@ -125,7 +125,11 @@ TOOLS: Final[Mapping[str, str]] = {
     "request_secret": "sealpipe.mcp.requests:REQUEST_SECRET",
     "wait_for_submission": "sealpipe.mcp.requests:WAIT_FOR_SUBMISSION",
     "collect_secret": "sealpipe.mcp.requests:COLLECT_SECRET",
+    "share_secret": "sealpipe.mcp.shares:SHARE_SECRET",
     "run_with_secrets": "sealpipe.mcp.commands:RUN_WITH_SECRETS",
+    "list": "sealpipe.mcp.listing:LIST",
+    "status": "sealpipe.mcp.listing:STATUS",
+    "expire": "sealpipe.mcp.listing:EXPIRE",
     "check": "sealpipe.mcp.checking:CHECK",
 }
 """The module and the name of each tool, in the order in which clients see them."""

@@ -1,0 +1,214 @@
+"""The tools `list`, `status` and `expire`: what this server made on this machine, in all of its runs, and nothing else.
+
+An assistant cannot destroy what a person sent: a request with a submission is expired by `collect_secret`, once the
+submission is stored, or by a person. Its ciphertext is kept in the state directory in any case, as by the command line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from sealpipe import flows
+from sealpipe.errors import NotFoundError, UsageError
+from sealpipe.flows import Do, Flow
+from sealpipe.mcp.arguments import make_count, make_list, make_object, make_text, make_time, make_untrusted
+from sealpipe.mcp.made import Made, find_made, list_made
+from sealpipe.mcp.outgoing import untrusted
+from sealpipe.mcp.tools import Answer, Call, Tool, Use
+from sealpipe.values import format_time
+
+if TYPE_CHECKING:
+    from sealpipe.api.account import Page
+    from sealpipe.flows.session import Session
+    from sealpipe.state.creations import Kind
+
+_MOST: Final = 100
+"""Shares and requests in a list: the newest."""
+_MAX_PAGES: Final = 5
+"""Pages of 100 rows in which the service is asked for what is active."""
+_STATES: Final = ("active", "ended", "unknown")
+CODE: Final = make_text("Short code, as the tool that made it returned it.", longest=100)
+
+
+async def list_all(call: Call, _: None) -> Answer:
+    """List what this server made, with the states that the service tells."""
+    session = call.client.session
+    found = list_made(call.state, session.base_url)
+    shown = found[:_MOST]
+    for each in shown:
+        call.publish(*each.texts)
+    states = await call.client.run(_find_states(session, shown))
+    rows = [_describe(each, state) for each, state in zip(shown, states, strict=True)]
+    return Answer({"made": rows, "left_out": len(found) - len(shown)})
+
+
+async def show(call: Call, code: str) -> Answer:
+    """Show one share or request. Raises NotFoundError for what this server did not make."""
+    session = call.client.session
+    known = find_made(call.state, session.base_url, code)
+    call.publish(*known.texts)
+    if known.kind == "share":
+        (state,) = await call.client.run(_find_states(session, [known]))
+        return Answer(_describe(known, state))
+    state, submissions = await call.client.run(_look_at_request(session, code))
+    return Answer({**_describe(known, state), "submissions": submissions})
+
+
+async def expire(call: Call, code: str) -> Answer:
+    """Expire a share, or a request without a submission. Raises UsageError for one with a submission."""
+    session = call.client.session
+    known = find_made(call.state, session.base_url, code)
+    call.publish(*known.texts)
+    folder = call.state.parent
+    if known.kind == "share":
+        ended = await call.client.run(_expire_share(session, code, folder / "shares"))
+        return Answer({"code": code, "kind": "share", "outcome": ended})
+    outcome, submissions = await call.client.run(_expire_request(session, code, folder / "requests"))
+    return Answer({"code": code, "kind": "request", "outcome": outcome, "submissions": submissions})
+
+
+def _describe(made: Made, state: str) -> dict[str, Any]:
+    members: dict[str, Any] = {
+        "code": made.short_code,
+        "kind": made.kind,
+        "name": made.name,
+        "state": state,
+        "created_at": format_time(made.created_at),
+        "expires_at": made.expires_at and format_time(made.expires_at),
+        "client": untrusted(made.client),
+        "sent_to": list(made.sent_to),
+    }
+    members |= {} if made.title is None else {"title": untrusted(made.title)}
+    return members | ({} if made.sink is None else {"stored_in": made.sink})
+
+
+def _find_states(session: Session, found: Sequence[Made]) -> Flow[list[str]]:
+    """Return the state of each: active ones are in the service's lists, which are read as far as needed."""
+    from sealpipe.api import requests, shares
+
+    lists: Mapping[Kind, Callable[..., Any]] = {"share": shares.list_page, "request": requests.list_page}
+    now = datetime.now(UTC)
+    states: dict[str | None, str] = {}
+    for kind, list_page in lists.items():
+        codes = {each.short_code for each in found if each.kind == kind and not _has_passed(each, now)}
+        page, last = 1, _MAX_PAGES
+        while codes and page <= last:
+            rows: Page[Any] = yield from flows.call(list_page(page, 100), session.start_budget())
+            active = codes & {row.short_code for row in rows.items}
+            states |= dict.fromkeys(active, "active")
+            codes -= active
+            last, page = min(last, rows.pagination.total_pages or 1), page + 1
+            is_whole = (rows.pagination.total_pages or 1) <= _MAX_PAGES
+        states |= dict.fromkeys(codes, "ended" if is_whole else "unknown") if codes else {}
+    return [states.get(each.short_code, "ended") for each in found]
+
+
+def _has_passed(made: Made, now: datetime) -> bool:
+    return made.expires_at is not None and made.expires_at <= now
+
+
+def _look_at_request(session: Session, code: str) -> Flow[tuple[str, int]]:
+    """Return the state of a request and its number of submissions."""
+    from sealpipe.api import requests as api
+
+    info = yield from flows.call(api.get(code), session.start_budget())
+    listed = yield from flows.call(api.list_submissions(code), session.start_budget())
+    state = "ended" if info.expires_at is None and info.public_key is None else "active"
+    return state, len(listed.items) + (listed.skipped or 0)
+
+
+def _expire_share(session: Session, code: str, keep: Path) -> Flow[str]:
+    from sealpipe.flows.share.expire import expire_share, note_expired
+
+    try:
+        return (yield from expire_share(session, code, keep)).outcome
+    except NotFoundError:
+        # Our record proves that there was one: its views are used up, or another machine expired it.
+        yield Do(partial(note_expired, keep, session.base_url, code))
+        return "already-expired"
+
+
+def _expire_request(session: Session, code: str, keep: Path) -> Flow[tuple[str, int]]:
+    """Expire a request by rule D. One that comes meanwhile is kept: at the service, and as ciphertext here."""
+    from sealpipe.flows.request.expire import expire_request
+
+    state, submissions = yield from _look_at_request(session, code)
+    if state == "active" and submissions:
+        raise UsageError(
+            f"request {code} has a submission: it was not expired",
+            remedy="call `collect_secret`, which stores the submission and then expires the request; or a person runs "
+            "`sealpipe requests expire`",
+        )
+    ended = yield from expire_request(session, code, keep)
+    return ended.outcome, len(ended.submissions) + ended.skipped
+
+
+_MADE: Final = {
+    "code": make_text(),
+    "kind": make_text(choices=("share", "request")),
+    "name": make_text("Its name on this machine, for a person."),
+    "state": make_text("`unknown`: the service lists too much to tell.", choices=_STATES),
+    "created_at": make_time(),
+    "expires_at": make_time(),
+    "client": make_untrusted(),
+    "sent_to": make_list(make_text(), "Who got the link.", most=20),
+    "title": make_untrusted(),
+    "stored_in": make_text("Where `collect_secret` stores the submission."),
+}
+_ALWAYS: Final = tuple(name for name in _MADE if name not in ("title", "stored_in"))
+
+LIST: Final = Tool(
+    "list",
+    "List shares and requests",
+    "List the shares and requests that this server made, in this run and in earlier ones, with their states. No links.",
+    make_object({}),
+    make_object(
+        {
+            "made": make_list(make_object(_MADE, _ALWAYS), "The newest first.", most=_MOST),
+            "left_out": make_count("How many older ones are left out."),
+        }
+    ),
+    lambda _: None,
+    lambda _: Use("list"),
+    list_all,
+    is_read_only=True,
+)
+
+STATUS: Final = Tool(
+    "status",
+    "Show a share or a request",
+    "Show the state of a share or a request that this server made; of a request, the number of submissions, too.",
+    make_object({"code": CODE}),
+    make_object({**_MADE, "submissions": make_count("Submissions to the request.")}, _ALWAYS),
+    lambda arguments: str(arguments["code"]),
+    lambda _: Use("status"),
+    show,
+    is_read_only=True,
+)
+
+EXPIRE: Final = Tool(
+    "expire",
+    "Expire a share or a request",
+    "Expire a share or a request that this server made: its link stops working, for good. A request with a submission "
+    "is not expired: call `collect_secret`. Safe to call again.",
+    make_object({"code": CODE}),
+    make_object(
+        {
+            "code": make_text(),
+            "kind": make_text(choices=("share", "request")),
+            "outcome": make_text(
+                "`expiring`: it ends within two minutes by itself.", choices=("expired", "already-expired", "expiring")
+            ),
+            "submissions": make_count("Submissions to the request, all of them kept."),
+        },
+        ("code", "kind", "outcome"),
+    ),
+    lambda arguments: str(arguments["code"]),
+    lambda _: Use("expire"),
+    expire,
+    is_destructive=True,
+)

@@ -1,0 +1,231 @@
+"""The tool `share_secret`: references that the policy allows go to a recipient that it allows, and the link only there.
+
+A call can be repeated: the id of a share's record is made from the arguments, so the same call finds what an earlier
+one left. It sends what was certainly not sent, and makes no second share.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from hashlib import sha256
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+from sealpipe.errors import DeliveryError, StateError, UsageError
+from sealpipe.flows import Do, Flow, Wait
+from sealpipe.mcp import made as records
+from sealpipe.mcp.arguments import make_list, make_number, make_object, make_text, make_time
+from sealpipe.mcp.tools import Answer, Call, Tool, Use
+from sealpipe.reference import FieldSpec, Target, parse, parse_target
+from sealpipe.state.entry import Entry
+from sealpipe.values import format_time, parse_duration
+
+if TYPE_CHECKING:
+    from sealpipe.flows.session import Session
+    from sealpipe.mcp.made import Made
+
+_DEFAULT_EXPIRY: Final = "24h"
+_SAME: Final = timedelta(minutes=10)
+"""How long after a share was made the same call returns it, rather than making another."""
+_REASON: Final = 150
+"""Characters of the reason why the link was not sent: what to do follows, and must not be cut off."""
+_POLL_INTERVAL: Final = 0.25
+
+
+class Wanted(NamedTuple):
+    """What to share: the arguments of a call, parsed."""
+
+    fields: tuple[FieldSpec, ...]
+    to: Target
+    expires_in: timedelta
+    title: str | None
+    views: int
+
+    def identify(self, session: Session, client: str, number: int) -> str:
+        """Return the id of the record of the client's share number `number` with these arguments."""
+        options = (self.to.name, self.to.to, self.expires_in.total_seconds(), self.title, self.views)
+        members = [session.base_url, client, [str(each) for each in self.fields], *options, number]
+        return sha256(json.dumps(members).encode()).hexdigest()[:12]
+
+
+async def share_fields(call: Call, wanted: Wanted) -> Answer:
+    """Share the fields, and send the link. Raises DeliveryError if the share exists and its link was not sent."""
+    session = call.client.session
+    try:
+        known, is_new = await call.client.run(_share_once(session, call.state, call.client_name, wanted))
+    except DeliveryError as error:
+        raise _describe_failure(error) from None
+    call.publish(*known.texts)
+    return Answer(
+        {
+            "code": known.short_code,
+            "expires_at": known.expires_at and format_time(known.expires_at),
+            "sent_to": list(known.sent_to),
+            "repeated": not is_new,
+        }
+    )
+
+
+def _describe_failure(error: DeliveryError) -> DeliveryError:
+    """Return the error with the code of the share, and what to do."""
+    entry = error.outbox_id or "ID"
+    states = [each.state for each in error.share.deliveries.items]
+    what, remedy = (
+        ("may have arrived", f"ask the recipient; if it did not, a person runs `sealpipe resume {entry} --resend`")
+        if "sending" in states
+        else ("was not sent", f"repeat the call: it sends only the link; or a person runs `sealpipe resume {entry}`")
+    )
+    message = f"the share {error.share.short_code} exists, but its link {what}: {error.message[:_REASON]}"
+    failure = DeliveryError(message, remedy=remedy, outbox_id=error.outbox_id)
+    failure.share = error.share
+    return failure
+
+
+def _share_once(session: Session, folder: Path, client: str, wanted: Wanted) -> Flow[tuple[Made, bool]]:
+    """Make the share, or finish what an earlier call with these arguments began. Also returns whether it is new."""
+    planned = records.plan(session, "share", client, title=wanted.title, sent_to=(str(wanted.to),))
+    for number in count():
+        made = replace(planned, id=wanted.identify(session, client, number))
+        earlier = yield from _finish_earlier(session, folder, made)
+        while earlier is None:
+            with suppress(FileExistsError):  # the same call at the same moment: it has just begun
+                return (yield from _create(session, folder, made, wanted)), True
+            earlier = yield from _finish_earlier(session, folder, made)
+        if not (yield Do(partial(_is_over, folder.parent / "shares", earlier))):
+            return earlier, False
+    raise AssertionError
+
+
+def _create(session: Session, folder: Path, made: Made, wanted: Wanted) -> Flow[Made]:
+    from sealpipe.flows.share import ShareOptions
+    from sealpipe.flows.share.post import share
+
+    options = ShareOptions(
+        wanted.fields,
+        name=made.name,
+        title=wanted.title,
+        expires_in=wanted.expires_in,
+        views=wanted.views,
+        send=[wanted.to],
+    )
+    work = share(session, options, records.open_outbox(session, folder))
+    return (yield from records.create(session, folder, made, work))
+
+
+def _finish_earlier(session: Session, folder: Path, made: Made) -> Flow[Made | None]:
+    """Finish what an earlier call left: return its record, completed; None if nothing was created.
+
+    Waits for a call that works on it. Raises StateError if that takes too long, and the errors of creating and sending.
+    """
+    budget = session.start_budget()
+    while True:
+        known: Made | None = yield Do(partial(records.read_made, folder, made.id))
+        if known is None:
+            return None
+        held: dict[str, records.RecordLock] = yield Do(partial(records.lock_unfinished, folder, made.base_url, made.id))
+        try:
+            if known.short_code is not None or held:
+                entry = yield from _find_entry(session, folder, made.name)
+                if isinstance(entry, Entry):
+                    return (yield from records.resume(session, folder, known, entry))
+                if entry is None and known.short_code is None:
+                    yield Do(partial(records.settle_without_entry, folder, known))
+                elif entry is None:
+                    return known
+        finally:
+            for lock in held.values():
+                lock.release()
+        if budget.get_remaining() <= _POLL_INTERVAL:
+            raise StateError("another call is sharing the same", remedy="wait, then call `list`")
+        yield Wait(_POLL_INTERVAL)
+
+
+def _find_entry(session: Session, folder: Path, name: str) -> Flow[Entry | Literal["busy"] | None]:
+    """Open the outbox entry of that name; `busy` if it may be one that somebody else works on."""
+    outbox = records.open_outbox(session, folder)
+    is_busy = False
+    for listed in (yield Do(outbox.list)):
+        with suppress(StateError):  # a damaged entry, or one of another key
+            entry: Entry | str = yield Do(partial(outbox.open, listed.id))
+            if isinstance(entry, Entry):
+                if entry.meta.get("name") == name:
+                    return entry
+                entry.close()
+            is_busy = is_busy or entry == "busy"
+    return "busy" if is_busy else None
+
+
+def _is_over(folder: Path, made: Made) -> bool:
+    """Return whether the same call makes another share: after a while, or once this one was expired."""
+    from sealpipe.flows.share.expire import was_expired
+
+    age = datetime.now(UTC) - made.created_at
+    return not -_SAME < age < _SAME or was_expired(folder, made.base_url, made.short_code or "")
+
+
+def _parse(arguments: Mapping[str, Any]) -> Wanted:
+    to = parse_target(arguments["to"])
+    if "{" in to.to or "}" in to.to:
+        raise UsageError("`to` contains a brace", remedy="write the whole address")
+    title = arguments.get("title")
+    for name, text in (("title", title), *(("label", each.get("label")) for each in arguments["fields"])):
+        if text is not None and not text.isprintable():
+            raise UsageError(f"`{name}` contains a control character", remedy="write one line of text")
+    fields = tuple(
+        FieldSpec(each.get("label"), parse(each["reference"], "`reference`")) for each in arguments["fields"]
+    )
+    expires_in = parse_duration(arguments.get("expires_in", _DEFAULT_EXPIRY))
+    return Wanted(fields, to, expires_in, title, arguments.get("views", 1))
+
+
+def _describe(wanted: Wanted) -> Use:
+    sources = tuple(each.ref for each in wanted.fields)
+    return Use("share_secret", sources, recipients=(wanted.to,), expires_in=wanted.expires_in)
+
+
+SHARE_SECRET: Final = Tool(
+    "share_secret",
+    "Send secrets to a person",
+    "Encrypt secrets, named by reference, and send the link to a recipient by a channel. Neither the secrets nor the "
+    "link are returned. The same call within ten minutes sends nothing twice.",
+    make_object(
+        {
+            "fields": make_list(
+                make_object(
+                    {
+                        "reference": make_text(
+                            "Where the secret is, such as vault:secret/app/db#password.", longest=500
+                        ),
+                        "label": make_text("What the recipient sees above it. Default: its name.", longest=200),
+                    },
+                    ("reference",),
+                ),
+                "What to share.",
+                least=1,
+                most=20,
+            ),
+            "to": make_text("Channel and recipient, such as email:somebody@example.com.", longest=400),
+            "title": make_text("Title of the share.", longest=200),
+            "expires_in": make_text(f"How long the link works: 30m, 12h, 7d. Default: {_DEFAULT_EXPIRY}.", longest=20),
+            "views": make_number("How often the link can be opened. Default: 1.", least=1, most=100),
+        },
+        ("fields", "to"),
+    ),
+    make_object(
+        {
+            "code": make_text(),
+            "expires_at": make_time(),
+            "sent_to": make_list(make_text(), "Who got the link.", most=1),
+            "repeated": {"type": "boolean", "description": "Whether an earlier call had made this share."},
+        }
+    ),
+    _parse,
+    _describe,
+    share_fields,
+)

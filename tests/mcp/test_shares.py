@@ -1,0 +1,144 @@
+"""An assistant sends a secret to a person: the link goes by mail only, once, and its call can be repeated."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sealpipe.mcp import shares
+from support.job import Job
+from support.leaks import Detector
+from support.mailbox import PASSWORD, Mailbox
+from support.terminal import opened
+
+TO = "email:kim@acme.example"
+ONE: dict[str, Any] = {"fields": [{"reference": "env:DB_PASSWORD", "label": "Password"}], "to": TO, "title": "For Kim"}
+
+
+@pytest.fixture
+def mailbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, job: Job) -> Iterator[Mailbox]:
+    with Mailbox(tmp_path) as running:
+        for name, value in {**running.environ(), "DB_PASSWORD": job.secret}.items():
+            monkeypatch.setenv(name, value)
+        yield running
+
+
+@pytest.fixture
+def client_options(mailbox: Mailbox) -> dict[str, Any]:
+    return {"ca_file": mailbox.ca_file}
+
+
+@pytest.fixture
+def assistant(connect: Any) -> Any:
+    return connect()
+
+
+def links(mailbox: Mailbox) -> list[str]:
+    """The links that were mailed."""
+    texts = (each.mail.get_body(("plain",)).get_content() for each in mailbox.received)  # type: ignore[union-attr]
+    return [found for text in texts for found in re.findall(r"http://\S+#\S+", text)]
+
+
+def test_only_the_recipient_gets_the_link(assistant: Any, job: Job, mailbox: Mailbox) -> None:
+    made = assistant.call("share_secret", **ONE, expires_in="2h")
+    assert made == {"code": job.shares()[0], "expires_at": made["expires_at"], "sent_to": [TO], "repeated": False}
+    (link,) = links(mailbox)
+    assert mailbox.received[0].recipients == ["kim@acme.example"]
+    assert opened(job.service, link) == {"Password": job.secret}
+    secrets = {"fragment": link.partition("#")[2], "value": job.secret, "mail": PASSWORD, "key": job.api_key}
+    detector = Detector({name: value.encode() for name, value in secrets.items()})
+    assert detector.find("".join(assistant.received).encode()) == set()
+    records = b"".join(path.read_bytes() for path in (job.state / "mcp").rglob("*.json"))
+    assert detector.find(records) == set()
+    assert job.entries() == []
+
+
+def test_the_same_call_shares_and_sends_once(
+    assistant: Any, job: Job, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = assistant.call("share_secret", **ONE)
+    assert assistant.call("share_secret", **ONE) == {**made, "repeated": True}
+    assert len(mailbox.received) == len(job.shares()) == 1
+    another = assistant.call("share_secret", **{**ONE, "title": "For Kim, too"})
+    assert another["code"] != made["code"]
+    monkeypatch.setattr(shares, "_SAME", timedelta(0))
+    later = assistant.call("share_secret", **ONE)
+    assert not later["repeated"]
+    assert len({made["code"], another["code"], later["code"]}) == len(links(mailbox)) == 3
+
+
+def test_what_was_not_sent_is_sent_by_the_same_call(assistant: Any, job: Job, mailbox: Mailbox) -> None:
+    mailbox.answers.rcpt = "550 5.1.1 no such user"
+    failed = assistant.fail("share_secret", **ONE)
+    (code,), (entry,) = job.shares(), job.entries()
+    assert failed["kind"] == "DeliveryError"
+    assert all(word in str(failed) for word in (code, f"sealpipe resume {entry}", "repeat the call", "has no mailbox"))
+    mailbox.answers.rcpt = ""
+    assert assistant.call("share_secret", **ONE)["code"] == code
+    assert [opened(job.service, link) for link in links(mailbox)] == [{"Password": job.secret}]
+    assert job.shares() == [code]
+    assert job.entries() == []
+
+
+def test_what_may_have_arrived_is_not_sent_again(assistant: Any, job: Job, mailbox: Mailbox) -> None:
+    mailbox.answers.breaks = {"data"}
+    for _ in range(2):
+        failed = assistant.fail("share_secret", **ONE)
+        assert all(word in str(failed) for word in (job.shares()[0], "may have arrived", "--resend"))
+        mailbox.answers.breaks = set()
+    assert len(mailbox.received) == len(job.shares()) == 1
+
+
+def test_a_missing_source_leaves_nothing(
+    assistant: Any, job: Job, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DB_PASSWORD")
+    assert assistant.fail("share_secret", **ONE)["kind"] == "SecretNotFoundError"
+    assert (job.shares(), mailbox.received, job.entries()) == ([], [], [])
+    monkeypatch.setenv("DB_PASSWORD", job.secret)
+    assert not assistant.call("share_secret", **ONE)["repeated"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"to": "email:{to}@acme.example"},
+        {"title": "a\nb"},
+        {"fields": [{"reference": "env:DB_PASSWORD", "label": "a\u202eb"}]},
+        {"fields": []},
+        {"views": 0},
+        {"expires_in": "soon"},
+        {"link": "yes"},
+    ],
+)
+def test_arguments_are_checked_before_anything_happens(
+    assistant: Any, job: Job, mailbox: Mailbox, change: dict[str, Any]
+) -> None:
+    assert assistant.fail("share_secret", **{**ONE, **change})["exit_code"] == 2
+    assert (job.shares(), mailbox.received) == ([], [])
+    assert not (job.state / "mcp").exists()
+
+
+def test_two_same_calls_at_once_make_one_share(assistant: Any, job: Job, mailbox: Mailbox) -> None:
+    async def both() -> list[Any]:
+        import anyio
+
+        results: list[Any] = []
+
+        async def call() -> None:
+            results.append(await assistant.client.call_tool("share_secret", ONE))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(call)
+            group.start_soon(call)
+        return [each.structured_content for each in results]
+
+    first, second = assistant.portal.call(both)
+    assert first["code"] == second["code"]
+    assert {first["repeated"], second["repeated"]} == {True, False}
+    assert len(mailbox.received) == len(job.shares()) == 1
