@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,10 +17,10 @@ def base_url(job: Job) -> str:
 
 
 @pytest.fixture
-def setup(setup: Any, job: Job, base_url: str) -> Any:
-    """The setup of `sealpipe mcp` with the job's settings, one of which is wrong."""
+def setup_changes(job: Job, base_url: str) -> Any:
+    """The settings of a job, one of which is wrong."""
     values = {"base_url": base_url, "link_base_url": job.service.link_base_url, "deadline": 20.0}
-    return replace(setup, config=Config({**job.terminal.environ, "SEALPIPE_SHARE_VIEWS": "many"}), values=values)
+    return {"config": Config({**job.terminal.environ, "SEALPIPE_SHARE_VIEWS": "many"}), "values": values}
 
 
 def checked(assistant: Any) -> tuple[dict[str, str], Any]:

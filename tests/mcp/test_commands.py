@@ -128,7 +128,7 @@ def test_what_is_wrong_starts_nothing(
     monkeypatch.setenv("SHORT", "abc")
     started = tmp_path / "started"
     words = {"command": ["touch", str(started)], "environment": {"A": "env:GIVEN"}}
-    failed = assistant.refused("run_with_secrets", **{**words, **change})
+    failed = assistant.fail("run_with_secrets", **{**words, **change})
     assert kind in (None, failed["kind"])
     assert not started.exists()
     assert VALUE not in str(failed)

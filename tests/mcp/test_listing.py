@@ -41,7 +41,7 @@ def test_nothing_else_can_be_looked_at_or_ended(asked: Any, job: Job) -> None:
     other = made(job)
     for tool in ("status", "expire"):
         for code in (other, "no-such-code", "../requests", other.swapcase()):
-            assert assistant.refused(tool, code=code)["kind"] == "NotFoundError"
+            assert assistant.fail(tool, code=code)["kind"] == "NotFoundError"
     assert job.run("requests", "list").out.count("\n") == 2
 
 
@@ -52,7 +52,7 @@ def test_a_request_with_a_submission_is_not_ended(asked: Any, job: Job, tmp_path
     job.service.submitter().submit(request["link"], {"Password": SECRET})
     shown = assistant.call("status", code=code)
     assert (shown["state"], shown["submissions"]) == ("active", 1)
-    failed = assistant.refused("expire", code=code)
+    failed = assistant.fail("expire", code=code)
     assert "collect_secret" in str(failed)
     assert assistant.call("collect_secret", code=code)["request"] == "expired"
     assert (tmp_path / "password").read_text() == SECRET
