@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sealpipe.errors import UsageError
+from sealpipe.errors import PolicyError, UsageError
 from sealpipe.mcp import patterns
+from sealpipe.mcp import policy as policies
 from sealpipe.mcp.policy import Pattern
+from sealpipe.mcp.policy_file import load_policy
+from sealpipe.mcp.tools import Use, load_tools
 from sealpipe.mcp.wildcards import Wildcard
 from sealpipe.reference import Reference, Target, parse, parse_target
 
@@ -273,6 +279,88 @@ def test_a_pattern_covers_what_it_spells_and_no_walk_around_it(kind: str) -> Non
         assert [each for each in walks if pattern.matches(read(each))] == [], text
 
 
+USES: dict[str, Callable[[Any], Use]] = {
+    "sources": lambda ref: Use("share_secret", sources=(ref,), recipients=(ANN,), expires_in=HOUR),
+    "sinks": lambda ref: Use("request_secret", sinks=(ref,), expires_in=HOUR),
+    "recipients": lambda target: Use("share_secret", sources=(SOURCE,), recipients=(target,), expires_in=HOUR),
+    "commands": lambda words: Use("run_with_secrets", command=words),
+    "variables": lambda name: Use("run_with_secrets", command=("true",), variables=(name,)),
+}
+HOUR, SOURCE, ANN = timedelta(hours=1), parse("keyring:a"), parse_target("slack:#a")
+POLICY = """
+schema = 1
+[share]
+sources = ["keyring:a"]
+recipients = ["slack:#a"]
+[request]
+[run]
+commands = [["true"]]
+"""
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_a_walk_around_is_refused_and_told_what_is_allowed(kind: str, tmp_path: Path) -> None:
+    parse_pattern, read, table = TABLES[kind]
+    (tmp_path / "mcp.toml").write_text(POLICY)
+    policy = load_policy(tmp_path / "mcp.toml", {})
+    section = {"sources": "share", "sinks": "request", "recipients": "share"}.get(kind, "run")
+    for text, (_, walks) in table.items():
+        lists = {**policy.lists[section], kind: (parse_pattern(text),)}
+        guarded = replace(policy, lists={**policy.lists, section: lists})
+        for walk in walks:
+            with pytest.raises(PolicyError) as caught:
+                guarded.check(USES[kind](read(walk)))
+            says = f"{kind} in [{section}] allow "
+            assert says in caught.value.message or "is not allowed: it" in caught.value.message, walk
+            assert "add" in caught.value.remedy or "write it plainly" in caught.value.remedy
+            assert (caught.value.message + caught.value.remedy).isprintable()
+
+
+@given(
+    st.sampled_from(list(policies.TOOLS)),
+    st.lists(st.sampled_from([SOURCE, parse("env:HOME"), parse("exec:x"), parse("stdin:")]), max_size=2),
+    st.lists(st.sampled_from([ANN, parse_target("email:a@b.c")]), max_size=2),
+    st.lists(st.sampled_from(["true", "sh", "env"]), max_size=2),
+    st.sampled_from([None, HOUR, timedelta(days=400)]),
+)
+def test_what_no_list_names_is_refused(tool: str, refs: Any, to: Any, command: Any, expiry: Any) -> None:
+    """Deny by default: tables that are there with no list, or with an empty one."""
+    for lists in ({}, {name: {} for name in policies.TABLES}, {"run": {"commands": ()}, "share": {"sources": ()}}):
+        policy = policies.Policy(Path("/p"), lists)
+        for use in (
+            Use(tool, sources=tuple(refs), recipients=tuple(to), command=tuple(command), expires_in=expiry),
+            Use(tool, sinks=tuple(refs), variables=tuple(command), expires_in=expiry),
+        ):
+            names_nothing = not any(use[1:6])
+            if names_nothing and policy.allows(tool) and not policies.TOOLS[tool].required:
+                policy.check(use)
+                continue
+            with pytest.raises(PolicyError):
+                policy.check(use)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_allowed"),
+    [("48h", True), ("2880m", True), ("172800s", True), ("2d", True), ("49h", False), ("2881m", False), ("1w", False)],
+)
+def test_an_expiry_is_compared_in_any_unit(tmp_path: Path, text: str, is_allowed: bool) -> None:  # noqa: FBT001
+    (tmp_path / "mcp.toml").write_text('schema = 1\nlongest_expiry = "2d"\n[request]\nsinks = ["file:x"]\n')
+    tool = load_tools()["request_secret"]
+    asked = tool.parse({"prompts": [{"text": "Password"}], "to": "file:x", "expires_in": text})
+    check = load_policy(tmp_path / "mcp.toml", {}).check
+    if is_allowed:
+        check(tool.describe(asked))
+        return
+    with pytest.raises(PolicyError, match="must expire within 2d"):
+        check(tool.describe(asked))
+
+
+@pytest.mark.parametrize("text", ["never", "0d", "-1d", "1.5h", "P1D", "1 d", "\u0661d", "", "forever"])
+def test_an_expiry_that_is_no_duration_asks_nobody(text: str) -> None:
+    with pytest.raises(UsageError):
+        load_tools()["request_secret"].parse({"prompts": [{"text": "Password"}], "to": "file:x", "expires_in": text})
+
+
 @pytest.mark.parametrize(
     ("parser", "text"),
     [
@@ -326,8 +414,10 @@ _REFERENCES = st.builds(
 )
 
 
-@given(_REFERENCES, _REFERENCES)
-def test_a_pattern_without_a_wildcard_matches_only_itself(own: Reference, other: Reference) -> None:
+@given(_REFERENCES, _REFERENCES, st.sets(st.sampled_from(["name", "body", "params", "selector"])))
+def test_a_pattern_without_a_wildcard_matches_only_itself(own: Reference, other: Reference, same: set[str]) -> None:
+    """Also where a reference differs in one part only."""
+    other = replace(other, **{name: getattr(own, name) for name in same})
     try:
         pattern = patterns.parse_source(str(own))
     except UsageError:
