@@ -88,6 +88,43 @@ def test_no_command_runs_that_the_machine_refuses(connect: Any, enforce: Callabl
     assert connect().call("run_with_secrets", **arguments)["exit_code"] == 0
 
 
+@pytest.mark.parametrize(
+    ("rules", "reason"),
+    [
+        (ALL.replace('sources = ["*"]', 'sources = ["vault"]'), "the source file/file is not allowed"),
+        (ALL.replace('recipients = ["*"]', 'recipients = ["email:*"]'), "the channel file/file is not allowed"),
+        (ALL + 'actions = ["request"]', "the action share is not allowed"),
+        (ALL + 'longest_expiry = "1h"', "it has to expire within 1h"),
+        (ALL + "most_views = 1", "it allows at most 1 view"),
+    ],
+)
+def test_nothing_is_shared_that_the_machine_refuses(
+    connect: Any, job: Job, enforce: Callable[[str], None], tmp_path: Path, rules: str, reason: str
+) -> None:
+    (tmp_path / "value").write_text("canary-of-a-value")
+    enforce(rules)
+    fields = [{"reference": f"file:{tmp_path}/value"}]
+    error = connect().fail("share_secret", fields=fields, to=f"file:{tmp_path}/link", views=2)
+    assert reason in refusal(error)
+    assert job.shares() == []
+    assert not (tmp_path / "link").exists()
+
+
+def test_nothing_is_ended_that_the_machine_refuses(
+    connect: Any, job: Job, enforce: Callable[[str], None], tmp_path: Path
+) -> None:
+    (tmp_path / "value").write_text("canary-of-a-value")
+    assistant, fields = connect(), [{"reference": f"file:{tmp_path}/value"}]
+    share = assistant.call("share_secret", fields=fields, to=f"file:{tmp_path}/link")
+    request = assistant.call("request_secret", prompts=PROMPTS, to=f"file:{tmp_path}/password")
+    enforce(ALL + 'actions = ["share", "request", "collect"]')
+    for made in (share, request):
+        assert "the action expire is not allowed" in refusal(connect().fail("expire", code=made["code"]))
+    assert job.live_shares() == [share["code"]]
+    enforce(ALL)
+    assert [connect().call("expire", code=made["code"])["outcome"] for made in (share, request)] == ["expired"] * 2
+
+
 def test_the_policy_file_only_takes_away_from_the_machine(
     connect: Any, enforce: Callable[[str], None], tmp_path: Path
 ) -> None:
