@@ -30,6 +30,7 @@ REST: Final[Mapping[str, str]] = {
     "tests/cli/collect/test_second_machine.py": "hundreds of commands",
     "tests/cli/deliver/test_foreign_channels.py": "installs third-party plugins",
     "tests/cli/faults/test_kills.py": "signals that are sent at the right moment",
+    "tests/mcp/test_kills.py::test_a_killed_share_is_finished_by_the_same_call": _KILLS,
     "tests/service/pytest_plugin/test_example_project.py": _PYTEST,
     "tests/service/pytest_plugin/test_failing_tests.py": _PYTEST,
     "tests/service/pytest_plugin/test_fixture.py": _PYTEST,

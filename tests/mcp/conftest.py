@@ -17,9 +17,9 @@ from sealpipe.aio import AsyncClient
 from sealpipe.config import Config
 from sealpipe.mcp.server import Setup, make_server
 from sealpipe.mcp.tools import TOOLS, Use
-from support.job import Job, job, service
+from support.job import Job, job, proxied, service
 
-__all__ = ["job", "service"]
+__all__ = ["job", "proxied", "service"]
 
 
 @dataclass
@@ -115,7 +115,8 @@ def make_setup(job: Job, policy: Any = None, **options: Any) -> Setup:
     def open_client(origin: tuple[tuple[str, str], ...]) -> AsyncClient:
         if not clients:
             addresses = {"base_url": job.service.base_url, "link_base_url": job.service.link_base_url}
-            clients.append(AsyncClient(api_key=job.api_key, **addresses, deadline=timedelta(seconds=20), **options))
+            known = {"api_key": job.api_key, **addresses, "deadline": timedelta(seconds=20)}
+            clients.append(AsyncClient(**{**known, **options}))
         return clients[0].with_origin(*origin)
 
     async def close() -> None:

@@ -18,7 +18,8 @@ from sealpipe.flows.request import RequestOptions
 from sealpipe.flows.request.create import request
 from sealpipe.flows.session import Session
 from sealpipe.http import ServiceNetwork
-from sealpipe.mcp import made
+from sealpipe.mcp import made, shares
+from support.fake_web import Receiver
 from support.job import Job, client_of
 
 DIED = -signal.SIGKILL
@@ -114,3 +115,25 @@ def test_what_the_command_line_finished_is_found(job: Job, client: Client) -> No
     records = made.list_made(state, session.base_url)
     assert {each.short_code for each in records} == {each.short_code for each in client.iter_requests()}
     assert all(each.link is not None and each.receipt.prompts[0].text == "A" for each in records)
+
+
+def test_a_killed_share_is_finished_by_the_same_call(
+    client: Client, job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEALPIPE_PLUGIN_WEBHOOK__SECRET", "whsec-0123456789abcdef")
+    session, codes, ends = client.session, set[str | None](), set[str]()
+    with Receiver() as receiver:
+        wanted = shares.SHARE_SECRET.parse({"fields": [{"reference": "text:hello"}], "to": receiver.target})
+        for moment in count(1):
+            state, sent = tmp_path / str(moment) / "mcp", len(receiver.secrets)
+            code = run_in_child(session, dying(shares.share_once(session, state, "helper", wanted), moment))
+            known, is_new = client.run(shares.share_once(session, state, "helper", wanted))
+            assert len(receiver.secrets) == sent + 1
+            ends.add("new" if is_new else "repeated")
+            codes.add(known.short_code)
+            assert len(codes) == moment
+            assert set(job.shares()) == codes
+            if code == 0:
+                break
+            assert code == DIED
+    assert ends == {"new", "repeated"}

@@ -8,10 +8,13 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from sealpipe.mcp import shares
-from support.job import Job
+from support.faults import holds, holds_before
+from support.faulty import Faulty
+from support.job import Job, Proxied
 from support.leaks import Detector
 from support.mailbox import PASSWORD, Mailbox
 from support.terminal import opened
@@ -29,8 +32,14 @@ def mailbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, job: Job) -> Iterat
 
 
 @pytest.fixture
-def client_options(mailbox: Mailbox) -> dict[str, Any]:
-    return {"ca_file": mailbox.ca_file}
+def before(proxied: Proxied) -> Faulty:
+    """Stands before the service."""
+    return proxied()
+
+
+@pytest.fixture
+def client_options(mailbox: Mailbox, before: Faulty) -> dict[str, Any]:
+    return {"ca_file": mailbox.ca_file, "base_url": before.base_url}
 
 
 @pytest.fixture
@@ -124,10 +133,31 @@ def test_arguments_are_checked_before_anything_happens(
     assert not (job.state / "mcp").exists()
 
 
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+@pytest.mark.parametrize("fault", [holds, holds_before])
+def test_a_cancelled_call_is_finished_by_the_same_one(
+    connect: Any, job: Job, mailbox: Mailbox, before: Faulty, fault: Any, mode: str
+) -> None:
+    assistant = connect(mode)
+    before.plan(fault)
+
+    async def cancel() -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(assistant.client.call_tool, "share_secret", ONE)
+            await anyio.to_thread.run_sync(before.committed.wait)
+            group.cancel_scope.cancel()
+
+    assistant.portal.call(cancel)
+    before.mend()
+    made = assistant.call("share_secret", **ONE)
+    assert made["repeated"]
+    assert job.shares() == [made["code"]]
+    assert len(links(mailbox)) == 1
+    assert job.entries() == []
+
+
 def test_two_same_calls_at_once_make_one_share(assistant: Any, job: Job, mailbox: Mailbox) -> None:
     async def both() -> list[Any]:
-        import anyio
-
         results: list[Any] = []
 
         async def call() -> None:

@@ -58,7 +58,7 @@ async def share_fields(call: Call, wanted: Wanted) -> Answer:
     """Share the fields, and send the link. Raises DeliveryError if the share exists and its link was not sent."""
     session = call.client.session
     try:
-        known, is_new = await call.client.run(_share_once(session, call.state, call.client_name, wanted))
+        known, is_new = await call.client.run(share_once(session, call.state, call.client_name, wanted))
     except DeliveryError as error:
         raise _describe_failure(error) from None
     call.publish(*known.texts)
@@ -87,7 +87,7 @@ def _describe_failure(error: DeliveryError) -> DeliveryError:
     return failure
 
 
-def _share_once(session: Session, folder: Path, client: str, wanted: Wanted) -> Flow[tuple[Made, bool]]:
+def share_once(session: Session, folder: Path, client: str, wanted: Wanted) -> Flow[tuple[Made, bool]]:
     """Make the share, or finish what an earlier call with these arguments began. Also returns whether it is new."""
     planned = records.plan(session, "share", client, title=wanted.title, sent_to=(str(wanted.to),))
     for number in count():
@@ -136,7 +136,8 @@ def _finish_earlier(session: Session, folder: Path, made: Made) -> Flow[Made | N
                     return (yield from records.resume(session, folder, known, entry))
                 if entry is None and known.short_code is None:
                     yield Do(partial(records.settle_without_entry, folder, known))
-                elif entry is None:
+                    known = yield Do(partial(records.read_made, folder, made.id))
+                if entry is None and (known is None or known.short_code is not None):
                     return known
         finally:
             for lock in held.values():
