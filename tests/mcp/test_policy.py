@@ -32,6 +32,7 @@ sources = ["vault:secret/app/*"]
 variables = ["PGPASSWORD"]
 commands = [["pg_dump", "--host=db.example.com", "*"]]
 """
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 DAY = timedelta(days=1)
 SINK, SOURCE = parse("vault:secret/vendor/acme#key=API key"), parse("vault:secret/app/db#password")
 ANN = parse_target("email:ann@example.com")
@@ -245,3 +246,14 @@ def test_the_example_allows_nothing_and_all_of_it_is_valid(tmp_path: Path) -> No
         policy.check(use)
     with pytest.raises(SealpipeError, match="exists already"):
         write_example(file, {})
+
+
+def test_the_documented_policy_and_its_patterns_are_as_described(tmp_path: Path) -> None:
+    text = (DOCS / "how-to" / "assistants.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"(?s)```toml\n(schema = 1\n.*?)```", text)
+    (tmp_path / "mcp.toml").write_text(example)
+    policy = load_policy(tmp_path / "mcp.toml", {})
+    for use in ALLOWED[:6]:
+        policy.check(use)
+    assert [policy.per_hour(tool) for tool in TOOLS] == [5, None, None, 10, 10, None, None, None, None]
+    assert [tool for tool in TOOLS if policy.confirms(tool)] == ["share_secret", "run_with_secrets"]
