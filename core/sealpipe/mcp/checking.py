@@ -51,29 +51,29 @@ def _find_states(call: Call) -> dict[str, str]:
 
 
 CHECK: Final = Tool(
-    name="check",
-    title="Check the set-up",
-    description="Check settings, credential, connection and scopes. Returns the name and the state of each check, and "
-    "which tools the policy offers. Changes nothing.",
-    schema=make_object({}),
-    output=make_object(
+    "check",
+    "Check the set-up",
+    "Check settings, credential, connection and scopes. Returns the name and the state of each check, and which tools "
+    "the policy offers. Changes nothing.",
+    make_object({}),
+    make_object(
         {
             "findings": make_list(
                 make_object(
                     {
-                        "check": make_text("What was checked.", longest=_LONGEST_NAME),
-                        "state": make_text("How it is.", choices=_STATES),
+                        "check": make_text("Its name.", longest=_LONGEST_NAME),
+                        "state": make_text("The worst of its findings.", choices=_STATES),
                     }
                 ),
-                "What was checked.",
+                "What was checked, and how it is.",
                 most=1000,
             ),
             "tools": make_list(make_text(longest=_LONGEST_NAME), "The tools that the policy offers.", most=len(TOOLS)),
             "next": make_list(make_text(), "What a person can do.", most=2),
         }
     ),
-    parse=lambda _: None,
-    describe=lambda _: Use("check"),
-    run=run_checks,
+    lambda _: None,
+    lambda _: Use("check"),
+    run_checks,
     is_read_only=True,
 )

@@ -146,40 +146,39 @@ def _describe(wanted: Wanted) -> Use:
 
 
 RUN_WITH_SECRETS: Final = Tool(
-    name="run_with_secrets",
-    title="Run a command with secrets",
-    description="Run a command that the policy allows, without a shell and without input, with secrets in its "
-    "environment. Returns its exit code and its output, in which secrets are replaced by ***.",
-    schema=make_object(
+    "run_with_secrets",
+    "Run a command with secrets",
+    "Run a command that the policy allows, without a shell and without input, with secrets in its environment. Returns "
+    "its exit code and its output, in which secrets are replaced by ***. When it ends, so do its children.",
+    make_object(
         {
-            "command": make_list(
-                make_text(), "the program and its arguments, as a list; there is no shell", least=1, most=100
-            ),
+            "command": make_list(make_text(), "The program and its arguments.", least=1, most=100),
             "environment": make_map(
                 make_text(longest=500),
                 "[A-Za-z_][A-Za-z0-9_]{0,99}",
-                "the reference of the secret for each variable, such as vault:secret/app/db#password",
+                "For each variable, where its secret is, such as vault:secret/app/db#password.",
                 most=50,
             ),
             "seconds": make_number(
-                f"seconds after which the command is ended (default {_DEFAULT_SECONDS})", least=1, most=900
+                f"Seconds after which the command is ended. Default: {_DEFAULT_SECONDS}.", least=1, most=900
             ),
         },
         ("command", "environment"),
     ),
-    output=make_object(
+    make_object(
         {
-            "exit_code": {"type": ["integer", "null"], "description": "its exit code; 128+N after signal N"},
-            "ended": make_text(
-                "`exited` by itself, or ended because its time was up or it wrote too much", choices=_ENDINGS
-            ),
-            "stdout": make_untrusted("What it wrote to stdout, redacted."),
-            "stderr": make_untrusted("What it wrote to stderr, redacted."),
-            "truncated": {"type": "boolean", "description": "whether output was left out, at [...]"},
+            "exit_code": {
+                "type": ["integer", "null"],
+                "description": "Its exit code; 128+N after signal N. Null: it could not be ended.",
+            },
+            "ended": make_text("`exited` by itself, or why it was ended.", choices=_ENDINGS),
+            "stdout": make_untrusted("What it wrote to stdout, redacted: at most 10,000 characters."),
+            "stderr": make_untrusted("What it wrote to stderr, redacted: at most 10,000 characters."),
+            "truncated": {"type": "boolean", "description": "Whether something was left out, at [...]."},
         }
     ),
-    parse=_parse,
-    describe=_describe,
-    run=run_command,
+    _parse,
+    _describe,
+    run_command,
     is_destructive=True,
 )

@@ -148,15 +148,15 @@ def _expire_request(session: Session, code: str, keep: Path) -> Flow[tuple[str, 
 
 
 _MADE: Final = {
-    "code": make_text(),
-    "kind": make_text(choices=("share", "request")),
+    "code": make_text("Short code."),
+    "kind": make_text("What it is.", choices=("share", "request")),
     "name": make_text("Its name on this machine, for a person."),
     "state": make_text("`unknown`: the service lists too much to tell.", choices=_STATES),
-    "created_at": make_time(),
-    "expires_at": make_time(),
-    "client": make_untrusted(),
+    "created_at": make_time("When it was made."),
+    "expires_at": make_time("When its link stops working."),
+    "client": make_untrusted("The client that made it."),
     "sent_to": make_list(make_text(), "Who got the link.", most=20),
-    "title": make_untrusted(),
+    "title": make_untrusted("Its title."),
     "stored_in": make_text("Where `collect_secret` stores the submission."),
 }
 _ALWAYS: Final = tuple(name for name in _MADE if name not in ("title", "stored_in"))
@@ -198,8 +198,8 @@ EXPIRE: Final = Tool(
     make_object({"code": CODE}),
     make_object(
         {
-            "code": make_text(),
-            "kind": make_text(choices=("share", "request")),
+            "code": make_text("Short code."),
+            "kind": make_text("What it is.", choices=("share", "request")),
             "outcome": make_text(
                 "`expiring`: it ends within two minutes by itself.", choices=("expired", "already-expired", "expiring")
             ),

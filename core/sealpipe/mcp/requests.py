@@ -235,10 +235,10 @@ REQUEST_SECRET: Final = Tool(
     ),
     make_object(
         {
-            "code": make_text(),
-            "expires_at": make_time(),
-            "stored_in": make_text(),
-            "sent_to": make_list(make_text(), most=5),
+            "code": make_text("Short code."),
+            "expires_at": make_time("When the link stops working."),
+            "stored_in": make_text("Where `collect_secret` stores the submission."),
+            "sent_to": make_list(make_text(), "Who got the link.", most=5),
             "link": make_text("The link for the person, if the client could not show it. It is no secret."),
         },
         ("code", "expires_at", "stored_in", "sent_to"),
@@ -256,7 +256,10 @@ WAIT_FOR_SUBMISSION: Final = Tool(
         {"code": CODE, "seconds": make_number("How long to wait. Default: 300.", least=0, most=LONGEST_WAIT)}, ("code",)
     ),
     make_object(
-        {"state": make_text(choices=("pending", "submitted", "expired")), "submissions": make_count()},
+        {
+            "state": make_text("`expired`: without a submission.", choices=("pending", "submitted", "expired")),
+            "submissions": make_count("How many there are."),
+        },
     ),
     lambda arguments: Patience(arguments["code"], arguments.get("seconds", 300)),
     lambda _: Use("wait_for_submission"),
@@ -276,10 +279,11 @@ COLLECT_SECRET: Final = Tool(
                 make_object(
                     {
                         "keys": make_list(make_text(), "None: the target is one value.", most=20),
-                        "target": make_text(),
-                        "already": {"type": "boolean"},
+                        "target": make_text("Where."),
+                        "already": {"type": "boolean", "description": "Whether an earlier call had stored it."},
                     }
                 ),
+                "What was stored.",
                 most=20,
             ),
             "request": make_text("`kept`: it could not be expired.", choices=("expired", "kept")),

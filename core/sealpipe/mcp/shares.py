@@ -220,8 +220,8 @@ SHARE_SECRET: Final = Tool(
     ),
     make_object(
         {
-            "code": make_text(),
-            "expires_at": make_time(),
+            "code": make_text("Short code."),
+            "expires_at": make_time("When the link stops working."),
             "sent_to": make_list(make_text(), "Who got the link.", most=1),
             "repeated": {"type": "boolean", "description": "Whether an earlier call had made this share."},
         }

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from textwrap import fill
+from typing import Any
 
 from sealpipe.ci_systems import CI_SYSTEMS, CISystem
+from sealpipe.mcp.tools import Tool, load_tools
 from sealpipe.settings import COMMANDS, GLOBAL, Setting
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
@@ -249,7 +252,86 @@ def _code(text: str) -> str:
     return text and f"`{text}`"
 
 
-PAGES = {"reference/settings.md": settings_page, "reference/ci-systems.md": systems_page}
+TOOLS_HEAD = """# Assistants' tools
+
+Generated from the tools in `sealpipe/mcp/` by `python tests/unit/docs/pages.py`.
+
+The tools of `sealpipe mcp`, by which [an assistant](../how-to/assistants.md) asks for secrets and uses them. Arguments
+in **bold** are required; unknown ones are refused. An answer is JSON, as structured content and as text. Text from
+other people is in members named `untrusted`: at most 200 characters, with control and invisible characters and markup
+escaped.
+
+A call that fails has the member `error`, with `kind` (the name of the exception), `exit_code` ([what it
+means](exit-codes.md)), `message`, `next` and, once the tool has begun, `detail` with the reason, untrusted. All tools
+have these errors: `UsageError` for wrong arguments, `PolicyError` for what a policy does not allow, what nobody
+confirmed and too many calls in an hour, `SettingError` for a setting that is missing, and the service's errors.
+"""
+
+TOOL_ERRORS = {
+    "request_secret": "exit code 14 (the sink or the channel cannot be used: nothing was created), `DeliveryError` "
+    "(the request exists, and its link was not sent), `OutcomeUnknownError` (it may exist: `list` finds out)",
+    "wait_for_submission": "`NotFoundError` (this server made no such request)",
+    "collect_secret": "`NotFoundError`, `PendingError` (there is no submission yet), `NoSubmissionError` (it expired "
+    "without one), `UnreadableSubmissionError`, exit code 14 (the sink failed: nothing is lost, and the call can be "
+    "repeated)",
+    "share_secret": "exit code 14 (a source or the channel cannot be used: nothing was sent), `DeliveryError` (the "
+    "share exists, and its link was not sent or may have arrived; `detail` has its short code and the `sealpipe "
+    "resume` for a person; the same call sends what was certainly not sent), `OutcomeUnknownError` (the same call "
+    "finds out)",
+    "run_with_secrets": "`UsageError` (there is no such program, a loader or a shell obeys the variable, or a secret "
+    "has less than 4 characters and could not be redacted), exit code 14 (a source cannot be read); nothing was "
+    "started",
+    "status": "`NotFoundError` (this server did not make it)",
+    "expire": "`NotFoundError` (this server did not make it), `UsageError` (the request has a submission), "
+    "`OutcomeUnknownError` (the call can be repeated: it sends no second DELETE)",
+}
+"""Errors of a tool that not every tool has."""
+
+
+def tools_page() -> str:
+    """Return docs/reference/assistant-tools.md."""
+    return TOOLS_HEAD + "".join(map(_tool, load_tools().values()))
+
+
+def _tool(tool: Tool[Any]) -> str:
+    text = f"\n## {tool.name}\n\n{_wrap(tool.description)}\n"
+    for title, schema in (("argument", tool.schema), ("answer", tool.output)):
+        if rows := [*_members(schema)]:
+            text += f"\n| {title} | type | meaning |\n| --- | --- | --- |\n{_cells(rows)}"
+    return text + (f"\n{_wrap(f'Errors: {TOOL_ERRORS[tool.name]}.')}\n" if tool.name in TOOL_ERRORS else "")
+
+
+def _wrap(text: str) -> str:
+    return fill(text, 120, break_long_words=False, break_on_hyphens=False)
+
+
+def _members(schema: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str, str]]:
+    """Yield name, type and meaning of each member; of lists of objects, theirs too."""
+    for name, member in schema.get("properties", {}).items():
+        is_needed = name in schema["required"] and not prefix
+        shown = f"**`{prefix}{name}`**" if is_needed else f"`{prefix}{name}`"
+        yield shown, _type(member), member.get("description", "")
+        if member.get("type") == "array":
+            yield from _members(member["items"], f"{name}[].")
+
+
+def _type(member: Mapping[str, Any]) -> str:
+    kinds = member["type"] if isinstance(member["type"], list) else [member["type"]]
+    if "enum" in member:
+        return ", ".join(map(_code, member["enum"]))
+    if "untrusted" in member.get("properties", {}):
+        return "untrusted"
+    limits = [f"{member[low]} to {member[high]}" for low, high in _LIMITS if low in member and high in member]
+    return f"{' or '.join(kinds)}{f', {limits[0]}' if limits else ''}"
+
+
+_LIMITS = (("minimum", "maximum"), ("minItems", "maxItems"))
+
+PAGES = {
+    "reference/settings.md": settings_page,
+    "reference/ci-systems.md": systems_page,
+    "reference/assistant-tools.md": tools_page,
+}
 
 if __name__ == "__main__":
     for name, make in PAGES.items():
