@@ -205,3 +205,18 @@ def test_a_sink_that_the_policy_no_longer_allows_gets_nothing(connect: Any, job:
     assistant = connect(policy=load_policy(file, {}))
     assert "sinks in [request] allow" in refusal(assistant.fail("collect_secret", code=made["code"]))
     assert not (tmp_path / "password").exists()
+
+
+def test_a_submitter_silences_no_refusal_and_no_name_of_a_tool_is_a_guess(
+    connect: Any, job: Job, tmp_path: Path
+) -> None:
+    file, words = tmp_path / "mcp.toml", ["is not allowed; sinks in [request]", "canary-of-a-submitter"]
+    file.write_text(f'schema = 1\n[request]\nsinks = ["file:{tmp_path}/*"]\n')
+    assistant = connect(policy=load_policy(file, {}))
+    for number, word in enumerate(words):
+        made = assistant.call("request_secret", prompts=PROMPTS, to=f"file:{tmp_path}/{number}")
+        job.service.submitter().submit(made["link"], {"Password": word})
+        assistant.call("collect_secret", code=made["code"])
+    assert words[0] in refusal(assistant.fail("request_secret", prompts=PROMPTS, to="file:/etc/x"))
+    right, wrong = (assistant.fail(name)["message"] for name in ("canary-of-a-submitter", "canary-of-a-stranger"))
+    assert right.replace("submitter", "") == wrong.replace("stranger", "")

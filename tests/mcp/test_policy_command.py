@@ -63,6 +63,15 @@ def test_test_says_what_the_server_would_say(job: Job, policy: Path, tmp_path: P
     assert f"ask the owner of {policy} to add" in done.err
     (tmp_path / "arguments.json").write_text(json.dumps(allowed))
     assert job.run("mcp", "policy", "test", "request_secret", f"@{tmp_path}/arguments.json").code == 0
+    elsewhere = policy.rename(tmp_path / "elsewhere.toml")
+    named = {"SEALPIPE_MCP_POLICY": str(elsewhere)}
+    words = ("mcp", "policy", "test", "request_secret", f"@{tmp_path}/arguments.json")
+    assert [job.run(*words).code, job.run(*words, **named).code] == [2, 0]
+    config = tmp_path / "config" / "sealpipe" / "config.toml"
+    config.write_text(f'mcp.policy = "{elsewhere}"\n[policy]\nactions = ["request"]\n')
+    assert job.run(*words).code == 0
+    config.write_text("policy = 5\n")
+    assert job.run(*words).code == 2
     assert not (job.state / "mcp" / "hourly.json").exists()
 
 

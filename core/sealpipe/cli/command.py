@@ -68,7 +68,9 @@ class SettingsGroup(click.Group):
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
         ctx = super().make_context(*args, **extra)
         if ctx.default_map is not None:
-            tables = run_config().user
+            from sealpipe.config_file import OWN_TABLES
+
+            tables = {name: table for name, table in run_config().user.items() if name not in OWN_TABLES}
             ctx.default_map = {name: {**ctx.default_map, **tables.get(name, {})} for name in self.list_commands(ctx)}
         return ctx
 

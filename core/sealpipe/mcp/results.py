@@ -42,12 +42,13 @@ _WITHHELD_QUESTION: Final = "Nothing was done: what a person would have to confi
 
 
 class CallError(Exception):
-    """A call failed: the error for the record, and its members for the client."""
+    """A call failed: the error for the record, its members for the client, and whether its tool had begun."""
 
-    def __init__(self, error: SealpipeError, members: Mapping[str, Any]) -> None:
+    def __init__(self, error: SealpipeError, members: Mapping[str, Any], *, has_begun: bool) -> None:
         super().__init__()
         self.error = error
         self.members = members
+        self.has_begun = has_begun
 
 
 @contextmanager
@@ -71,7 +72,7 @@ def describe_failure(*, has_begun: bool) -> Iterator[None]:
     else:
         members |= {"message": escape_text(failure.message, _MAX_MESSAGE)}
         members |= {"next": escape_text(failure.remedy or _NEXT, _MAX_MESSAGE)}
-    raise CallError(failure, members) from None
+    raise CallError(failure, members, has_begun=has_begun) from None
 
 
 def make_result(content: Mapping[str, Any]) -> types.CallToolResult:

@@ -142,6 +142,8 @@ class _Pipeline:
             raise
         except CallError as raised:
             failure, result = raised.error, make_error(raised.members)
+            if not raised.has_begun:  # our words, the policy's and the client's
+                self._guard.know(list_texts(raised.members))
         except Exception as raised:  # noqa: BLE001 - a bug: its text may hold anything
             failure, result = describe_bug(raised)
         if not isinstance(result, types.InputRequiredResult):
