@@ -39,6 +39,7 @@ REST: Final[Mapping[str, str]] = {
     "tests/e2e/gitlab/": "gitlab-ci-local and a container engine",
     "tests/plugins/precommit/test_in_git.py": "pre-commit, with environments of its own",
     "tests/cli/kills/": _KILLS,
+    "tests/mcp/test_every_tool.py::test_every_tool[stdio-": "a server for each client",
     "tests/cli/leaks/test_a_share_leaks_nothing.py": _STRACE,
     "tests/cli/leaks/test_asking_leaks_nothing.py": _STRACE,
     "tests/cli/leaks/test_batches_leak_nothing.py": _STRACE,

@@ -169,3 +169,10 @@ def connect(
             return stack.enter_context(connected(server, mode, person, **words))
 
         yield connect_one
+
+
+@pytest.fixture
+def connect_to() -> Iterator[Callable[..., Assistant]]:
+    """Connect an assistant to another server: `connect_to(transport, mode, person)`."""
+    with ExitStack() as stack:
+        yield lambda *words: stack.enter_context(connected(*words))

@@ -122,8 +122,9 @@ async def serve(
         max_request_body_size=MAX_BODY,
         max_sessions=MAX_SESSIONS,
     )
+    gate = _Gate(manager, token)
     config = uvicorn.Config(
-        _Gate(manager, token),
+        gate,
         http="h11",
         loop="asyncio",
         ws="none",
@@ -138,6 +139,7 @@ async def serve(
         timeout_graceful_shutdown=0,  # what is open then was cancelled, and has had its time
     )
     async with manager.run():
+        gate.token = Secret(token.reveal())  # made again where every secret is seen that must not go out
         await _HttpServer(config, stop, announce).serve([sock])
 
 
@@ -156,7 +158,7 @@ class _Gate:
 
     def __init__(self, manager: StreamableHTTPSessionManager, token: Secret) -> None:
         self._manager = manager
-        self._token = token
+        self.token = token
         self._open = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -187,7 +189,7 @@ class _Gate:
         if len(values) != 1:
             return False
         scheme, _, token = values[0].partition(b" ")
-        return scheme.lower() == b"bearer" and compare_digest(token.strip(), self._token.reveal_bytes())
+        return scheme.lower() == b"bearer" and compare_digest(token.strip(), self.token.reveal_bytes())
 
 
 class _HttpServer(uvicorn.Server):
