@@ -18,7 +18,7 @@ from sealpipe.flows.request import RequestOptions
 from sealpipe.flows.request.create import request
 from sealpipe.flows.session import Session
 from sealpipe.http import ServiceNetwork
-from sealpipe.mcp import made, shares
+from sealpipe.mcp import made, shares, unfinished
 from support.fake_web import Receiver
 from support.job import Job, client_of
 
@@ -77,7 +77,7 @@ def test_a_kill_at_any_step_leaves_one_request_or_none(client: Client, tmp_path:
     for moment in count(1):
         state = tmp_path / str(moment) / "mcp"
         code = run_in_child(session, dying(ask(session, state), moment))
-        client.run(made.settle(session, state))
+        client.run(unfinished.settle(session, state))
         records = made.list_made(state, session.base_url)
         codes = {each.short_code for each in client.iter_requests()}
         assert len(codes) - before == len(records) <= 1
@@ -96,11 +96,11 @@ def test_a_record_at_work_is_left_alone(client: Client, tmp_path: Path) -> None:
     session, state = client.session, tmp_path / "mcp"
     flow = ask(session, state)
     lock = next(flow).work()  # type: ignore[union-attr]  # the record is written, and locked
-    client.run(made.settle(session, state))
+    client.run(unfinished.settle(session, state))
     assert len(list(state.glob("made/*"))) == 1
     flow.close()  # cancelled before the flow got the lock
     del lock
-    client.run(made.settle(session, state))
+    client.run(unfinished.settle(session, state))
     assert list(state.glob("made/*")) == []
 
 
@@ -111,7 +111,7 @@ def test_what_the_command_line_finished_is_found(job: Job, client: Client) -> No
         if list(client.iter_requests()):
             break
     assert job.resume().code == 0
-    client.run(made.settle(session, state))
+    client.run(unfinished.settle(session, state))
     records = made.list_made(state, session.base_url)
     assert {each.short_code for each in records} == {each.short_code for each in client.iter_requests()}
     assert all(each.link is not None and each.receipt.prompts[0].text == "A" for each in records)

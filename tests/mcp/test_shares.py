@@ -88,7 +88,10 @@ def test_what_was_not_sent_is_sent_by_the_same_call(assistant: Any, job: Job, ma
     assert failed["kind"] == "DeliveryError"
     assert all(word in str(failed) for word in (code, f"sealpipe resume {entry}", "repeat the call", "has no mailbox"))
     mailbox.answers.rcpt = ""
+    (row,) = assistant.call("list")["made"]
+    assert (row["code"], row["finished"], row["sent_to"]) == (code, False, [])
     assert assistant.call("share_secret", **ONE)["code"] == code
+    assert assistant.call("status", code=code)["sent_to"] == [TO]
     assert [opened(job.service, link) for link in links(mailbox)] == [{"Password": job.secret}]
     assert job.shares() == [code]
     assert job.entries() == []
@@ -149,6 +152,9 @@ def test_a_cancelled_call_is_finished_by_the_same_one(
 
     assistant.portal.call(cancel)
     before.mend()
+    (row,) = assistant.call("list")["made"]
+    assert (row["finished"], row["sent_to"]) == (False, [])
+    assert mailbox.received == []  # to list is not to send
     made = assistant.call("share_secret", **ONE)
     assert made["repeated"]
     assert job.shares() == [made["code"]]

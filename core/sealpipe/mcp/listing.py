@@ -6,7 +6,8 @@ submission is stored, or by a person. Its ciphertext is kept in the state direct
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,7 @@ from sealpipe.mcp.arguments import make_count, make_list, make_object, make_text
 from sealpipe.mcp.made import Made, find_made, list_made
 from sealpipe.mcp.outgoing import untrusted
 from sealpipe.mcp.tools import Answer, Call, Tool, Use
+from sealpipe.mcp.unfinished import list_unfinished, settle
 from sealpipe.values import format_time
 
 if TYPE_CHECKING:
@@ -35,14 +37,16 @@ CODE: Final = make_text("Short code, as the tool that made it returned it.", lon
 
 
 async def list_all(call: Call, _: None) -> Answer:
-    """List what this server made, with the states that the service tells."""
+    """List what this server made, with the states that the service tells. What a kill left of requests is finished."""
     session = call.client.session
-    found = list_made(call.state, session.base_url)
+    await call.client.run(settle(session, call.state))
+    found = list_made(call.state, session.base_url, is_complete=False)
     shown = found[:_MOST]
     for each in shown:
         call.publish(*each.texts)
     states = await call.client.run(_find_states(session, shown))
-    rows = [_describe(each, state) for each, state in zip(shown, states, strict=True)]
+    left = await asyncio.to_thread(list_unfinished, session, call.state)
+    rows = [_describe(each, state, left) for each, state in zip(shown, states, strict=True)]
     return Answer({"made": rows, "left_out": len(found) - len(shown)})
 
 
@@ -51,11 +55,12 @@ async def show(call: Call, code: str) -> Answer:
     session = call.client.session
     known = find_made(call.state, session.base_url, code)
     call.publish(*known.texts)
+    left = await asyncio.to_thread(list_unfinished, session, call.state)
     if known.kind == "share":
         (state,) = await call.client.run(_find_states(session, [known]))
-        return Answer(_describe(known, state))
+        return Answer(_describe(known, state, left))
     state, submissions = await call.client.run(_look_at_request(session, code))
-    return Answer({**_describe(known, state), "submissions": submissions})
+    return Answer({**_describe(known, state, left), "submissions": submissions})
 
 
 async def expire(call: Call, code: str) -> Answer:
@@ -71,16 +76,18 @@ async def expire(call: Call, code: str) -> Answer:
     return Answer({"code": code, "kind": "request", "outcome": outcome, "submissions": submissions})
 
 
-def _describe(made: Made, state: str) -> dict[str, Any]:
+def _describe(made: Made, state: str, left: Collection[str]) -> dict[str, Any]:
+    is_finished = made.short_code is not None and made.name not in left
     members: dict[str, Any] = {
         "code": made.short_code,
         "kind": made.kind,
         "name": made.name,
         "state": state,
+        "finished": is_finished,
         "created_at": format_time(made.created_at),
         "expires_at": made.expires_at and format_time(made.expires_at),
         "client": untrusted(made.client),
-        "sent_to": list(made.sent_to),
+        "sent_to": list(made.sent_to) if is_finished else [],
     }
     members |= {} if made.title is None else {"title": untrusted(made.title)}
     return members | ({} if made.sink is None else {"stored_in": made.sink})
@@ -94,7 +101,7 @@ def _find_states(session: Session, found: Sequence[Made]) -> Flow[list[str]]:
     now = datetime.now(UTC)
     states: dict[str | None, str] = {}
     for kind, list_page in lists.items():
-        codes = {each.short_code for each in found if each.kind == kind and not _has_passed(each, now)}
+        codes = {each.short_code for each in found if each.kind == kind and not _has_passed(each, now)} - {None}
         page, last = 1, _MAX_PAGES
         while codes and page <= last:
             rows: Page[Any] = yield from flows.call(list_page(page, 100), session.start_budget())
@@ -104,7 +111,7 @@ def _find_states(session: Session, found: Sequence[Made]) -> Flow[list[str]]:
             last, page = min(last, rows.pagination.total_pages or 1), page + 1
             is_whole = (rows.pagination.total_pages or 1) <= _MAX_PAGES
         states |= dict.fromkeys(codes, "ended" if is_whole else "unknown") if codes else {}
-    return [states.get(each.short_code, "ended") for each in found]
+    return [states.get(each.short_code, "ended") if each.short_code else "unknown" for each in found]
 
 
 def _has_passed(made: Made, now: datetime) -> bool:
@@ -148,10 +155,15 @@ def _expire_request(session: Session, code: str, keep: Path) -> Flow[tuple[str, 
 
 
 _MADE: Final = {
-    "code": make_text("Short code."),
+    "code": {"type": ["string", "null"], "description": "Short code. Null: it is not known whether it exists."},
     "kind": make_text("What it is.", choices=("share", "request")),
     "name": make_text("Its name on this machine, for a person."),
-    "state": make_text("`unknown`: the service lists too much to tell.", choices=_STATES),
+    "state": make_text("`unknown`: it may exist, or the service lists too much to tell.", choices=_STATES),
+    "finished": {
+        "type": "boolean",
+        "description": "False: it may not exist, or its link was not sent. The same call of `share_secret` finishes "
+        "it, or a person runs `sealpipe resume`.",
+    },
     "created_at": make_time("When it was made."),
     "expires_at": make_time("When its link stops working."),
     "client": make_untrusted("The client that made it."),

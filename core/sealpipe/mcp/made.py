@@ -4,7 +4,8 @@
     create    under the record's name, `mcp-ID`, which the outbox and the lists of this machine also show
     complete  the record gets the short code; then messages are sent, and the outbox entry ends
 
-A kill at any moment leaves a record that is complete, or one that `settle` completes or removes: the outbox decides.
+A kill at any moment leaves a record that is complete, or one that `sealpipe.mcp.unfinished` completes or removes: the
+outbox decides.
 Each record is a 0600 file of one JSON line in a 0700 folder. None holds a secret: a share's link is never kept.
 """
 
@@ -121,46 +122,15 @@ def create(session: Session, folder: Path, made: Made, work: Flow[Created]) -> F
         lock.release()
 
 
-def settle(session: Session, folder: Path) -> Flow[None]:
-    """Finish what a killed process of this server had begun, and remove the records of what was never created.
-
-    What somebody else works on, what cannot be finished now, and messages that may have arrived are left alone.
-    """
-    held: dict[str, RecordLock] = yield Do(partial(lock_unfinished, folder, session.base_url))  # before the outbox
-    try:
-        unfinished = set(held)
-        records = {each.name: each for each in (yield Do(partial(_list_all, folder)))}
-        outbox = open_outbox(session, folder)
-        for listed in (yield Do(outbox.list)):
-            try:
-                entry: Entry | str = yield Do(partial(outbox.open, listed.id))
-            except StateError:
-                entry = "damaged"
-            if isinstance(entry, str):
-                unfinished.clear()  # it may be the entry of any of them
-                continue
-            name = entry.meta.get("name")
-            unfinished.discard(name)
-            if name not in records or {"failed", "sending"} & set(entry.deliveries.values()):
-                entry.close()
-                continue
-            with suppress(SealpipeError):
-                yield from resume(session, folder, records[name], entry)
-        for name in unfinished:
-            yield Do(partial(settle_without_entry, folder, records[name]))
-    finally:
-        for lock in held.values():
-            lock.release()
-
-
 def read_made(folder: Path, made_id: str) -> Made | None:
     """Return a record by its id, complete or not; None if there is none."""
     return next(_read_all(folder / "made", made_id), None)
 
 
-def list_made(folder: Path, base_url: str) -> list[Made]:
-    """List everything that exists of one service: newest first."""
-    found = [each for each in _list_all(folder) if each.base_url == base_url and each.short_code is not None]
+def list_made(folder: Path, base_url: str, *, is_complete: bool = True) -> list[Made]:
+    """List everything of one service, newest first: what exists, or also what it is not known of whether it exists."""
+    found = [each for each in _read_all(folder / "made") if each.base_url == base_url]
+    found = [each for each in found if each.short_code is not None or not is_complete]
     return sorted(found, key=lambda each: (each.created_at, each.id), reverse=True)
 
 
@@ -277,11 +247,6 @@ def _dump(made: Made) -> bytes:
     members = asdict(made)
     times = {name: members[name] and format_time(members[name]) for name in _TIMES}
     return json.dumps({"schema": 1, **members, **times}, separators=(",", ":")).encode() + b"\n"
-
-
-def _list_all(folder: Path) -> list[Made]:
-    """Read all records. A damaged file is left out."""
-    return list(_read_all(folder / "made"))
 
 
 def _read_all(folder: Path, made_id: str = "*") -> Iterator[Made]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from sealpipe import flows
 from sealpipe.errors import SealpipeError, StateError, UsageError
 from sealpipe.flows import Flow, Notify, Wait
-from sealpipe.mcp import made
+from sealpipe.mcp import made, unfinished
 from sealpipe.mcp.arguments import make_count, make_list, make_number, make_object, make_text, make_time
 from sealpipe.mcp.tools import Answer, Call, Tool, Use
 from sealpipe.prompts import MAX_LENGTH, Prompt, check_prompt, check_prompts, parse_prompt
@@ -105,7 +105,7 @@ def _make_request(session: Session, call: Call, request: Request) -> Flow[made.M
         max_submissions=1,
         send=request.send,
     )
-    yield from made.settle(session, call.state)
+    yield from unfinished.settle(session, call.state)
     yield from _check_sink(session, _plan_collect(Receipt("pending", "", request.prompts), request.to))
     work: Flow[SecureRequest] = creating.request(session, options, made.open_outbox(session, call.state))
     return (yield from made.create(session, call.state, planned, work))

@@ -15,15 +15,15 @@ from functools import partial
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from sealpipe.errors import DeliveryError, StateError, UsageError
-from sealpipe.flows import Do, Flow, Wait
+from sealpipe.errors import DeliveryError, UsageError
+from sealpipe.flows import Do, Flow
 from sealpipe.mcp import made as records
 from sealpipe.mcp.arguments import make_list, make_number, make_object, make_text, make_time
 from sealpipe.mcp.tools import Answer, Call, Tool, Use
+from sealpipe.mcp.unfinished import finish
 from sealpipe.reference import FieldSpec, Target, parse, parse_target
-from sealpipe.state.entry import Entry
 from sealpipe.values import format_time, parse_duration
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ _SAME: Final = timedelta(minutes=10)
 """How long after a share was made the same call returns it, rather than making another."""
 _REASON: Final = 150
 """Characters of the reason why the link was not sent: what to do follows, and must not be cut off."""
-_POLL_INTERVAL: Final = 0.25
 
 
 class Wanted(NamedTuple):
@@ -92,11 +91,11 @@ def share_once(session: Session, folder: Path, client: str, wanted: Wanted) -> F
     planned = records.plan(session, "share", client, title=wanted.title, sent_to=(str(wanted.to),))
     for number in count():
         made = replace(planned, id=wanted.identify(session, client, number))
-        earlier = yield from _finish_earlier(session, folder, made)
+        earlier = yield from finish(session, folder, made)
         while earlier is None:
             with suppress(FileExistsError):  # the same call at the same moment: it has just begun
                 return (yield from _create(session, folder, made, wanted)), True
-            earlier = yield from _finish_earlier(session, folder, made)
+            earlier = yield from finish(session, folder, made)
         if not (yield Do(partial(_is_over, folder.parent / "shares", earlier))):
             return earlier, False
     raise AssertionError
@@ -116,50 +115,6 @@ def _create(session: Session, folder: Path, made: Made, wanted: Wanted) -> Flow[
     )
     work = share(session, options, records.open_outbox(session, folder))
     return (yield from records.create(session, folder, made, work))
-
-
-def _finish_earlier(session: Session, folder: Path, made: Made) -> Flow[Made | None]:
-    """Finish what an earlier call left: return its record, completed; None if nothing was created.
-
-    Waits for a call that works on it. Raises StateError if that takes too long, and the errors of creating and sending.
-    """
-    budget = session.start_budget()
-    while True:
-        known: Made | None = yield Do(partial(records.read_made, folder, made.id))
-        if known is None:
-            return None
-        held: dict[str, records.RecordLock] = yield Do(partial(records.lock_unfinished, folder, made.base_url, made.id))
-        try:
-            if known.short_code is not None or held:
-                entry = yield from _find_entry(session, folder, made.name)
-                if isinstance(entry, Entry):
-                    return (yield from records.resume(session, folder, known, entry))
-                if entry is None and known.short_code is None:
-                    yield Do(partial(records.settle_without_entry, folder, known))
-                    known = yield Do(partial(records.read_made, folder, made.id))
-                if entry is None and (known is None or known.short_code is not None):
-                    return known
-        finally:
-            for lock in held.values():
-                lock.release()
-        if budget.get_remaining() <= _POLL_INTERVAL:
-            raise StateError("another call is sharing the same", remedy="wait, then call `list`")
-        yield Wait(_POLL_INTERVAL)
-
-
-def _find_entry(session: Session, folder: Path, name: str) -> Flow[Entry | Literal["busy"] | None]:
-    """Open the outbox entry of that name; `busy` if it may be one that somebody else works on."""
-    outbox = records.open_outbox(session, folder)
-    is_busy = False
-    for listed in (yield Do(outbox.list)):
-        with suppress(StateError):  # a damaged entry, or one of another key
-            entry: Entry | str = yield Do(partial(outbox.open, listed.id))
-            if isinstance(entry, Entry):
-                if entry.meta.get("name") == name:
-                    return entry
-                entry.close()
-            is_busy = is_busy or entry == "busy"
-    return "busy" if is_busy else None
 
 
 def _is_over(folder: Path, made: Made) -> bool:

@@ -1,0 +1,123 @@
+"""What a call left unfinished that was killed, cancelled or failed: it is finished once, and nothing is sent twice."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+from sealpipe.errors import SealpipeError, StateError
+from sealpipe.flows import Do, Flow, Wait
+from sealpipe.mcp.made import (
+    Made,
+    RecordLock,
+    list_made,
+    lock_unfinished,
+    open_outbox,
+    read_made,
+    resume,
+    settle_without_entry,
+)
+from sealpipe.state.entry import Entry
+
+if TYPE_CHECKING:
+    from sealpipe.flows.session import Session
+
+_POLL_INTERVAL: Final = 0.25
+
+
+def settle(session: Session, folder: Path) -> Flow[None]:
+    """Finish the requests that a killed process of this server had begun, and remove records of what was never made.
+
+    What somebody else works on, what cannot be finished now, and messages that may have arrived are left alone. So are
+    shares: one whose call was cancelled goes to nobody, unless the same call or a person says so again.
+    """
+    held: dict[str, RecordLock] = yield Do(partial(lock_unfinished, folder, session.base_url))  # before the outbox
+    try:
+        unfinished = set(held)
+        found: list[Made] = yield Do(partial(list_made, folder, session.base_url, is_complete=False))
+        records = {each.name: each for each in found}
+        outbox = open_outbox(session, folder)
+        for listed in (yield Do(outbox.list)):
+            try:
+                entry: Entry | str = yield Do(partial(outbox.open, listed.id))
+            except StateError:
+                entry = "damaged"
+            if isinstance(entry, str):
+                unfinished.clear()  # it may be the entry of any of them
+                continue
+            name: str = entry.meta.get("name") or ""
+            unfinished.discard(name)
+            is_request = name in records and records[name].kind == "request"
+            if not is_request or {"failed", "sending"} & set(entry.deliveries.values()):
+                entry.close()
+                continue
+            with suppress(SealpipeError):
+                yield from resume(session, folder, records[name], entry)
+        for name in unfinished:
+            yield Do(partial(settle_without_entry, folder, records[name]))
+    finally:
+        for lock in held.values():
+            lock.release()
+
+
+def finish(session: Session, folder: Path, made: Made) -> Flow[Made | None]:
+    """Finish what an earlier call left: return its record, completed; None if nothing was created.
+
+    Waits for a call that works on it. Raises StateError if that takes too long, and the errors of creating and sending.
+    """
+    budget = session.start_budget()
+    while True:
+        known: Made | None = yield Do(partial(read_made, folder, made.id))
+        if known is None:
+            return None
+        held: dict[str, RecordLock] = yield Do(partial(lock_unfinished, folder, made.base_url, made.id))
+        try:
+            if known.short_code is not None or held:
+                entry = yield from _find_entry(session, folder, known)
+                if isinstance(entry, Entry):
+                    return (yield from resume(session, folder, known, entry))
+                if entry is None and known.short_code is None:
+                    yield Do(partial(settle_without_entry, folder, known))
+                    known = yield Do(partial(read_made, folder, made.id))
+                if entry is None and (known is None or known.short_code is not None):
+                    return known
+        finally:
+            for lock in held.values():
+                lock.release()
+        if budget.get_remaining() <= _POLL_INTERVAL:
+            raise StateError("another call is at work on the same", remedy="wait, then call `list`")
+        yield Wait(_POLL_INTERVAL)
+
+
+def list_unfinished(session: Session, folder: Path) -> set[str]:
+    """Return the names of what is in the outbox, and nobody works on. Blocks."""
+    outbox, names = open_outbox(session, folder), set[str]()
+    for listed in outbox.list():
+        with suppress(StateError):  # a damaged entry, or one of another key
+            entry = outbox.open(listed.id)
+            if isinstance(entry, Entry):
+                names.add(entry.meta.get("name") or "")
+                entry.close()
+    return names
+
+
+def _find_entry(session: Session, folder: Path, made: Made) -> Flow[Entry | Literal["busy"] | None]:
+    """Open the outbox entry of a record; `busy` if it may be one that somebody else works on."""
+    outbox = open_outbox(session, folder)
+    is_busy = False
+    for listed in (yield Do(outbox.list)):
+        try:
+            entry: Entry | str = yield Do(partial(outbox.open, listed.id))
+        except StateError as error:  # a damaged entry, or one of another key
+            if made.short_code is None:
+                error.message = f"an earlier attempt may be unfinished: {error.message}"
+                raise
+            continue
+        if isinstance(entry, Entry):
+            if entry.meta.get("name") == made.name:
+                return entry
+            entry.close()
+        is_busy = is_busy or entry == "busy"
+    return "busy" if is_busy else None
