@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from mcp import Client, types
+from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from sealpipe.aio import AsyncClient
 from sealpipe.config import Config
 from sealpipe.mcp.server import Setup, make_server
 from sealpipe.mcp.tools import TOOLS, Use
+from support.commands import SEALPIPE
 from support.job import Job, job, proxied, service
 
 __all__ = ["job", "proxied", "service"]
@@ -50,6 +55,7 @@ class Assistant:
     portal: BlockingPortal
     client: Client
     received: list[str]
+    leave: Callable[[], object] = bool
 
     def call(self, tool: str, **arguments: Any) -> Any:
         """Call a tool, and return its structured content."""
@@ -69,6 +75,10 @@ class Assistant:
         result = self.portal.call(lambda: self.client.session.call_tool(tool, arguments, **more))
         self.received.append(result.model_dump_json())
         return result
+
+    def begin(self, tool: str, **arguments: Any) -> Future[types.CallToolResult]:
+        """Begin a call. `cancel()` of what is returned cancels it."""
+        return self.portal.start_task_soon(self.client.call_tool, tool, arguments)
 
     def _call(self, tool: str, arguments: Any) -> types.CallToolResult:
         result = self.portal.call(lambda: self.client.call_tool(tool, arguments, progress_callback=self._note))
@@ -114,7 +124,8 @@ def make_setup(job: Job, policy: Any = None, **options: Any) -> Setup:
 
     def open_client(origin: tuple[tuple[str, str], ...]) -> AsyncClient:
         if not clients:
-            addresses = {"base_url": job.service.base_url, "link_base_url": job.service.link_base_url}
+            address = job.terminal.environ["SEALPIPE_BASE_URL"]
+            addresses = {"base_url": address, "link_base_url": job.service.link_base_url}
             known = {"api_key": job.api_key, **addresses, "deadline": timedelta(seconds=20)}
             clients.append(AsyncClient(**{**known, **options}))
         return clients[0].with_origin(*origin)
@@ -166,7 +177,10 @@ def connect(
             **words: Any,
         ) -> Assistant:
             server = make_server(replace(make_setup(job, policy, **client_options), report=report, **setup_changes))
-            return stack.enter_context(connected(server, mode, person, **words))
+            own = stack.enter_context(ExitStack())
+            assistant = own.enter_context(connected(server, mode, person, **words))
+            assistant.leave = own.close
+            return assistant
 
         yield connect_one
 
@@ -176,3 +190,24 @@ def connect_to() -> Iterator[Callable[..., Assistant]]:
     """Connect an assistant to another server: `connect_to(transport, mode, person)`."""
     with ExitStack() as stack:
         yield lambda *words: stack.enter_context(connected(*words))
+
+
+@pytest.fixture
+def start(job: Job, tmp_path: Path) -> Iterator[Callable[..., Assistant]]:
+    """Start `sealpipe mcp` with a policy file, and connect an assistant to it over stdio: `start(policy, mode)`.
+
+    Its process id is in `pid`, and what it writes to stderr in `stderr`, files of the folder that it is given.
+    """
+    with ExitStack() as stack:
+
+        def start_one(policy: str, mode: str = "auto", person: Any = None, **environ: str) -> Assistant:
+            file = tmp_path / "policy.toml"
+            file.write_text(policy)
+            file.chmod(0o600)
+            words = f"echo $$ > {tmp_path}/pid; exec {shlex.join(SEALPIPE)} mcp --policy {file}"
+            errors = stack.enter_context((tmp_path / "stderr").open("a"))
+            environ = {**job.terminal.environ, **environ}
+            parameters = StdioServerParameters(command="/bin/sh", args=["-c", words], env=environ, cwd=tmp_path)
+            return stack.enter_context(connected(stdio_client(parameters, errors), mode, person))
+
+        yield start_one

@@ -328,7 +328,7 @@ def guarded(connect: Callable[..., Any], here: Path) -> Any:
 def tell(guarded: Any, call: Hostile, here: Path, theirs: str) -> str:
     """Make the call; return the kind of its error."""
     result = guarded.fail(call.tool, **fill_in(call.arguments, here, theirs))
-    assert set(result) <= {"kind", "exit_code", "message", "next", "detail"}
+    assert set(result) <= {"kind", "exit_code", "message", "next", "detail", "remedy"}
     return str(result["kind"])
 
 

@@ -20,6 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import anyio
 from mcp import types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
@@ -56,6 +57,8 @@ INSTRUCTIONS: Final = (
 )
 """What clients hand to their model."""
 _NAME_LENGTH: Final = 60
+_CLEANUP: Final = 10.0
+"""Seconds that a cancelled tool has, and closing: more than the client of the service takes for what it changes."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +122,8 @@ class _Pipeline:
             try:
                 yield
             finally:
-                await self._setup.close()
+                with anyio.move_on_after(_CLEANUP, shield=True):
+                    await self._setup.close()
 
     async def list_tools(
         self, _context: Context, _params: types.PaginatedRequestParams | None
@@ -177,7 +181,7 @@ class _Pipeline:
                         return self._ask("confirm", request, self._rounds.open("confirm"))
                     await elicitation.confirm_now(context, question)
         with describe_failure(has_begun=True):
-            answer = await tool.run(self._make_call(context, tool, name), arguments)
+            answer = await _run_apart(tool.run(self._make_call(context, tool, name), arguments))
         return await self._show(context, answer)
 
     async def _show(self, context: Context, answer: Answer) -> types.CallToolResult | types.InputRequiredResult:
@@ -231,6 +235,23 @@ class _Pipeline:
             report,
             self._guard.know,
         )
+
+
+async def _run_apart(work: Awaitable[Answer]) -> Answer:
+    """Run a tool in a task of its own, and wait for its end if the call is cancelled: what it changes is not torn.
+
+    The SDK cancels again and again, as anyio does, and a task that is cleaning up would never come to it.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        task.cancel()
+        with anyio.CancelScope(shield=True):
+            await asyncio.wait({task}, timeout=_CLEANUP)
+        if task.done() and not task.cancelled():
+            task.exception()  # nobody asks for it any more
+        raise
 
 
 def _read_client_name(context: Context) -> str:

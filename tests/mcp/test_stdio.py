@@ -1,0 +1,79 @@
+"""`sealpipe mcp` as a client starts it: one process, JSON on stdin and stdout, and nothing of a secret anywhere."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import MCPError
+
+from support.faults import holds
+from support.faulty import Faulty
+from support.job import Job, client_of
+from support.leaks import Detector
+from support.terminal import PATIENCE
+
+SECRET = "canary-of-stdio/42"
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> str:
+    """A policy that lets an assistant ask for files in the test's folder."""
+    return f'schema = 1\n[request]\nsinks = ["file:{tmp_path}/*"]\n'
+
+
+def find_secrets(job: Job) -> Detector:
+    """Everything that an assistant must not see."""
+    _, auth, custody = job.api_key.split(".")
+    return Detector({"value": SECRET.encode(), "auth": auth.encode(), "custody": custody.encode()})
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_the_transcript_holds_no_secret(start: Any, policy: str, job: Job, tmp_path: Path, mode: str) -> None:
+    assistant = start(policy, mode)
+    assert [tool.name for tool in assistant.tools()][:3] == ["request_secret", "wait_for_submission", "collect_secret"]
+    target = f"file:{tmp_path}/password"
+    made = assistant.call("request_secret", prompts=[{"text": "Password"}], to=target)
+    job.service.submitter().submit(made["link"], {"Password": SECRET})
+    assert assistant.call("wait_for_submission", code=made["code"])["state"] == "submitted"
+    assert assistant.call("collect_secret", code=made["code"])["request"] == "expired"
+    assert assistant.fail("request_secret", prompts=[{"text": "x"}], to="env:X")["kind"] == "PolicyError"
+    assert (tmp_path / "password").read_text() == SECRET
+    (tmp_path / "password").unlink()
+    left = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert find_secrets(job).find("".join(assistant.received).encode() + left) == set()
+    assert (tmp_path / "stderr").read_text() == ""
+
+
+def test_a_server_that_is_killed_loses_and_doubles_nothing(
+    start: Any, policy: str, job: Job, tmp_path: Path, proxied: Callable[..., Faulty]
+) -> None:
+    wanted = {"prompts": [{"text": "Password"}], "to": f"file:{tmp_path}/password"}
+    server = proxied(holds)
+    first = start(policy, "auto", SEALPIPE_BASE_URL=server.base_url)
+    call = first.begin("request_secret", **wanted)
+    assert server.committed.wait(PATIENCE)
+    os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+    server.released.set()
+    assert call.exception(PATIENCE) is not None
+    second = start(policy, "auto", SEALPIPE_BASE_URL=server.base_url)
+    made = second.call("request_secret", **wanted)  # the killed one is finished first
+    codes = {row["code"] for row in second.call("list")["made"]}
+    with client_of(job) as client:
+        assert codes == {each.short_code for each in client.iter_requests()}
+    assert len(codes) == 2
+    assert made["code"] in codes
+    assert job.entries() == []
+
+
+def test_sigterm_ends_a_server_at_once(start: Any, policy: str, tmp_path: Path) -> None:
+    assistant = start(policy)
+    assistant.tools()
+    os.kill(int((tmp_path / "pid").read_text()), signal.SIGTERM)
+    with pytest.raises(MCPError):
+        assistant.tools()
+    assert (tmp_path / "stderr").read_text() == "sealpipe: interrupted\n"
