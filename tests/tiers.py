@@ -37,7 +37,7 @@ REST: Final[Mapping[str, str]] = {
     "tests/service/pytest_plugin/test_fixture.py": _PYTEST,
     "tests/e2e/recipes/": "runs whole pipelines, and OpenBao",
     "tests/e2e/gitlab/": "gitlab-ci-local and a container engine",
-    "tests/mcp/test_stdio.py::test_a_server_that_is_killed_loses_and_doubles_nothing": "starts two servers",
+    "tests/mcp/test_stdio.py": "starts servers",
     "tests/plugins/precommit/test_in_git.py": "pre-commit, with environments of its own",
     "tests/cli/kills/": _KILLS,
     "tests/mcp/test_every_tool.py::test_every_tool[stdio-": "a server for each client",

@@ -32,9 +32,8 @@ def find_secrets(job: Job) -> Detector:
     return Detector({"value": SECRET.encode(), "auth": auth.encode(), "custody": custody.encode()})
 
 
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
-def test_the_transcript_holds_no_secret(start: Any, policy: str, job: Job, tmp_path: Path, mode: str) -> None:
-    assistant = start(policy, mode)
+def test_the_transcript_holds_no_secret(start: Any, policy: str, job: Job, tmp_path: Path) -> None:
+    assistant = start(policy)
     assert [tool.name for tool in assistant.tools()][:3] == ["request_secret", "wait_for_submission", "collect_secret"]
     target = f"file:{tmp_path}/password"
     made = assistant.call("request_secret", prompts=[{"text": "Password"}], to=target)

@@ -15,7 +15,6 @@ from support.faulty import Faulty
 from support.job import Job, client_of
 from support.terminal import PATIENCE
 
-ERAS = ("auto", "legacy")
 SECRET = "canary-of-two-clients"
 
 
@@ -25,8 +24,7 @@ def codes_of(job: Job) -> set[str]:
         return {each.short_code for each in client.iter_requests()}
 
 
-@pytest.mark.parametrize("mode", ERAS)
-@pytest.mark.parametrize("ending", ["cancelled", "vanished"])
+@pytest.mark.parametrize(("mode", "ending"), [("auto", "cancelled"), ("legacy", "cancelled"), ("legacy", "vanished")])
 def test_what_was_being_made_is_found_again(
     connect: Any, job: Job, proxied: Callable[..., Faulty], tmp_path: Path, mode: str, ending: str
 ) -> None:

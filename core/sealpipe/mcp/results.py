@@ -66,9 +66,9 @@ def describe_failure(*, has_begun: bool) -> Iterator[None]:
         return
     members = {"kind": type(failure).__name__, "exit_code": failure.exit_code}
     if has_begun:
-        detail = f"{failure.message}; {failure.remedy}" if failure.remedy else failure.message
         members |= {"message": _MEANINGS.get(failure.exit_code, _MEANINGS[1]), "next": _NEXT}
-        members |= {"detail": untrusted(detail, _MAX_MESSAGE)}
+        texts = {"detail": failure.message, "remedy": failure.remedy}
+        members |= {name: untrusted(text, _MAX_MESSAGE) for name, text in texts.items() if text}
     else:
         members |= {"message": escape_text(failure.message, _MAX_MESSAGE)}
         members |= {"next": escape_text(failure.remedy or _NEXT, _MAX_MESSAGE)}
