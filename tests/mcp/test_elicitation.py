@@ -103,6 +103,26 @@ def test_a_confirmation_serves_once(connect: Any, person: Any, wanted: Any, anyt
     assert requests_of(job) == 1
 
 
+def test_each_call_is_recorded_once(connect: Any, person: Any, wanted: Any, anything: Any) -> None:
+    told: list[str] = []
+
+    def report(tool: str, _name: str, error: BaseException | None) -> None:
+        told.append(f"{tool} {type(error).__name__}")
+
+    policy = anything(confirmed={"request_secret"})
+    person.answers = [YES, YES, types.ElicitResult(action="decline")]
+    assistant = connect("auto", person, policy, report=report)
+    assistant.call("request_secret", **wanted)
+    assistant.fail("request_secret", **wanted)
+    asked, done, refused = (f"request_secret {each}" for each in ("UnconfirmedError", "NoneType", "PolicyError"))
+    assert told == [asked, done, asked, refused]
+
+
+def test_a_person_sees_what_a_call_is_about(connect: Any, person: Any, anything: Any) -> None:
+    connect("auto", person, anything(confirmed={"expire"})).fail("expire", code="CODE-of-it")
+    assert "CODE-of-it" in person.asked[0].message
+
+
 def test_a_confirmation_is_for_its_arguments(connect: Any, person: Any, wanted: Any, anything: Any, job: Job) -> None:
     assistant = connect("auto", person, anything(confirmed={"request_secret", "collect_secret"}))
     state = assistant.round("request_secret", wanted).request_state

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from sealpipe.client_base import run
-from sealpipe.errors import PolicyError
+from sealpipe.errors import PolicyError, SealpipeError
 from sealpipe.flows.policy import PolicyContext, notify_observers
 from sealpipe.registry.stores import PolicyHook
 from sealpipe.state import make_private_directory
@@ -19,8 +19,13 @@ from sealpipe.state import make_private_directory
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+
+class UnconfirmedError(SealpipeError):
+    """A call waits for a person's yes: so far nothing was done."""
+
+
 AUDIT: Final = "audit"
-_OUTCOMES: Final = ((PolicyError, "refused"), (CancelledError, "cancelled"))
+_OUTCOMES: Final = ((PolicyError, "refused"), (CancelledError, "cancelled"), (UnconfirmedError, "asked"))
 _MAX_REASON: Final = 300
 
 

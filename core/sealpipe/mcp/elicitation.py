@@ -45,6 +45,8 @@ _FORM: Final[dict[str, Any]] = {
 _DECLINED: Final = "a person has not confirmed this call: nothing was done"
 
 Kind = Literal["confirm", "link"]
+CONFIRM: Final = "confirm"
+LINK: Final = "link"
 
 
 class Round(NamedTuple):
@@ -71,17 +73,23 @@ class Rounds:
         self._rounds[nonce] = Round(kind, now + TIMEOUT, answer)
         return json.dumps({"round": nonce})
 
-    def take(self, state: str) -> Round:
-        """Return the round of a state. A confirmation is gone afterwards. Raises PolicyError if there is none."""
-        nonce = ""
-        with suppress(ValueError, KeyError, TypeError, RecursionError):
-            nonce = str(json.loads(state)["round"])
-        found = self._rounds.get(nonce)
-        if found is None or found.ends <= time.monotonic():
+    def find(self, state: str | None, kind: Kind) -> Round | None:
+        """Return the round of a state, if it is of that kind and not too old."""
+        found = self._rounds.get(_read_nonce(state))
+        return found if found is not None and found.kind == kind and found.ends > time.monotonic() else None
+
+    def take(self, state: str) -> None:
+        """Take the confirmation of a state, which serves once. Raises PolicyError if there is none."""
+        found = self.find(state, CONFIRM)
+        self._rounds.pop(_read_nonce(state), None)
+        if found is None:
             raise PolicyError("this confirmation has been used, or is too old", remedy="call the tool again")
-        if found.kind == "confirm":
-            del self._rounds[nonce]
-        return found
+
+
+def _read_nonce(state: str | None) -> str:
+    with suppress(ValueError, KeyError, TypeError, RecursionError):
+        return str(json.loads(state or "")["round"])
+    return ""
 
 
 def describe_use(use: Use) -> str:
@@ -93,6 +101,7 @@ def describe_use(use: Use) -> str:
         "runs": list(use.command),
         "variables": list(use.variables),
         "expires in": [] if use.expires_in is None else [str(use.expires_in)],
+        "is about": [] if use.subject is None else [use.subject],
     }
     lines = [f"{name}: {' '.join(json.dumps(each) for each in texts)}" for name, texts in rows.items() if texts]
     question = "\n".join([f"An assistant calls {use.tool}.", *lines])

@@ -197,7 +197,7 @@ STATUS: Final = Tool(
     make_object({"code": CODE}),
     make_object({**_MADE, "submissions": make_count("Submissions to the request.")}, _ALWAYS),
     lambda arguments: str(arguments["code"]),
-    lambda _: Use("status"),
+    lambda code: Use("status", subject=code),
     show,
     is_read_only=True,
 )
@@ -220,7 +220,7 @@ EXPIRE: Final = Tool(
         ("code", "kind", "outcome"),
     ),
     lambda arguments: str(arguments["code"]),
-    lambda _: Use("expire"),
+    lambda code: Use("expire", subject=code),
     expire,
     is_destructive=True,
 )

@@ -262,7 +262,7 @@ WAIT_FOR_SUBMISSION: Final = Tool(
         },
     ),
     lambda arguments: Patience(arguments["code"], arguments.get("seconds", 300)),
-    lambda _: Use("wait_for_submission"),
+    lambda patience: Use("wait_for_submission", subject=patience.code),
     _wait,
     is_read_only=True,
 )
@@ -290,7 +290,7 @@ COLLECT_SECRET: Final = Tool(
         }
     ),
     lambda arguments: str(arguments["code"]),
-    lambda _: Use("collect_secret"),
+    lambda code: Use("collect_secret", subject=code),
     _collect,
     is_destructive=False,
 )

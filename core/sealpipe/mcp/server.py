@@ -31,6 +31,7 @@ from sealpipe.api.responses import escape_text
 from sealpipe.errors import UsageError
 from sealpipe.mcp import elicitation
 from sealpipe.mcp.arguments import check_arguments
+from sealpipe.mcp.audit import UnconfirmedError
 from sealpipe.mcp.outgoing import OutgoingGuard, list_texts
 from sealpipe.mcp.results import (
     CallError,
@@ -135,6 +136,9 @@ class _Pipeline:
         self, context: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
         """Run one call, or one round of it. Every failure is a result, with the error as JSON."""
+        shown = self._find_shown(params)
+        if shown is not None:  # the call has ended, and is recorded
+            return self._search(shown)
         name = _read_client_name(context)
         report = partial(self._setup.report, escape_text(params.name, _NAME_LENGTH), name)
         self._guard.know([name, *list_texts(params.arguments or {})])
@@ -150,9 +154,18 @@ class _Pipeline:
                 self._guard.know(list_texts(raised.members))
         except Exception as raised:  # noqa: BLE001 - a bug: its text may hold anything
             failure, result = describe_bug(raised)
-        if not isinstance(result, types.InputRequiredResult):
-            await asyncio.to_thread(report, failure)
+        if isinstance(result, types.InputRequiredResult) and elicitation.CONFIRM in (result.input_requests or {}):
+            failure = UnconfirmedError("a person is asked to confirm the call")
+        await asyncio.to_thread(report, failure)
         return self._search(result)
+
+    def _find_shown(self, params: types.CallToolRequestParams) -> types.CallToolResult | None:
+        """Return the result of a call that has ended and whose link was being shown; None for any other."""
+        waiting = self._rounds.find(params.request_state, elicitation.LINK)
+        if waiting is None or waiting.answer is None:
+            return None
+        is_shown = elicitation.is_shown((params.input_responses or {}).get(elicitation.LINK))
+        return self._make_answer(waiting.answer, is_shown=is_shown)
 
     async def _run(
         self, context: Context, params: types.CallToolRequestParams, name: str
@@ -166,19 +179,16 @@ class _Pipeline:
             arguments = tool.parse(params.arguments or {})
             use = tool.describe(arguments)
             self._setup.policy.check(use)
-            responses = params.input_responses or {}
             if params.request_state is not None:
-                waiting = self._rounds.take(params.request_state)
-                if waiting.answer is not None:
-                    return self._make_answer(waiting.answer, is_shown=elicitation.is_shown(responses.get("link")))
-                elicitation.check_confirmed(responses.get("confirm"))
+                self._rounds.take(params.request_state)
+                elicitation.check_confirmed((params.input_responses or {}).get(elicitation.CONFIRM))
             else:
                 await asyncio.to_thread(self._setup.take, tool.name, self._setup.policy.per_hour(tool.name))
                 if self._setup.policy.confirms(tool.name):
                     question = elicitation.describe_use(use)
                     if elicitation.is_modern(context) and elicitation.has_form(context):
                         request = elicitation.make_confirmation(question)
-                        return self._ask("confirm", request, self._rounds.open("confirm"))
+                        return self._ask(elicitation.CONFIRM, request, self._rounds.open(elicitation.CONFIRM))
                     await elicitation.confirm_now(context, question)
         with describe_failure(has_begun=True):
             answer = await _run_apart(tool.run(self._make_call(context, tool, name), arguments))
@@ -194,8 +204,8 @@ class _Pipeline:
         if not elicitation.has_url(context):
             return make_result(content)
         if elicitation.is_modern(context):
-            state = self._rounds.open("link", content)
-            return self._ask("link", elicitation.make_link_request(link), state)
+            state = self._rounds.open(elicitation.LINK, content)
+            return self._ask(elicitation.LINK, elicitation.make_link_request(link), state)
         return self._make_answer(content, is_shown=await elicitation.show_link_now(context, link))
 
     def _make_answer(self, content: Mapping[str, Any], *, is_shown: bool) -> types.CallToolResult:

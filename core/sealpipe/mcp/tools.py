@@ -30,7 +30,8 @@ class Use(NamedTuple):
     """What a call would use, as the policy sees it. No values.
 
     `sources` are read, `sinks` written; `recipients` get a link. `command` with its `variables` would be run.
-    `expires_in` is that of what the call would create, None if it creates nothing.
+    `expires_in` is that of what the call would create, None if it creates nothing. `subject` is the short code of what
+    the call is about, for a person who confirms it.
     """
 
     tool: str
@@ -40,6 +41,7 @@ class Use(NamedTuple):
     command: tuple[str, ...] = ()
     variables: tuple[str, ...] = ()
     expires_in: timedelta | None = None
+    subject: str | None = None
 
 
 class Answer(NamedTuple):
