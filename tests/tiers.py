@@ -30,6 +30,7 @@ REST: Final[Mapping[str, str]] = {
     "tests/cli/collect/test_second_machine.py": "hundreds of commands",
     "tests/cli/deliver/test_foreign_channels.py": "installs third-party plugins",
     "tests/cli/faults/test_kills.py": "signals that are sent at the right moment",
+    "tests/mcp/test_ending.py": "servers that are ended, each a process",
     "tests/mcp/test_kills.py::test_a_killed_share_is_finished_by_the_same_call": _KILLS,
     "tests/mcp/test_policy_command.py::test_a_server_that_is_started_again_remembers_the_hour": "starts two servers",
     "tests/service/pytest_plugin/test_example_project.py": _PYTEST,

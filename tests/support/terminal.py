@@ -162,6 +162,14 @@ def created(service: RunningService) -> list[dict[str, Any]]:
     return [json.loads(seen.body) for seen in sent]
 
 
+def is_running(pid: int) -> bool:
+    """Whether a process has not ended; one that nobody has waited for has."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b") ")[2][:1] != b"Z"
+    except FileNotFoundError:
+        return False
+
+
 class _File(Protocol):
     def fileno(self) -> int: ...
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -45,6 +46,7 @@ def mcp(ctx: click.Context, /, **values: Any) -> None:
         ) from None
     import asyncio
 
+    _end_on_hangup()
     if values["http"] is not None:
         asyncio.run(_serve_http(values))
         render.print_note("stopped")
@@ -52,6 +54,12 @@ def mcp(ctx: click.Context, /, **values: Any) -> None:
     from sealpipe.mcp.server import serve_stdio
 
     asyncio.run(serve_stdio(make_setup(values)))
+
+
+def _end_on_hangup() -> None:
+    """Let a terminal that is closed end the server as SIGTERM does, with the commands that it runs."""
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
+        signal.signal(signal.SIGHUP, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
 
 
 async def _serve_http(values: dict[str, Any]) -> None:

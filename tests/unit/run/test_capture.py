@@ -17,6 +17,7 @@ from sealpipe.errors import UsageError
 from sealpipe.run import capture
 from sealpipe.run.capture import Captured, Excerpt, Stop, capture_command
 from sealpipe.run.redaction import list_patterns
+from support.terminal import is_running
 
 SECRET = b"canary-of-a-captured-command"
 ENVIRON = {b"PATH": os.fsencode(os.environ["PATH"]), b"SECRET": SECRET}
@@ -32,14 +33,6 @@ def captured(
         return capture_command(
             argv[0], argv, {**ENVIRON, **environ}, list_patterns([SECRET]), stop=stop or never, **limits
         )
-
-
-def is_running(pid: str) -> bool:
-    """Whether a process has not ended; one that nobody has waited for has."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b") ")[2][:1] != b"Z"
-    except FileNotFoundError:
-        return False
 
 
 def test_both_streams_and_the_exit_code_are_returned() -> None:
@@ -84,7 +77,7 @@ def test_it_ends_with_all_of_its_children(monkeypatch: pytest.MonkeyPatch, tmp_p
     children = "(trap '' TERM; sleep 600) & echo $!; setsid sleep 600 & echo $!; set -m; sleep 600 & echo $!"
     done = stopped(tmp_path, f"{children}; trap '' TERM; READY; while :; do sleep 600; done")
     assert (done.ending, done.exit_code) == ("stopped", 128 + signal.SIGKILL)
-    assert [is_running(pid) for pid in done.stdout.split()] == [False] * 3
+    assert [is_running(int(pid)) for pid in done.stdout.split()] == [False] * 3
 
 
 def test_a_command_that_obeys_sigterm_may_clean_up(tmp_path: Path) -> None:
@@ -109,7 +102,7 @@ def test_what_it_leaves_running_is_ended_too(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(capture, "GRACE", 0.1)
     done = captured("sleep 600 & echo $!")
     assert done.ending == "exited"
-    assert not is_running(done.stdout.strip())
+    assert not is_running(int(done.stdout))
 
 
 def test_endless_output_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
