@@ -134,7 +134,7 @@ def make_setup(job: Job, policy: Any = None, **options: Any) -> Setup:
         while clients:
             await clients.pop().close()
 
-    folder, take, report = job.state / "mcp", lambda _tool, _limit: None, lambda _tool, _name, _error: None
+    folder, take, report = job.state / "mcp", lambda _tool, _limit: None, lambda *_: None
     return Setup(policy or Anything(), take, folder, open_client, Config({}), {}, report, close)
 
 
@@ -173,7 +173,7 @@ def connect(
             mode: str = "auto",
             person: Any = None,
             policy: Any = None,
-            report: Any = lambda _tool, _name, _error: None,
+            report: Any = lambda *_: None,
             **words: Any,
         ) -> Assistant:
             server = make_server(replace(make_setup(job, policy, **client_options), report=report, **setup_changes))

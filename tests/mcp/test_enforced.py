@@ -12,7 +12,7 @@ import pytest
 
 from sealpipe.errors import PolicyError, SealpipeError, StateError
 from sealpipe.flows.policy import LocalContext
-from sealpipe.mcp.audit import add_audit_log, report_call
+from sealpipe.mcp.audit import WithheldError, add_audit_log, report_call
 from sealpipe.mcp.policy_file import load_policy
 from sealpipe.registry import Registry
 from sealpipe.registry.stores import PolicyHook
@@ -168,7 +168,22 @@ def test_every_call_is_recorded_with_the_clients_name(connect: Any, job: Job, tm
         ("request_secret", "UsageError"),
     ]
     assert "file:/etc/x" in lines[1]["reason"]
+    assert "canary" not in json.dumps(lines)
     assert (job.state / "mcp" / "audit.jsonl").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_a_question_to_a_person_is_recorded(
+    connect: Any, job: Job, anything: Any, person: Any, tmp_path: Path, mode: str
+) -> None:
+    context = make_context(job.state / "mcp")
+    policy = anything(confirmed=frozenset({"run_with_secrets"}))
+    assistant = connect(mode, person, policy, report=partial(report_call, context))
+    (tmp_path / "value").write_text("canary-of-a-value")
+    assistant.call("run_with_secrets", command=["true"], environment={"DB": f"file:{tmp_path}/value"})
+    asked = [("run_with_secrets", "asked")] * (mode == "auto")
+    lines = read(job.state / "mcp" / "audit.jsonl")
+    assert [(line["tool"], line["outcome"]) for line in lines] == [*asked, ("run_with_secrets", "done")]
 
 
 def test_a_configured_audit_log_is_the_only_one(tmp_path: Path) -> None:
@@ -181,7 +196,7 @@ def test_a_configured_audit_log_is_the_only_one(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("error", "outcome"),
-    [(PolicyError("no"), "refused"), (StateError("full"), "StateError"), (SealpipeError("x"), "SealpipeError")],
+    [(PolicyError("no"), "refused"), (StateError("full"), "StateError"), (WithheldError("a secret"), "withheld")],
 )
 def test_an_outcome_names_the_error_and_no_more(tmp_path: Path, error: SealpipeError, outcome: str) -> None:
     report_call(make_context(tmp_path / "mcp"), "check", "helper", error)

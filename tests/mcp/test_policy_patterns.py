@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sealpipe.errors import PolicyError, UsageError
@@ -104,6 +104,7 @@ SOURCES: dict[str, tuple[list[str], list[str]]] = {
         ["gen:password", "gen:password?length=1/2", "gen:pin?length=4", "gen:password?length=24&name=x"],
     ),
     "env:DB_*": (["env:DB_PASSWORD", "env:DB_"], ["env:DB", "env:db_password", "env:XDB_A", "env:DB_A/B", "env:*"]),
+    "env:A*B*C": (["env:ABC", "env:A1B2C", "env:ABBC"], ["env:AC", "env:AB", "env:ABCD", "env:A/BC"]),
     "file:/srv/app/*.pem": (
         ["file:/srv/app/tls.pem", "file:///srv/app/tls.pem"],
         [
@@ -429,12 +430,19 @@ def test_a_pattern_without_a_wildcard_matches_only_itself(own: Reference, other:
 
 
 @given(_TEXT, _TEXT)
+@example("ab*b", "ab")
 def test_no_wildcard_covers_more_than_its_characters(pattern: str, text: str) -> None:
     """By another road: as an expression, in which each * is one of the harmless characters, any number of times."""
     expected = "[A-Za-z0-9._+-]*".join(map(re.escape, pattern.split("*")))
     if Wildcard(pattern).matches(text):
         assert re.fullmatch(expected, text, re.DOTALL)
         assert "*" in pattern or text == pattern
+
+
+@given(st.text("ab*", max_size=6), st.text("ab", min_size=1, max_size=8))
+def test_of_harmless_characters_a_wildcard_covers_all(pattern: str, text: str) -> None:
+    expected = ".*".join(map(re.escape, pattern.split("*")))
+    assert Wildcard(pattern).matches(text) == bool(re.fullmatch(expected, text))
 
 
 @given(_BODIES)

@@ -104,7 +104,11 @@ def make_setup(values: dict[str, Any]) -> Setup:
         while clients:
             await clients.pop().close()
 
-    take, report = partial(hourly.take, folder), partial(report_call, context)
+    def report(*call: Any) -> None:
+        for warning in report_call(context, *call):
+            render.print_note(f"sealpipe: {render.escape(warning)}")
+
+    take = partial(hourly.take, folder)
     return Setup(policy, take, folder, open_client, run_config(), values, report, close)
 
 

@@ -24,8 +24,17 @@ class UnconfirmedError(SealpipeError):
     """A call waits for a person's yes: so far nothing was done."""
 
 
+class WithheldError(SealpipeError):
+    """The answer of a call, or the reason of its failure, held a secret."""
+
+
 AUDIT: Final = "audit"
-_OUTCOMES: Final = ((PolicyError, "refused"), (CancelledError, "cancelled"), (UnconfirmedError, "asked"))
+_OUTCOMES: Final = (
+    (PolicyError, "refused"),
+    (CancelledError, "cancelled"),
+    (UnconfirmedError, "asked"),
+    (WithheldError, "withheld"),
+)
 _MAX_REASON: Final = 300
 
 
@@ -47,8 +56,8 @@ def report_call(
 
     `client_name` is what the client calls itself, escaped.
     """
-    named = next((outcome for kind, outcome in _OUTCOMES if isinstance(error, kind)), type(error).__name__)
-    outcome = "done" if error is None else named
+    known = (outcome for kind, outcome in _OUTCOMES if isinstance(error, kind))
+    outcome = "done" if error is None else next(known, type(error).__name__)
     event = {"event": "mcp", "tool": tool, "mcp_client": client_name, "outcome": outcome}
     if isinstance(error, PolicyError):
         event["reason"] = error.message[:_MAX_REASON]

@@ -31,7 +31,7 @@ from sealpipe.api.responses import escape_text
 from sealpipe.errors import UsageError
 from sealpipe.mcp import elicitation
 from sealpipe.mcp.arguments import check_arguments
-from sealpipe.mcp.audit import UnconfirmedError
+from sealpipe.mcp.audit import UnconfirmedError, WithheldError
 from sealpipe.mcp.outgoing import OutgoingGuard, list_texts
 from sealpipe.mcp.results import (
     CallError,
@@ -156,8 +156,11 @@ class _Pipeline:
             failure, result = describe_bug(raised)
         if isinstance(result, types.InputRequiredResult) and elicitation.CONFIRM in (result.input_requests or {}):
             failure = UnconfirmedError("a person is asked to confirm the call")
+        searched = self._search(result)
+        if searched is not result:
+            failure = WithheldError("the answer held a secret")
         await asyncio.to_thread(report, failure)
-        return self._search(result)
+        return searched
 
     def _find_shown(self, params: types.CallToolRequestParams) -> types.CallToolResult | None:
         """Return the result of a call that has ended and whose link was being shown; None for any other."""
