@@ -117,15 +117,17 @@ def is_there(session: int) -> bool:
         ({"environment": {"A": "env:NOT_SET"}}, "SecretNotFoundError"),
         ({"environment": {"A": "env:SHORT"}}, "UsageError"),
         ({"environment": {"A": "env:SEALPIPE_API_KEY"}}, None),
+        ({"environment": {"A": "env:COPY"}}, "UsageError"),  # of the credential
         ({"seconds": 0}, "UsageError"),
         ({"seconds": 10**9}, "UsageError"),
         ({"shell": True}, "UsageError"),
     ],
 )
 def test_what_is_wrong_starts_nothing(
-    assistant: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], kind: str | None
+    assistant: Any, job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], kind: str | None
 ) -> None:
     monkeypatch.setenv("SHORT", "abc")
+    monkeypatch.setenv("COPY", job.api_key)
     started = tmp_path / "started"
     words = {"command": ["touch", str(started)], "environment": {"A": "env:GIVEN"}}
     failed = assistant.fail("run_with_secrets", **{**words, **change})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator
 from datetime import timedelta
@@ -53,7 +54,10 @@ def links(mailbox: Mailbox) -> list[str]:
     return [found for text in texts for found in re.findall(r"http://\S+#\S+", text)]
 
 
-def test_only_the_recipient_gets_the_link(assistant: Any, job: Job, mailbox: Mailbox) -> None:
+def test_only_the_recipient_gets_the_link(
+    assistant: Any, job: Job, mailbox: Mailbox, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.NOTSET)
     made = assistant.call("share_secret", **ONE, expires_in="2h")
     assert made == {"code": job.shares()[0], "expires_at": made["expires_at"], "sent_to": [TO], "repeated": False}
     (link,) = links(mailbox)
@@ -62,6 +66,7 @@ def test_only_the_recipient_gets_the_link(assistant: Any, job: Job, mailbox: Mai
     secrets = {"fragment": link.partition("#")[2], "value": job.secret, "mail": PASSWORD, "key": job.api_key}
     detector = Detector({name: value.encode() for name, value in secrets.items()})
     assert detector.find("".join(assistant.received).encode()) == set()
+    assert detector.find(caplog.text.encode()) == set()
     records = b"".join(path.read_bytes() for path in (job.state / "mcp").rglob("*.json"))
     assert detector.find(records) == set()
     assert job.entries() == []
