@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from sealpipe.errors import PluginError
 from sealpipe.mcp import server as serving
 from sealpipe.mcp.arguments import make_object, make_text
+from sealpipe.mcp.audit import WithheldError
 from sealpipe.mcp.outgoing import LONGEST, OutgoingGuard, neutralize, untrusted
 from sealpipe.mcp.tools import Answer, Tool, Use
 from sealpipe.secret import Secret
@@ -44,9 +45,9 @@ def leaking(what: Any) -> Tool[Any]:
 def assistant_of(connect: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Connect an assistant to a server with a tool that leaks."""
 
-    def connect_to(tool: Tool[Any]) -> Any:
+    def connect_to(tool: Tool[Any], **members: Any) -> Any:
         monkeypatch.setattr(serving, "load_tools", lambda: {"leak": tool})
-        return connect("legacy", policy=mock.Mock(allows=lambda _: True, confirms=lambda _: False))
+        return connect("legacy", policy=mock.Mock(allows=lambda _: True, confirms=lambda _: False), **members)
 
     return connect_to
 
@@ -62,8 +63,10 @@ def test_an_answer_with_a_secret_is_withheld(text: str) -> None:
 
 
 def test_the_client_hears_that_the_answer_is_withheld(assistant_of: Any) -> None:
-    assistant = assistant_of(leaking(f"it is {SECRET}"))
+    recorded: list[Any] = []
+    assistant = assistant_of(leaking(f"it is {SECRET}"), report=lambda *call: recorded.append(call))
     assert "carried out" in assistant.fail("leak")["message"]
+    assert isinstance(recorded[0][2], WithheldError)
     assert assistant.fail("leak", said="something else")["kind"] == "SealpipeError"
     assert Detector({"secret": SECRET.encode()}).find("".join(assistant.received).encode()) == set()
 
