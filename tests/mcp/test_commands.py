@@ -33,8 +33,11 @@ def python(assistant: Any, script: str) -> Any:
     return ran(assistant, sys.executable, "-Ic", script)
 
 
-def test_it_returns_the_exit_code_and_redacted_output(assistant: Any) -> None:
-    done = ran(assistant, "sh", "-c", 'echo "token: $TOKEN"; echo "$TOKEN" | base64 >&2; exit 3')
+@pytest.mark.parametrize("reference", ["env:GIVEN", "dotenv:{here}/.env#TOKEN"])
+def test_it_returns_the_exit_code_and_redacted_output(assistant: Any, tmp_path: Path, reference: str) -> None:
+    (tmp_path / ".env").write_text(f"TOKEN={VALUE}\n")
+    script = 'echo "token: $TOKEN"; echo "$TOKEN" | base64 >&2; exit 3'
+    done = ran(assistant, "sh", "-c", script, reference=reference.format(here=tmp_path))
     assert done == {
         "exit_code": 3,
         "ended": "exited",

@@ -101,3 +101,12 @@ def test_a_submission_elsewhere_does_not_count(asked: Any, job: Job) -> None:
     assistant, request = asked
     submitted(job, made(job), "x")
     assert assistant.call("expire", code=request["code"])["outcome"] == "expired"
+
+
+def test_a_key_that_cannot_list_still_tells_what_was_made(connect: Any, job: Job, tmp_path: Path) -> None:
+    job.api_key = job.service.create_key(account=job.account, scopes=["requests:write"]).reveal()
+    assistant = connect()
+    to = f"file:{tmp_path}/password"
+    request = assistant.call("request_secret", prompts=[{"text": "Password"}], to=to)
+    (row,) = assistant.call("list")["made"]
+    assert (row["code"], row["state"]) == (request["code"], "unknown")

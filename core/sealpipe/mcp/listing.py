@@ -9,13 +9,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from sealpipe import flows
-from sealpipe.errors import NotFoundError, UsageError
-from sealpipe.flows import Do, Flow
+from sealpipe.errors import PermissionDeniedError, UsageError
+from sealpipe.flows import Flow
 from sealpipe.mcp.arguments import make_count, make_list, make_object, make_text, make_time, make_untrusted
 from sealpipe.mcp.made import Made, find_made, list_made
 from sealpipe.mcp.outgoing import untrusted
@@ -70,8 +69,8 @@ async def expire(call: Call, code: str) -> Answer:
     call.publish(*known.texts)
     folder = call.state.parent
     if known.kind == "share":
-        ended = await call.client.run(_expire_share(session, code, folder / "shares"))
-        return Answer({"code": code, "kind": "share", "outcome": ended})
+        ended = await call.client.expire_share(code, keep=folder / "shares")
+        return Answer({"code": code, "kind": "share", "outcome": ended.outcome})
     outcome, submissions = await call.client.run(_expire_request(session, code, folder / "requests"))
     return Answer({"code": code, "kind": "request", "outcome": outcome, "submissions": submissions})
 
@@ -99,19 +98,29 @@ def _find_states(session: Session, found: Sequence[Made]) -> Flow[list[str]]:
 
     lists: Mapping[Kind, Callable[..., Any]] = {"share": shares.list_page, "request": requests.list_page}
     now = datetime.now(UTC)
-    states: dict[str | None, str] = {}
+    states: dict[str | None, str] = {None: "unknown"}
     for kind, list_page in lists.items():
         codes = {each.short_code for each in found if each.kind == kind and not _has_passed(each, now)} - {None}
-        page, last = 1, _MAX_PAGES
-        while codes and page <= last:
+        if codes:
+            active, is_whole = yield from _find_active(session, list_page, codes)
+            states |= {code: "active" if code in active else "ended" if is_whole else "unknown" for code in codes}
+    return [states.get(each.short_code, "ended") for each in found]
+
+
+def _find_active(
+    session: Session, list_page: Callable[..., Any], codes: Collection[str | None]
+) -> Flow[tuple[set[str | None], bool]]:
+    """Return which codes the service lists as active, and whether it was asked for all that it lists."""
+    active: set[str | None] = set()
+    for page in range(1, _MAX_PAGES + 1):
+        try:
             rows: Page[Any] = yield from flows.call(list_page(page, 100), session.start_budget())
-            active = codes & {row.short_code for row in rows.items}
-            states |= dict.fromkeys(active, "active")
-            codes -= active
-            last, page = min(last, rows.pagination.total_pages or 1), page + 1
-            is_whole = (rows.pagination.total_pages or 1) <= _MAX_PAGES
-        states |= dict.fromkeys(codes, "ended" if is_whole else "unknown") if codes else {}
-    return [states.get(each.short_code, "ended") if each.short_code else "unknown" for each in found]
+        except PermissionDeniedError:  # a key may lack the scope for lists
+            return active, False
+        active |= {row.short_code for row in rows.items}
+        if active.issuperset(codes) or page >= (rows.pagination.total_pages or 1):
+            return active, True
+    return active, False
 
 
 def _has_passed(made: Made, now: datetime) -> bool:
@@ -126,17 +135,6 @@ def _look_at_request(session: Session, code: str) -> Flow[tuple[str, int]]:
     listed = yield from flows.call(api.list_submissions(code), session.start_budget())
     state = "ended" if info.expires_at is None and info.public_key is None else "active"
     return state, len(listed.items) + (listed.skipped or 0)
-
-
-def _expire_share(session: Session, code: str, keep: Path) -> Flow[str]:
-    from sealpipe.flows.share.expire import expire_share, note_expired
-
-    try:
-        return (yield from expire_share(session, code, keep)).outcome
-    except NotFoundError:
-        # Our record proves that there was one: its views are used up, or another machine expired it.
-        yield Do(partial(note_expired, keep, session.base_url, code))
-        return "already-expired"
 
 
 def _expire_request(session: Session, code: str, keep: Path) -> Flow[tuple[str, int]]:
@@ -158,7 +156,7 @@ _MADE: Final = {
     "code": {"type": ["string", "null"], "description": "Short code. Null: it is not known whether it exists."},
     "kind": make_text("What it is.", choices=("share", "request")),
     "name": make_text("Its name on this machine, for a person."),
-    "state": make_text("`unknown`: it may exist, or the service lists too much to tell.", choices=_STATES),
+    "state": make_text("`unknown`: the service does not say.", choices=_STATES),
     "finished": {
         "type": "boolean",
         "description": "False: it may not exist, or its link was not sent. The same call of `share_secret` finishes "
