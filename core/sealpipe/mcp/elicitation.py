@@ -80,10 +80,9 @@ class Rounds:
 
     def take(self, state: str) -> None:
         """Take the confirmation of a state, which serves once. Raises PolicyError if there is none."""
-        found = self.find(state, CONFIRM)
-        self._rounds.pop(_read_nonce(state), None)
-        if found is None:
+        if self.find(state, CONFIRM) is None:
             raise PolicyError("this confirmation has been used, or is too old", remedy="call the tool again")
+        del self._rounds[_read_nonce(state)]
 
 
 def _read_nonce(state: str | None) -> str:

@@ -1,0 +1,140 @@
+"""Whatever a client sends, and whatever stands in a file: it is read as what it is, or refused and not quoted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from sealpipe.errors import PolicyError, UsageError
+from sealpipe.mcp import made
+from sealpipe.mcp.arguments import check_arguments
+from sealpipe.mcp.elicitation import CONFIRM, LINK, Rounds
+from sealpipe.mcp.tools import load_tools
+
+TOOLS = load_tools()
+VALID: dict[str, dict[str, Any]] = {
+    "request_secret": {
+        "prompts": [{"text": "Password", "type": "password", "id": "pw"}, {"text": "User"}],
+        "to": "vault:secret/app#*",
+        "title": "t",
+        "send": ["email:a@example.com"],
+    },
+    "wait_for_submission": {"code": "abc", "seconds": 10},
+    "collect_secret": {"code": "abc"},
+    "run_with_secrets": {"command": ["psql", "-c"], "environment": {"PGPASSWORD": "env:X"}, "seconds": 5},
+    "check": {},
+}
+CANARY = "canary-that-nobody-quotes"
+junk = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(-5, 1000), st.floats(allow_nan=False), st.text(max_size=5))
+    | st.sampled_from([CANARY, CANARY * 99, "", "\ud800", 10**30]),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.sampled_from(["text", CANARY]), inner)),
+    max_leaves=5,
+)
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Every place in a JSON value."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(place for name, item in items for place in places(item, (*path, name)))]
+
+
+def put(value: Any, path: tuple[Any, ...], new: Any) -> Any:
+    """The value with something else at a place; a new member where that is an object's."""
+    if not path:
+        return {**value, CANARY: new} if isinstance(value, dict) else new
+    changed = dict(value) if isinstance(value, dict) else list(value)
+    changed[path[0]] = put(value[path[0]], path[1:], new) if path[1:] else new
+    return changed
+
+
+@pytest.mark.parametrize("name", VALID)
+def test_valid_arguments_are_valid(name: str) -> None:
+    check_arguments(TOOLS[name].schema, VALID[name])
+    Draft202012Validator.check_schema(TOOLS[name].schema)
+    Draft202012Validator.check_schema(TOOLS[name].output)
+
+
+@settings(max_examples=200)
+@given(st.sampled_from(list(VALID)), st.data(), junk)
+def test_what_a_schema_refuses_is_refused_and_not_quoted(name: str, data: st.DataObject, new: Any) -> None:
+    schema = TOOLS[name].schema
+    value = put(VALID[name], data.draw(st.sampled_from(places(VALID[name]))), new)
+    refusal = ""
+    try:
+        check_arguments(schema, value)
+    except UsageError as error:
+        refusal = f"{error.message} {error.remedy}"
+    assert CANARY not in refusal
+    assert refusal or Draft202012Validator(schema).is_valid(value)
+
+
+@given(st.text(), st.sampled_from(["{}", "[]", "1", '{"round": null}', '{"round": ["x"]}', "[" * 9999]))
+def test_no_state_but_ours_is_a_round(text: str, known: str) -> None:
+    rounds = Rounds()
+    ours = rounds.open(LINK, {})
+    for state in (text, known, ours):
+        with pytest.raises(PolicyError):
+            rounds.take(state)
+        assert rounds.find(state, CONFIRM) is None
+    assert rounds.find(ours, LINK) is not None
+
+
+texts = st.text(max_size=8)
+records = st.builds(
+    made.Made,
+    id=st.text("0123456789abcdef", min_size=12, max_size=12),
+    kind=st.sampled_from(["share", "request"]),
+    base_url=st.just("https://api.example/v1"),
+    created_at=st.just(datetime(2026, 11, 23, 17, 20, tzinfo=UTC)),
+    client=texts,
+    short_code=texts,
+    title=st.none() | texts,
+    sent_to=st.lists(texts, max_size=2).map(tuple),
+    prompts=st.lists(st.tuples(texts, texts, texts), max_size=2).map(tuple),
+)
+
+
+@contextmanager
+def stored(**contents: bytes) -> Iterator[Path]:
+    """The server's folder with these files of records."""
+    with TemporaryDirectory() as place:
+        folder = Path(place)
+        (folder / "made").mkdir()
+        for name, content in contents.items():
+            (folder / "made" / f"{name.removeprefix('_')}.json").write_bytes(content)
+        yield folder
+
+
+def dumped(record: made.Made, **changes: Any) -> bytes:
+    """The content of a record's file."""
+    return json.dumps({"schema": 1, **asdict(record), "created_at": "2026-11-23T17:20:00Z", **changes}).encode()
+
+
+@given(records)
+def test_a_record_is_read_as_it_was_written(record: made.Made) -> None:
+    with stored(**{record.id: dumped(record)}) as folder:
+        assert made.list_made(folder, record.base_url) == [record]
+        assert made.list_made(folder, "https://other.example/v1") == []
+
+
+@given(
+    st.binary(max_size=20) | junk.map(lambda value: json.dumps(value).encode()),
+    records,
+    st.sampled_from(["schema", "id", "created_at", "sent_to", "prompts"]),
+    st.none() | st.integers(2),
+)
+def test_a_damaged_record_is_left_out(content: bytes, record: made.Made, name: str, value: Any) -> None:
+    with stored(junk=content, **{record.id: dumped(record, **{name: value})}) as folder:
+        assert made.list_made(folder, record.base_url) == []
