@@ -143,3 +143,33 @@ def test_an_answer_without_a_question_confirms_nothing(
     assistant = connect("auto", person, anything(confirmed={"request_secret"}))
     assert assistant.round("request_secret", wanted, {"confirm": YES}).request_state
     assert requests_of(job) == 0
+
+
+HIDING = "".join(["<!-- ", " " * 80, "[docs](https://docs.example)", " ~~not~~ &nbsp; \u202e -->"])
+
+
+@pytest.mark.parametrize("mode", ERAS)
+def test_the_question_shows_every_argument_and_nothing_hides_one(
+    connect: Any, person: Any, wanted: Any, mode: str, anything: Any
+) -> None:
+    person.answers = [types.ElicitResult(action="decline")] * 2
+    assistant = connect(mode, person, anything(confirmed={"request_secret", "expire"}))
+    assistant.fail("request_secret", **wanted, title="As agreed", description=HIDING)
+    assistant.fail("expire", code="AbC123")
+    first, second = (each.message for each in person.asked)
+    assert all(text in first for text in ("As agreed", "Password", "docs.example"))
+    assert not any(text in first for text in ("<!--", "](", "  ", "~~", "&nbsp", "\u202e"))
+    assert "AbC123" in second
+
+
+@pytest.mark.parametrize("mode", ERAS)
+def test_no_submitter_keeps_a_person_from_being_asked(
+    connect: Any, person: Any, job: Job, tmp_path: Path, mode: str, anything: Any
+) -> None:
+    assistant = connect(mode, person, anything(confirmed={"status"}))
+    for number, value in enumerate(["page", "assistant", "method", "arguments"]):
+        made = assistant.call("request_secret", prompts=[{"text": "Password"}], to=f"file:{tmp_path}/{number}")
+        job.service.submitter().submit(person.asked[-1].url, {"Password": value})
+        assistant.call("collect_secret", code=made["code"])
+    assert assistant.call("status", code=made["code"])["state"] == "ended"
+    assert "status" in person.asked[-1].message

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
+from hashlib import shake_128
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -111,11 +112,55 @@ def test_the_end_of_a_link_is_a_secret() -> None:
 def test_memory_stays_bounded() -> None:
     guard = OutgoingGuard()
     for number in range(1500):
-        guard.see(Secret(f"{number} is the value"))
+        guard.see(Secret(f"{number:06} is the value {number:06}"))
     guard.see(Secret("x\n" * 5_000_000))
     guard.know(["y" * 2_000_000])
-    assert guard.holds_secret("1499 is the value")
-    assert not guard.holds_secret("0 is the value")
+    assert guard.holds_secret("001499 is the value 001499")
+    assert not guard.holds_secret("000000 is the value 000000")
+
+
+def test_the_credential_is_never_forgotten_and_nobody_makes_more_of_that() -> None:
+    guard = OutgoingGuard()
+    guard.see(Secret("x_sk_live_AbCdEf.the-second-part.the-third-part"))
+    for number in range(3000):
+        guard.see(Secret(f"x_sk_live_{number}.{number:012}"))
+    assert guard.holds_secret("the-second-part")
+    assert guard.holds_secret("the-third-part")
+    assert not guard.holds_secret(f"{20:012}")
+
+
+def test_many_large_values_take_little_memory() -> None:
+    guard = OutgoingGuard()
+    values = [shake_128(bytes([number])).hexdigest(1500) for number in range(140)]
+    for value in values:
+        guard.see(Secret(value))
+    assert guard.holds_secret(values[-1])
+    assert not guard.holds_secret(values[0])
+
+
+def test_what_is_used_again_is_not_forgotten() -> None:
+    guard = OutgoingGuard()
+    for number in range(1500):
+        guard.see(Secret(f"value {number}"))
+        guard.see(Secret("the password"))
+    assert guard.holds_secret("the password")
+
+
+@pytest.mark.parametrize("part", [slice(0, 12), slice(8, 20)])
+def test_either_end_of_a_short_value_is_found(part: slice) -> None:
+    guard = OutgoingGuard()
+    guard.see(Secret("0123456789abcdefghij"))
+    assert guard.holds_secret("0123456789abcdefghij"[part])
+
+
+@pytest.mark.parametrize("value", ["detail", "doctor", "server", "terminal", "plugins", "state directory"])
+def test_what_is_submitted_leaves_an_error_its_meaning(connect: Any, job: Job, tmp_path: Path, value: str) -> None:
+    assistant = connect("legacy")
+    made = assistant.call("request_secret", prompts=[{"text": "The code"}], to=f"file:{tmp_path}/value")
+    job.service.submitter().submit(made["link"], {"The code": value})
+    assistant.call("collect_secret", code=made["code"])
+    assert "short code" in assistant.fail("status", code="other")["message"]
+    assert assistant.call("check")["findings"]
 
 
 NEUTRAL = re.compile(r"<[A-Za-z/!?]|\]\(|\]\[|!\[|```|~~~|&[#A-Za-z]|://")

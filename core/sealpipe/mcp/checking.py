@@ -29,6 +29,7 @@ async def run_checks(call: Call, _: None) -> Answer:
     tools = [name for name in TOOLS if call.policy.allows(name)]
     lines = [_RUN_DOCTOR] if "fail" in states.values() else []
     lines += [_WRITE_A_POLICY] if tools in ([], [CHECK.name]) else []
+    call.publish(*states, *lines)
     findings = [{"check": name, "state": state} for name, state in states.items()]
     return Answer({"findings": findings, "tools": tools, "next": lines})
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import secrets
 import time
 from collections.abc import Coroutine, Mapping
@@ -33,6 +34,8 @@ TIMEOUT: Final = 600.0
 """Seconds that a person has for an answer."""
 _MAX_QUESTION: Final = 4000
 """Characters that a person can be asked to read. A longer call cannot be confirmed."""
+_HIDDEN: Final = re.compile(r"<(?=[A-Za-z/!?])|(?<=\])[(\[]|(?<=!)\[|~(?=~)|&(?=#|[A-Za-z])|(?<= ) ")
+"""The character with which a renderer of HTML or Markdown would leave out or strike out text, or change its width."""
 _MOST_ROUNDS: Final = 200
 _LINK_MESSAGE: Final = (
     "Open this page to enter what is asked for. It is encrypted in the browser; the chat never sees it."
@@ -91,9 +94,12 @@ def _read_nonce(state: str | None) -> str:
     return ""
 
 
-def describe_use(use: Use) -> str:
-    """Return the question that a person answers: everything that the call would use. Raises PolicyError if too long."""
-    rows = {
+def describe_use(use: Use, arguments: Mapping[str, Any]) -> str:
+    """Return the question that a person answers: all that the call would use, and its arguments, in ASCII.
+
+    Raises PolicyError if it is too long to read.
+    """
+    rows: dict[str, list[Any]] = {
         "reads": [str(each) for each in use.sources],
         "writes": [str(each) for each in use.sinks],
         "sends to": [f"{each.name}:{each.to}" for each in use.recipients],
@@ -101,12 +107,17 @@ def describe_use(use: Use) -> str:
         "variables": list(use.variables),
         "expires in": [] if use.expires_in is None else [str(use.expires_in)],
         "is about": [] if use.subject is None else [use.subject],
+        "all arguments": [arguments],
     }
-    lines = [f"{name}: {' '.join(json.dumps(each) for each in texts)}" for name, texts in rows.items() if texts]
+    lines = [f"{name}: {' '.join(map(_quote, values))}" for name, values in rows.items() if values]
     question = "\n".join([f"An assistant calls {use.tool}.", *lines])
     if len(question) > _MAX_QUESTION:
         raise PolicyError("a person must confirm this call, and it is too long to read", remedy="use fewer words")
     return question
+
+
+def _quote(value: Any) -> str:
+    return _HIDDEN.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(value))
 
 
 def is_modern(context: Context) -> bool:

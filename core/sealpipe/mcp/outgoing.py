@@ -26,11 +26,16 @@ LONGEST: Final = 200
 _INDEXED: Final = 1024
 """Bytes at each end of a value that are searched for: no text that goes out holds the middle of a large value alone."""
 _MOST_VALUES: Final = 1000
+_MOST_BYTES: Final = 256 * 1024
+"""Bytes of values that are searched for; what was seen longest ago is forgotten, but not the credential."""
+_MOST_KEPT: Final = 12
+"""Parts of credentials that are never forgotten: of ours, which is seen first, and of the previous one."""
 _MOST_KNOWN: Final = 1024 * 1024
 """Characters of known texts; the oldest are forgotten, and then a find in them counts."""
 _WINDOW: Final = 12
 """Bytes of an encoded value that may not stand together; a shorter one is searched for as a whole."""
-_PUBLIC: Final = re.compile(rb"https?://[^#@]*#|[A-Za-z0-9]+_sk_live_[^.]*\.")
+_CREDENTIAL: Final = re.compile(rb"[A-Za-z0-9]+_sk_live_[^.]*\.")
+_PUBLIC: Final = re.compile(rb"https?://[^#@]*#|" + _CREDENTIAL.pattern)
 """The part of a link and of a credential that is no secret."""
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)")
 _MARKUP: Final = re.compile(r"<(?=[A-Za-z/!?])|(?<=\])[(\[]|(?<=!)\[|`(?=``)|~(?=~~)|&(?=#|[A-Za-z])|(?<=:)/(?=/)")
@@ -43,6 +48,7 @@ class OutgoingGuard:
     def __init__(self, words: Iterable[str] = ()) -> None:
         self._lock = threading.Lock()
         self._values: dict[bytes, None] = {}
+        self._kept: set[bytes] = set()
         self._index: dict[int, set[bytes]] = {}
         self._unindexed: list[bytes] = []
         self._known: dict[str, None] = {}
@@ -64,14 +70,30 @@ class OutgoingGuard:
             data = value.reveal_bytes()
         except UnicodeError:
             return
+        parts = [part for part in _select_parts(data) if is_redactable(part)]
         with self._lock:
-            for part in _select_parts(data):
-                if is_redactable(part) and part not in self._values:
-                    self._values[part] = None
+            if _CREDENTIAL.match(data[:_INDEXED]) and len(self._kept) < _MOST_KEPT:
+                self._kept.update(parts)
+            for part in parts:
+                if part in self._values:
+                    del self._values[part]  # it is the newest now
+                else:
                     self._unindexed.append(part)
-            if len(self._values) > _MOST_VALUES:
-                self._values = dict.fromkeys(list(self._values)[len(self._values) // 2 :])
-                self._unindexed, self._index = list(self._values), {}
+                self._values[part] = None
+            if len(self._values) > _MOST_VALUES or sum(map(len, self._values)) > _MOST_BYTES:
+                self._forget()
+
+    def _forget(self) -> None:
+        """Forget the older half of the values."""
+        kept: dict[bytes, None] = dict.fromkeys(self._kept)
+        size = 0
+        for part in reversed(self._values):
+            size += len(part)
+            if len(kept) > _MOST_VALUES // 2 or size > _MOST_BYTES // 2:
+                break
+            kept[part] = None
+        self._values = dict.fromkeys(reversed(kept))
+        self._unindexed, self._index = list(self._values), {}
 
     def know(self, texts: Iterable[str | None]) -> None:
         """Remember texts that are no secrets."""
@@ -113,10 +135,9 @@ def _cut(data: bytes, size: int) -> set[bytes]:
 def _list_windows(value: bytes) -> Iterator[bytes]:
     """Yield the windows of a value in every encoding: what is shorter than a window as a whole, else piece by piece."""
     for form in (*list_patterns([value]), *_list_other_forms(value)):
-        if len(form) < 2 * _WINDOW:
-            yield form[:_WINDOW]
-        else:
-            yield from (form[at : at + _WINDOW] for at in range(0, len(form) - _WINDOW + 1, _WINDOW))
+        yield form[:_WINDOW]
+        yield from (form[at : at + _WINDOW] for at in range(_WINDOW, len(form) - _WINDOW + 1, _WINDOW))
+        yield form[-_WINDOW:]
 
 
 def _list_other_forms(value: bytes) -> Iterator[bytes]:

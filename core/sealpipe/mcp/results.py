@@ -35,10 +35,10 @@ _MEANINGS: Final[Mapping[int, str]] = {
     17: "There is more than one submission: nothing was stored.",
 }
 """What each exit code means to an assistant."""
+_MEMBERS: Final = ("error", "kind", "exit_code", "message", "next", "detail", "remedy")
 _NEXT: Final = "Tell the user. `sealpipe doctor` finds most causes."
 _WITHHELD: Final = "The call was carried out, and its answer is withheld: it contains a secret."
-_WITHHELD_ERROR: Final = "The call failed, and the reason is withheld: it contains a secret."
-_WITHHELD_QUESTION: Final = "Nothing was done: what a person would have to confirm contains a secret."
+_WITHHELD_DETAIL: Final = "withheld: it contains a secret"
 
 
 class CallError(Exception):
@@ -91,21 +91,18 @@ def describe_bug(_error: Exception) -> tuple[SealpipeError, types.CallToolResult
     return error, make_error({"kind": "SealpipeError", "exit_code": 1, "message": "internal error", "next": _NEXT})
 
 
-def withhold(result: types.CallToolResult | types.InputRequiredResult) -> types.CallToolResult:
-    """Return an error in place of a result that holds a secret. It says whether the call was carried out."""
-    members: Mapping[str, Any] = {"kind": "SealpipeError", "exit_code": 1}
-    message = _WITHHELD
-    if isinstance(result, types.InputRequiredResult):
-        message = _WITHHELD if "link" in (result.input_requests or {}) else _WITHHELD_QUESTION
-    elif result.is_error:
-        message, members = _WITHHELD_ERROR, result.structured_content["error"]
-    kept = {name: members[name] for name in ("kind", "exit_code")}
-    return make_error({**kept, "message": message, "next": _NEXT})
+def withhold(result: types.CallToolResult) -> types.CallToolResult:
+    """Return an error in place of a result that holds a secret; of an error, only what is data is withheld."""
+    if not result.is_error:
+        return make_error({"kind": "SealpipeError", "exit_code": 1, "message": _WITHHELD, "next": _NEXT})
+    members: Mapping[str, Any] = result.structured_content["error"]
+    kept = {name: members[name] for name in ("kind", "exit_code", "message", "next")}
+    return make_error({**kept, "detail": untrusted(_WITHHELD_DETAIL)})
 
 
 def list_words(tools: Iterable[Tool[Any]]) -> Iterator[str]:
     """Yield the fixed words of results: names and choices of the schemas, and the sentences of errors."""
-    yield from (*_MEANINGS.values(), _NEXT, _WITHHELD, _WITHHELD_ERROR, _WITHHELD_QUESTION, "internal error")
+    yield from (*_MEANINGS.values(), _NEXT, *_MEMBERS, "internal error")
     for kind in _list_kinds(SealpipeError):
         yield kind.__name__
     for tool in tools:

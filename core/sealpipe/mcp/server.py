@@ -188,7 +188,7 @@ class _Pipeline:
             else:
                 await asyncio.to_thread(self._setup.take, tool.name, self._setup.policy.per_hour(tool.name))
                 if self._setup.policy.confirms(tool.name):
-                    question = elicitation.describe_use(use)
+                    question = elicitation.describe_use(use, params.arguments or {})
                     if elicitation.is_modern(context) and elicitation.has_form(context):
                         request = elicitation.make_confirmation(question)
                         return self._ask(elicitation.CONFIRM, request, self._rounds.open(elicitation.CONFIRM))
@@ -220,13 +220,11 @@ class _Pipeline:
     def _search(
         self, result: types.CallToolResult | types.InputRequiredResult
     ) -> types.CallToolResult | types.InputRequiredResult:
-        """Return the result, or in its place an error that it is withheld."""
-        if isinstance(result, types.InputRequiredResult):
-            requests = result.input_requests or {}
-            content: Any = [each.model_dump(mode="json") for each in requests.values()]
-        else:
-            content = result.structured_content
-        if not self._guard.holds_secret(content):
+        """Return the result, or in its place an error that it is withheld.
+
+        What asks a person is not searched: it is in our words and the client's, or shows a collect link.
+        """
+        if isinstance(result, types.InputRequiredResult) or not self._guard.holds_secret(result.structured_content):
             return result
         return withhold(result)
 
