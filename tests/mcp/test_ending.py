@@ -14,7 +14,7 @@ import pytest
 from support.commands import SEALPIPE
 from support.job import Job
 from support.leaks import Detector
-from support.terminal import PATIENCE, is_running
+from support.terminal import PATIENCE, ends
 
 POLICY = """
 schema = 1
@@ -51,7 +51,7 @@ def test_no_command_outlives_the_server(job: Job, tmp_path: Path, end: str) -> N
             server.send_signal(getattr(signal, end))
         out, err = server.stdout.read(), server.stderr.read()
         server.wait(PATIENCE)
-    waits_for(lambda: not is_running(command))
+    assert ends(command)
     detector = Detector({"value": job.secret.encode(), "key": job.api_key.encode()})
     assert detector.find(out + err) == set()
     given = (tmp_path / "environ").read_bytes()

@@ -12,6 +12,7 @@ from typing import Any
 import anyio
 import pytest
 
+from sealpipe import aio
 from sealpipe.mcp import shares
 from support.faults import holds, holds_before
 from support.faulty import Faulty
@@ -144,8 +145,15 @@ def test_arguments_are_checked_before_anything_happens(
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 @pytest.mark.parametrize("fault", [holds, holds_before])
 def test_a_cancelled_call_is_finished_by_the_same_one(
-    connect: Any, job: Job, mailbox: Mailbox, before: Faulty, fault: Any, mode: str
+    connect: Any,
+    job: Job,
+    mailbox: Mailbox,
+    before: Faulty,
+    monkeypatch: pytest.MonkeyPatch,
+    fault: Any,
+    mode: str,
 ) -> None:
+    monkeypatch.setattr(aio, "GRACE", 0.2)
     assistant = connect(mode)
     before.plan(fault)
 

@@ -10,6 +10,7 @@ import os
 import selectors
 import subprocess
 import sys
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -162,12 +163,17 @@ def created(service: RunningService) -> list[dict[str, Any]]:
     return [json.loads(seen.body) for seen in sent]
 
 
-def is_running(pid: int) -> bool:
-    """Whether a process has not ended; one that nobody has waited for has."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b") ")[2][:1] != b"Z"
-    except FileNotFoundError:
-        return False
+def ends(pid: int) -> bool:
+    """Whether a process ends soon, or has. One that has ended, and nobody has waited for, does not run either."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        try:
+            if Path(f"/proc/{pid}/stat").read_bytes().rpartition(b") ")[2][:1] == b"Z":
+                return True
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        time.sleep(0.01)
+    return False
 
 
 class _File(Protocol):

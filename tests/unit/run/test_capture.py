@@ -17,7 +17,7 @@ from sealpipe.errors import UsageError
 from sealpipe.run import capture
 from sealpipe.run.capture import Captured, Excerpt, Stop, capture_command
 from sealpipe.run.redaction import list_patterns
-from support.terminal import is_running
+from support.terminal import ends
 
 SECRET = b"canary-of-a-captured-command"
 ENVIRON = {b"PATH": os.fsencode(os.environ["PATH"]), b"SECRET": SECRET}
@@ -77,10 +77,11 @@ def test_it_ends_with_all_of_its_children(monkeypatch: pytest.MonkeyPatch, tmp_p
     children = "(trap '' TERM; sleep 600) & echo $!; setsid sleep 600 & echo $!; set -m; sleep 600 & echo $!"
     done = stopped(tmp_path, f"{children}; trap '' TERM; READY; while :; do sleep 600; done")
     assert (done.ending, done.exit_code) == ("stopped", 128 + signal.SIGKILL)
-    assert [is_running(int(pid)) for pid in done.stdout.split()] == [False] * 3
+    assert [ends(int(pid)) for pid in done.stdout.split()] == [True] * 3
 
 
-def test_a_command_that_obeys_sigterm_may_clean_up(tmp_path: Path) -> None:
+def test_a_command_that_obeys_sigterm_may_clean_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(capture, "_PATIENCE", 60)
     done = stopped(tmp_path, "trap 'echo cleaned; exit 3' TERM; READY; while :; do sleep 0.05; done")
     assert done[:3] == (3, "stopped", "cleaned\n")
 
@@ -102,7 +103,7 @@ def test_what_it_leaves_running_is_ended_too(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(capture, "GRACE", 0.1)
     done = captured("sleep 600 & echo $!")
     assert done.ending == "exited"
-    assert not is_running(int(done.stdout))
+    assert ends(int(done.stdout))
 
 
 def test_endless_output_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
