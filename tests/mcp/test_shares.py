@@ -87,7 +87,10 @@ def test_the_same_call_shares_and_sends_once(
     assert len({made["code"], another["code"], later["code"]}) == len(links(mailbox)) == 3
 
 
-def test_what_was_not_sent_is_sent_by_the_same_call(assistant: Any, job: Job, mailbox: Mailbox) -> None:
+def test_what_was_not_sent_is_sent_by_the_same_call(
+    assistant: Any, job: Job, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shares, "_SAME", timedelta(0))  # however late it comes
     mailbox.answers.rcpt = "550 5.1.1 no such user"
     failed = assistant.fail("share_secret", **ONE)
     (code,), (entry,) = job.shares(), job.entries()
@@ -101,6 +104,26 @@ def test_what_was_not_sent_is_sent_by_the_same_call(assistant: Any, job: Job, ma
     assert [opened(job.service, link) for link in links(mailbox)] == [{"Password": job.secret}]
     assert job.shares() == [code]
     assert job.entries() == []
+
+
+def test_what_was_not_sent_of_a_share_that_has_ended_is_dropped(assistant: Any, job: Job, mailbox: Mailbox) -> None:
+    mailbox.answers.rcpt = "550 5.1.1 no such user"
+    assistant.fail("share_secret", **ONE)
+    (code,) = job.shares()
+    assert assistant.call("expire", code=code)["outcome"] == "expired"
+    mailbox.answers.rcpt = ""
+    made = assistant.call("share_secret", **ONE)
+    assert (made["repeated"], made["code"] != code) == (False, True)
+    assert [opened(job.service, link) for link in links(mailbox)] == [{"Password": job.secret}]
+    assert job.entries() == []
+
+
+def test_a_record_that_cannot_be_read_is_named(assistant: Any, job: Job, mailbox: Mailbox) -> None:
+    assistant.call("share_secret", **ONE)
+    (record,) = (job.state / "mcp/made").iterdir()
+    record.write_bytes(b"{")
+    assert record.stem in str(assistant.fail("share_secret", **ONE))
+    assert len(mailbox.received) == 1
 
 
 def test_what_may_have_arrived_is_not_sent_again(assistant: Any, job: Job, mailbox: Mailbox) -> None:

@@ -17,12 +17,12 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from sealpipe.errors import DeliveryError, UsageError
+from sealpipe.errors import DeliveryError, StateError, UsageError
 from sealpipe.flows import Do, Flow
 from sealpipe.mcp import made as records
 from sealpipe.mcp.arguments import make_list, make_number, make_object, make_text, make_time
 from sealpipe.mcp.tools import Answer, Call, Tool, Use
-from sealpipe.mcp.unfinished import finish
+from sealpipe.mcp.unfinished import finish, has_ended
 from sealpipe.reference import FieldSpec, Target, parse, parse_target
 from sealpipe.values import format_time, parse_duration
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _DEFAULT_EXPIRY: Final = "24h"
 _SAME: Final = timedelta(minutes=10)
 """How long after a share was made the same call returns it, rather than making another."""
+_TRIES: Final = 3
 _REASON: Final = 150
 """Characters of the reason why the link was not sent: what to do follows, and must not be cut off."""
 
@@ -91,12 +92,15 @@ def share_once(session: Session, folder: Path, client: str, wanted: Wanted) -> F
     planned = records.plan(session, "share", client, title=wanted.title, sent_to=(str(wanted.to),))
     for number in count():
         made = replace(planned, id=wanted.identify(session, client, number))
-        earlier = yield from finish(session, folder, made)
-        while earlier is None:
+        for _ in range(_TRIES):
+            earlier, was_left = yield from finish(session, folder, made)
+            if earlier is not None:
+                break
             with suppress(FileExistsError):  # the same call at the same moment: it has just begun
                 return (yield from _create(session, folder, made, wanted)), True
-            earlier = yield from finish(session, folder, made)
-        if not (yield Do(partial(_is_over, folder.parent / "shares", earlier))):
+        else:
+            raise StateError(f"the record {made.id} cannot be read", remedy="move it away if you do not need it")
+        if was_left or not (yield Do(partial(_is_over, folder, earlier))):
             return earlier, False
     raise AssertionError
 
@@ -118,11 +122,9 @@ def _create(session: Session, folder: Path, made: Made, wanted: Wanted) -> Flow[
 
 
 def _is_over(folder: Path, made: Made) -> bool:
-    """Return whether the same call makes another share: after a while, or once this one was expired."""
-    from sealpipe.flows.share.expire import was_expired
-
+    """Return whether the same call makes another share: after a while, or once this one has ended."""
     age = datetime.now(UTC) - made.created_at
-    return not -_SAME < age < _SAME or was_expired(folder, made.base_url, made.short_code or "")
+    return not -_SAME < age < _SAME or has_ended(folder, made)
 
 
 def _parse(arguments: Mapping[str, Any]) -> Wanted:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
@@ -62,33 +63,47 @@ def settle(session: Session, folder: Path) -> Flow[None]:
             lock.release()
 
 
-def finish(session: Session, folder: Path, made: Made) -> Flow[Made | None]:
-    """Finish what an earlier call left: return its record, completed; None if nothing was created.
+def finish(session: Session, folder: Path, made: Made) -> Flow[tuple[Made | None, bool]]:
+    """Finish what an earlier call left, and return its record; also whether there was anything to finish.
 
-    Waits for a call that works on it. Raises StateError if that takes too long, and the errors of creating and sending.
+    The record is None if nothing was created. What is left of a share that has ended is dropped. Waits for a call that
+    works on it. Raises StateError if that takes too long, and the errors of creating and sending.
     """
     budget = session.start_budget()
+    is_left = False
     while True:
         known: Made | None = yield Do(partial(read_made, folder, made.id))
         if known is None:
-            return None
+            return None, is_left
         held: dict[str, RecordLock] = yield Do(partial(lock_unfinished, folder, made.base_url, made.id))
         try:
             if known.short_code is not None or held:
                 entry = yield from _find_entry(session, folder, known)
                 if isinstance(entry, Entry):
-                    return (yield from resume(session, folder, known, entry))
-                if entry is None and known.short_code is None:
+                    if known.short_code is not None and (yield Do(partial(has_ended, folder, known))):
+                        yield Do(entry.end)
+                        return known, False
+                    return (yield from resume(session, folder, known, entry)), True
+                if entry is None and known.short_code is not None:
+                    return known, is_left
+                if entry is None:
                     yield Do(partial(settle_without_entry, folder, known))
-                    known = yield Do(partial(read_made, folder, made.id))
-                if entry is None and (known is None or known.short_code is not None):
-                    return known
+                    return (yield Do(partial(read_made, folder, made.id))), True
         finally:
             for lock in held.values():
                 lock.release()
+        is_left = True
         if budget.get_remaining() <= _POLL_INTERVAL:
             raise StateError("another call is at work on the same", remedy="wait, then call `list`")
         yield Wait(_POLL_INTERVAL)
+
+
+def has_ended(folder: Path, made: Made) -> bool:
+    """Return whether a share's link has stopped working, as far as this machine knows. Blocks."""
+    from sealpipe.flows.share.expire import was_expired
+
+    has_passed = made.expires_at is not None and made.expires_at <= datetime.now(UTC)
+    return has_passed or was_expired(folder.parent / "shares", made.base_url, made.short_code or "")
 
 
 def list_unfinished(session: Session, folder: Path) -> set[str]:
