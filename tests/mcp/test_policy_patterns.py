@@ -92,9 +92,12 @@ SOURCES: dict[str, tuple[list[str], list[str]]] = {
             "vault:secretly/a",
             "vault:secret/a/../b",
             "vault:secret/a//b",
+            "vault:secret/a#x\u200by",
+            "vault:secret/a#\u202ex=y",
             "vault:other/a",
         ],
     ),
+    "vault:a#*": (["vault:a#*", "vault:a#x", "vault:a#/p/0", "vault:a#y=x"], ["vault:a", "vault:a/b#x"]),
     "vault:secret/app?version=3": (
         ["vault:secret/app?version=3", "vault:secret/app?trim=1&version=3#x"],
         ["vault:secret/app", "vault:secret/app?version=33", "vault:secret/app?version=3&mount=x"],
@@ -128,6 +131,7 @@ SOURCES: dict[str, tuple[list[str], list[str]]] = {
     "aws-ssm:/app/": (["aws-ssm:/app/"], ["aws-ssm:/app", "aws-ssm:/app/x", "aws-ssm:app/"]),
     "aws-sm:*": (["aws-sm:db"], ["aws-sm:arn:aws:secretsmanager:eu-west-1:1:secret:db", "aws-sm:", "aws-sm:a/b"]),
     "stdin:": (["stdin:"], ["stdin:x", "text:x"]),
+    "vault:" + "x" * 994: (["vault:" + "x" * 994], ["vault:" + "x" * 995, "vault:" + "x" * 993]),
 }
 SINKS: dict[str, tuple[list[str], list[str]]] = {
     "vault:secret/vendor/*#password": (
@@ -157,6 +161,7 @@ SINKS: dict[str, tuple[list[str], list[str]]] = {
             "dir:./out",
         ],
     ),
+    "dir:all#*": (["dir:all#*", "dir:all#x", "dir:all#x=y"], ["dir:all", "dir:all#../x=y"]),
     "vault:secret/{request}?mode=merge": (["vault:secret/{request}?mode=merge"], ["vault:secret/{name}?mode=merge"]),
     "github-secret:acme/*#API_*": (
         ["github-secret:acme/app#API_TOKEN=x"],
@@ -370,6 +375,9 @@ def test_an_expiry_that_is_no_duration_asks_nobody(text: str) -> None:
         (patterns.parse_source, "vault:secret/../db"),
         (patterns.parse_source, "vault:secret//db"),
         (patterns.parse_source, "vault:secret\\db"),
+        (patterns.parse_source, "vault:secret/d\u200bb"),
+        (patterns.parse_source, "vault:" + "x" * 995),
+        (patterns.parse_recipient, "slack:#ops\u202e"),
         (patterns.parse_source, "*:secret/db"),
         (patterns.parse_source, "vault*:secret/db"),
         (patterns.parse_source, "**"),
