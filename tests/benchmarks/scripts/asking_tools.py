@@ -50,6 +50,7 @@ def connect(port: int) -> None:
         with suppress(ConnectionRefusedError), socket.create_connection(("127.0.0.1", port)):
             return
         time.sleep(0.05)
+    raise TimeoutError("the server takes no connections")
 
 
 def main() -> None:

@@ -6,7 +6,7 @@ import sys
 
 from mcp.server.mcpserver import MCPServer
 
-server = MCPServer("smallest")
+server = MCPServer("smallest", log_level="ERROR")
 
 
 @server.tool()
@@ -16,6 +16,6 @@ def check() -> str:
 
 
 if sys.argv[1:]:
-    server.run("streamable-http", port=int(sys.argv[1]), log_level="ERROR")
+    server.run("streamable-http", port=int(sys.argv[1]))
 else:
     server.run()
