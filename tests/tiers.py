@@ -46,6 +46,7 @@ REST: Final[Mapping[str, str]] = {
     "tests/mcp/test_starting.py::test_a_start_takes": "starts servers, and imports the SDK for each",
     "tests/cli/leaks/test_a_share_leaks_nothing.py": _STRACE,
     "tests/cli/leaks/test_asking_leaks_nothing.py": _STRACE,
+    "tests/cli/leaks/test_assistants_leak_nothing.py": _STRACE,
     "tests/cli/leaks/test_batches_leak_nothing.py": _STRACE,
     "tests/cli/leaks/test_collecting_leaks_nothing.py": _STRACE,
     "tests/cli/leaks/test_debug_leaks_nothing.py::test_no_command_tells_a_secret": "each command, with all it names",
