@@ -33,6 +33,7 @@ REST: Final[Mapping[str, str]] = {
     "tests/mcp/test_ending.py": "servers that are ended, each a process",
     "tests/mcp/test_kills.py::test_a_killed_share_is_finished_by_the_same_call": _KILLS,
     "tests/mcp/test_policy_command.py::test_a_server_that_is_started_again_remembers_the_hour": "starts two servers",
+    "tests/mcp/test_vault.py": "starts OpenBao",
     "tests/service/pytest_plugin/test_example_project.py": _PYTEST,
     "tests/service/pytest_plugin/test_failing_tests.py": _PYTEST,
     "tests/service/pytest_plugin/test_fixture.py": _PYTEST,

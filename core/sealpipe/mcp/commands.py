@@ -152,7 +152,7 @@ RUN_WITH_SECRETS: Final = Tool(
     "its exit code and its output, in which secrets are replaced by ***. When it ends, so do its children.",
     make_object(
         {
-            "command": make_list(make_text(), "The program and its arguments.", least=1, most=100),
+            "command": make_list({**make_text(), "minLength": 0}, "The program and its arguments.", least=1, most=100),
             "environment": make_map(
                 make_text(longest=500),
                 "[A-Za-z_][A-Za-z0-9_]{0,99}",
