@@ -9,7 +9,7 @@ import selectors
 import socket
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -270,3 +270,47 @@ def _wait_for_sleep(selector: CountedSelector) -> None:
     while selector.sleep is not None and selector.sleep < 50:
         assert time.monotonic() < deadline, f"the loop sleeps {selector.sleep} s at a time"
         time.sleep(0.02)
+
+
+def test_connections_without_the_token_keep_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def flood() -> None:
+        async with serving() as running:
+            known = http.client.HTTPConnection("127.0.0.1", running.port, timeout=30)
+            with ExitStack() as stack:
+                stack.callback(known.close)
+                await asyncio.to_thread(_initialize, known)
+                first = stack.enter_context(_connect(running.port))
+                for _ in range(mcp_http.MOST_STRANGERS):
+                    stack.enter_context(_connect(running.port))
+                    await asyncio.sleep(0)
+                assert await asyncio.to_thread(_is_closed, first)
+                assert (await running.send(AUTHORIZED))[0] == 200
+                await asyncio.to_thread(_initialize, known)
+
+    run(flood())
+    monkeypatch.setattr(mcp_http, "PATIENCE", 0.05)
+
+    async def drip() -> None:
+        async with serving() as running:
+            with _connect(running.port) as line:
+                line.sendall(b"POST /mcp HTTP/1.1\r\nHost: ")
+                assert await asyncio.to_thread(_is_closed, line)
+
+    run(drip())
+
+
+def _connect(port: int) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", port), timeout=30)
+
+
+def _is_closed(line: socket.socket) -> bool:
+    try:
+        return line.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+def _initialize(line: http.client.HTTPConnection) -> None:
+    line.request("POST", "/mcp", json.dumps(INITIALIZE).encode(), dict(AUTHORIZED))
+    response = line.getresponse()
+    assert (response.status, bool(response.read())) == (200, True)

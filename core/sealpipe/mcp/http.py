@@ -27,6 +27,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from sse_starlette.sse import AppStatus
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from sealpipe import permissions, signals
 from sealpipe.aio import GRACE
@@ -44,9 +45,14 @@ MAX_SESSIONS: Final = 64
 TOKEN_FILE: Final = "http-token"  # noqa: S105 - no token
 """The name of the token's file in the server's folder of the state directory."""
 
+MOST_STRANGERS: Final = 64
+"""Connections that have not shown the token, at once. The oldest are closed for new ones."""
+PATIENCE: Final = 10.0
+"""Seconds for the first request with the token on a connection."""
+
 _TOKEN: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 _MAX_TOKEN_FILE: Final = 4096
-_LOGGERS: Final = ("uvicorn", "sse_starlette")
+_LOGGERS: Final = ("uvicorn", "sse_starlette", "asyncio")
 """They would write what clients send to stderr: headers, and tracebacks."""
 
 
@@ -122,14 +128,16 @@ async def serve(
         max_request_body_size=MAX_BODY,
         max_sessions=MAX_SESSIONS,
     )
-    gate = _Gate(manager, token)
+    strangers = _Strangers()
+    gate = _Gate(manager, token, strangers)
     config = uvicorn.Config(
         gate,
-        http="h11",
+        http=_make_protocol(strangers),
         loop="asyncio",
         ws="none",
         lifespan="off",
         interface="asgi3",
+        backlog=MOST_STRANGERS,  # as many are accepted at once, before any is counted
         log_config=None,
         access_log=False,
         proxy_headers=False,
@@ -153,12 +161,54 @@ def _make_security_settings(sock: socket.socket) -> TransportSecuritySettings:
     )
 
 
+class _Strangers:
+    """The connections that have not shown the token: few, and each for a short time only.
+
+    Every user of this machine can connect; otherwise one of them would take all descriptors of the process.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: dict[object, tuple[asyncio.Transport, asyncio.TimerHandle]] = {}
+
+    def add(self, peer: object, transport: asyncio.Transport) -> None:
+        """Add a new connection. Closes the oldest if there are too many."""
+        while len(self._waiting) >= MOST_STRANGERS:
+            self._close(next(iter(self._waiting)))
+        self._waiting[peer] = transport, asyncio.get_running_loop().call_later(PATIENCE, self._close, peer)
+
+    def remove(self, peer: object) -> asyncio.Transport | None:
+        """Remove a connection that has shown the token, or has ended."""
+        transport, timer = self._waiting.pop(peer, (None, None))
+        if timer is not None:
+            timer.cancel()
+        return transport
+
+    def _close(self, peer: object) -> None:
+        transport = self.remove(peer)
+        if transport is not None:
+            transport.abort()
+
+
+def _make_protocol(strangers: _Strangers) -> type[asyncio.Protocol]:
+    class Protocol(H11Protocol):
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's
+            super().connection_made(transport)
+            strangers.add(self.client, transport)
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            strangers.remove(self.client)
+            super().connection_lost(exc)
+
+    return Protocol
+
+
 class _Gate:
     """Lets through what has the token; says nothing else to anyone."""
 
-    def __init__(self, manager: StreamableHTTPSessionManager, token: Secret) -> None:
+    def __init__(self, manager: StreamableHTTPSessionManager, token: Secret, strangers: _Strangers) -> None:
         self._manager = manager
         self.token = token
+        self._strangers = strangers
         self._open = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -170,6 +220,7 @@ class _Gate:
             # A stream for what the server says unasked: it says nothing unasked, and clients go on without.
             response = PlainTextResponse("Method not allowed", 405, {"Allow": "POST, DELETE"})
         else:
+            self._strangers.remove(scope["client"])
             await self._pass_on(scope, receive, send)
             return
         await response(scope, receive, send)
