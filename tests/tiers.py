@@ -44,6 +44,7 @@ REST: Final[Mapping[str, str]] = {
     "tests/cli/kills/": _KILLS,
     "tests/mcp/test_every_tool.py::test_every_tool[stdio-": "a server for each client",
     "tests/mcp/test_every_tool.py::test_who_started": "a server on a terminal for each client",
+    "tests/mcp/test_leaks.py": _STRACE,
     "tests/mcp/test_starting.py::test_a_start_takes": "starts servers, and imports the SDK for each",
     "tests/cli/leaks/test_a_share_leaks_nothing.py": _STRACE,
     "tests/cli/leaks/test_asking_leaks_nothing.py": _STRACE,
