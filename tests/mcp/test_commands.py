@@ -55,6 +55,20 @@ def test_the_command_gets_the_environment_without_the_credential(assistant: Any)
     assert set(names) == ours | {"TOKEN"}
 
 
+@pytest.mark.parametrize("folder", [".", "", "bin"])
+def test_no_program_of_the_working_directory_is_run(
+    assistant: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    for place in (tmp_path, tmp_path / "bin"):
+        place.mkdir(exist_ok=True)
+        (place / "true").write_text("#!/bin/sh\necho hijacked\n")
+        (place / "true").chmod(0o700)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    assert ran(assistant, "true")["stdout"] == {"untrusted": ""}
+    assert ran(assistant, "sh", "-c", "env true")["stdout"] == {"untrusted": ""}
+
+
 def test_there_is_no_shell_and_no_input(assistant: Any) -> None:
     assert ran(assistant, "echo", "$TOKEN; ls $(id)")["stdout"] == {"untrusted": "$TOKEN; ls $(id)\n"}
     assert ran(assistant, "cat")["stdout"] == {"untrusted": ""}

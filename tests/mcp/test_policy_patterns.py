@@ -397,6 +397,8 @@ def test_an_expiry_that_is_no_duration_asks_nobody(text: str) -> None:
         (patterns.parse_command, ["*"]),
         (patterns.parse_command, ["**"]),
         (patterns.parse_command, ["ps*"]),
+        (patterns.parse_command, ["./psql"]),
+        (patterns.parse_command, ["scripts/deploy", "**"]),
         (patterns.parse_command, ["psql", "**", "x"]),
         (patterns.parse_command, ["psql", "--x=**"]),
         (patterns.parse_variable, ""),

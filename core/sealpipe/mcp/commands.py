@@ -1,7 +1,8 @@
 """The tool `run_with_secrets`: a command of the policy's list, with secrets in its environment.
 
-There is no shell and no input. The command gets this server's environment without SEALPIPE_* variables, and the
-secrets; what it writes is redacted. When the call is cancelled or its time is up, it ends with all of its children.
+There is no shell and no input. The command gets this server's environment without SEALPIPE_* variables and relative
+folders in PATH, and the secrets; what it writes is redacted. When the call is cancelled or its time is up, it ends with
+all of its children.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ async def run_command(call: Call, wanted: Wanted) -> Answer:
     from sealpipe.run import use_values_in
     from sealpipe.run.child import find_command
 
-    program = find_command(wanted.command, os.environ)
+    program = find_command(wanted.command, _make_environ())
 
     def work(values: Mapping[str, Value]) -> Flow[Captured]:
         done: list[Captured] = []
@@ -71,6 +72,12 @@ async def run_command(call: Call, wanted: Wanted) -> Answer:
             "truncated": captured.is_truncated or any(is_cut for _, is_cut in texts),
         }
     )
+
+
+def _make_environ() -> dict[str, str]:
+    """Return our environment, with a PATH that does not depend on the working directory: assistants write there."""
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    return {**os.environ, "PATH": os.pathsep.join(filter(os.path.isabs, folders))}
 
 
 def _make_harmless(text: str) -> tuple[str, bool]:
@@ -114,7 +121,7 @@ def _capture(program: str, wanted: Wanted, values: Mapping[str, Value], stop: St
     from sealpipe.run.redaction import is_redactable, list_patterns
     from sealpipe.run.variables import make_environment
 
-    environ = make_environment(os.environ, {name: value.data.reveal_bytes() for name, value in values.items()})
+    environ = make_environment(_make_environ(), {name: value.data.reveal_bytes() for name, value in values.items()})
     secrets = {name: value.data.reveal_bytes() for name, value in values.items() if value.is_secret}
     if short := [name for name, secret in secrets.items() if not is_redactable(secret)]:
         raise UsageError(

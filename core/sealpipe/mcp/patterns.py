@@ -187,6 +187,11 @@ def parse_command(words: Sequence[str]) -> CommandPattern:
         raise UsageError(
             "the pattern has no program, or a wildcard in it", remedy='write ["pg_dump", "--host=db", "*"]'
         )
+    if "/" in words[0] and not words[0].startswith("/"):
+        raise UsageError(
+            "the program is a path from the working directory, where assistants write",
+            remedy="write its name alone, or its whole path",
+        )
     if find_inner_rest(words):
         raise UsageError("** is not the whole last argument", remedy='write it last: ["pg_dump", "**"]')
     return CommandPattern(tuple(words))
