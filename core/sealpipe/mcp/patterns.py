@@ -85,7 +85,7 @@ class ReferencePattern:
             # In a sink, a name without `KEY=` may be a prompt's text, and the key that is written is the prompt's id.
             key = item.label if self.is_sink else item.name
             return key is not None and Wildcard(own.name, is_segment).matches(key)
-        if isinstance(own, Pointer) and isinstance(item, Pointer) and not self.is_sink:
+        if isinstance(own, Pointer) and isinstance(item, Pointer):  # never in a sink
             return PathWildcard(own.tokens).matches(item.tokens)
         return False
 
@@ -143,12 +143,14 @@ class RecipientPattern:
 
     def matches(self, target: Target) -> bool:
         """Return whether the pattern covers a recipient."""
-        has_braces = {"{", "}"} & set(target.to)  # a placeholder, which something else would fill
-        return not has_braces and target.name == self.target.name and Wildcard(self.target.to).matches(target.to)
+        return target.name == self.target.name and Wildcard(self.target.to).matches(target.to)
 
 
 def parse_recipient(text: str) -> RecipientPattern:
-    """Parse the pattern of recipients. Raises UsageError."""
+    """Parse the pattern of recipients. Raises UsageError.
+
+    No pattern has a brace, and `*` stands for none: what a placeholder would be filled with is not known here.
+    """
     target = parse_target(text)
     if {"{", "}"} & set(target.to) or REST in target.to or not text.isprintable():
         raise UsageError(
