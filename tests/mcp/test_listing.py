@@ -110,3 +110,25 @@ def test_a_key_that_cannot_list_still_tells_what_was_made(connect: Any, job: Job
     request = assistant.call("request_secret", prompts=[{"text": "Password"}], to=to)
     (row,) = assistant.call("list")["made"]
     assert (row["code"], row["state"]) == (request["code"], "unknown")
+
+
+def test_what_was_not_sent_stays_unsent_until_a_person_resumes_it(
+    connect: Any, job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEALPIPE_PLUGIN_WEBHOOK__SECRET", "whsec-0123456789abcdef")
+    words = {"prompts": [{"text": "Password"}], "to": f"file:{tmp_path}/password"}
+    with Receiver() as receiver:
+        assistant = connect()
+        answers, receiver.answers = receiver.answers, lambda _: 403
+        assert assistant.fail("request_secret", **words, send=[receiver.target])["kind"] == "DeliveryError"
+        receiver.answers, tried = answers, len(receiver.hooks)
+        assistant.call("request_secret", **words)
+        rows = assistant.call("list")["made"]
+        assert sorted((row["finished"], row["state"], row["sent_to"]) for row in rows) == [
+            (False, "active", []),
+            (True, "active", []),
+        ]
+        assert len(receiver.hooks) == tried
+        assert job.resume(SEALPIPE_PLUGIN_WEBHOOK__SECRET="whsec-0123456789abcdef").code == 0
+        assert len(receiver.hooks) == tried + 1
+        assert all(row["finished"] for row in assistant.call("list")["made"])

@@ -160,7 +160,7 @@ _MADE: Final = {
     "finished": {
         "type": "boolean",
         "description": "False: it may not exist, or its link was not sent. The same call of `share_secret` finishes "
-        "it, or a person runs `sealpipe resume`.",
+        "a share; a person finishes anything with `sealpipe resume`.",
     },
     "created_at": make_time("When it was made."),
     "expires_at": make_time("When its link stops working."),
@@ -185,7 +185,6 @@ LIST: Final = Tool(
     lambda _: None,
     lambda _: Use("list"),
     list_all,
-    is_read_only=True,
 )
 
 STATUS: Final = Tool(

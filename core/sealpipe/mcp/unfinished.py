@@ -31,8 +31,8 @@ _POLL_INTERVAL: Final = 0.25
 def settle(session: Session, folder: Path) -> Flow[None]:
     """Finish the requests that a killed process of this server had begun, and remove records of what was never made.
 
-    What somebody else works on, what cannot be finished now, and messages that may have arrived are left alone. So are
-    shares: one whose call was cancelled goes to nobody, unless the same call or a person says so again.
+    What somebody else works on and what cannot be finished now is left alone. So is all that would go to somebody, as
+    every share does: a call that was cancelled sends nothing, unless the same call or a person says so again.
     """
     held: dict[str, RecordLock] = yield Do(partial(lock_unfinished, folder, session.base_url))  # before the outbox
     try:
@@ -51,7 +51,7 @@ def settle(session: Session, folder: Path) -> Flow[None]:
             name: str = entry.meta.get("name") or ""
             unfinished.discard(name)
             is_request = name in records and records[name].kind == "request"
-            if not is_request or {"failed", "sending"} & set(entry.deliveries.values()):
+            if not is_request or entry.meta.get("recipients"):
                 entry.close()
                 continue
             with suppress(SealpipeError):
