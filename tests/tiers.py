@@ -43,6 +43,8 @@ REST: Final[Mapping[str, str]] = {
     "tests/plugins/precommit/test_in_git.py": "pre-commit, with environments of its own",
     "tests/cli/kills/": _KILLS,
     "tests/mcp/test_every_tool.py::test_every_tool[stdio-": "a server for each client",
+    "tests/mcp/test_every_tool.py::test_every_tool[http-auto-alone": "the others show the same",
+    "tests/mcp/test_every_tool.py::test_every_tool[http-legacy-asking": "the others show the same",
     "tests/mcp/test_every_tool.py::test_who_started": "a server on a terminal for each client",
     "tests/mcp/test_leaks.py": _STRACE,
     "tests/mcp/test_starting.py::test_a_start_takes": "starts servers, and imports the SDK for each",

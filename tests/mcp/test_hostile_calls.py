@@ -366,7 +366,7 @@ def test_hundreds_of_hostile_calls_get_nothing(guarded: Any, here: Path, job: Jo
 def test_no_text_of_an_assistant_reaches_more_than_its_page(guarded: Any, here: Path) -> None:
     """Titles, descriptions and prompts go to the service as data, and come back as data that no terminal obeys."""
     created = 0
-    for number, text in enumerate(NASTY[::2]):
+    for number, text in enumerate(NASTY[::4]):
         arguments = {"prompts": [{"text": text, "id": "a"}], "title": text, "description": text}
         result = guarded.round("request_secret", {**arguments, "to": f"file:{here}/in/{number}"})
         content = result.structured_content
@@ -377,7 +377,7 @@ def test_no_text_of_an_assistant_reaches_more_than_its_page(guarded: Any, here: 
             assert content["link"].endswith(f"/r/{content['code']}")
             created += 1
     listed = guarded.call("list")["made"]
-    assert len(listed) == created > 50
+    assert len(listed) == created > 25
     assert all(set(row["title"]) == {"untrusted"} for row in listed)
     assert all(map(is_plain, list_texts(listed)))
     assert list_files(here) == {str(here / name): text.encode() for name, text in FILES.items()}
