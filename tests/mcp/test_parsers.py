@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import given, settings
@@ -17,7 +19,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from sealpipe.errors import PolicyError, UsageError
-from sealpipe.mcp import made
+from sealpipe.mcp import made, stdio
 from sealpipe.mcp.arguments import check_arguments
 from sealpipe.mcp.elicitation import CONFIRM, LINK, Rounds
 from sealpipe.mcp.tools import load_tools
@@ -89,6 +91,16 @@ def test_no_state_but_ours_is_a_round(text: str, known: str) -> None:
             rounds.take(state)
         assert rounds.find(state, CONFIRM) is None
     assert rounds.find(ours, LINK) is not None
+
+
+@given(st.lists(st.sampled_from(["", "a", "é" * 5, "x" * 8, "x" * 7, "y" * 30, "\r"]), max_size=6))
+def test_only_a_line_that_is_too_long_is_replaced(lines: list[str]) -> None:
+    text = "\n".join(lines)
+    with mock.patch.object(stdio, "MAX_LINE", 8):
+        reader = stdio.BoundedLines(io.BytesIO(text.encode()), encoding="utf-8", newline="\n")
+        read = list(iter(reader.readline, ""))
+    whole = list(iter(io.StringIO(text, "\n").readline, ""))
+    assert read == [line if line[:8].endswith("\n") or len(line) < 8 else "{}\n" for line in whole]
 
 
 texts = st.text(max_size=8)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import signal
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +14,7 @@ from typing import Any
 import pytest
 from mcp import MCPError
 
+from support.commands import SEALPIPE
 from support.faults import holds
 from support.faulty import Faulty
 from support.job import Job, client_of
@@ -18,6 +22,7 @@ from support.leaks import Detector
 from support.terminal import PATIENCE
 
 SECRET = "canary-of-stdio/42"
+PING = {"jsonrpc": "2.0", "id": 7, "method": "ping"}
 
 
 @pytest.fixture
@@ -76,3 +81,19 @@ def test_sigterm_ends_a_server_at_once(start: Any, policy: str, tmp_path: Path) 
     with pytest.raises(MCPError):
         assistant.tools()
     assert (tmp_path / "stderr").read_text() == "sealpipe: interrupted\n"
+
+
+def test_a_huge_message_is_no_message_and_takes_no_memory(job: Job) -> None:
+    environ = job.terminal.with_environ({})
+    with subprocess.Popen([*SEALPIPE, "mcp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        for _ in range(64):
+            server.stdin.write(b"x" * 1024 * 1024)
+        server.stdin.write(f"\n{json.dumps(PING)}\n".encode())
+        server.stdin.flush()
+        assert json.loads(server.stdout.readline())["id"] == PING["id"]
+        (peak,) = re.findall(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{server.pid}/status").read_text())
+        server.stdin.close()
+    assert int(peak) < 150_000
+    assert server.returncode == 0

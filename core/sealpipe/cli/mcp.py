@@ -51,7 +51,7 @@ def mcp(ctx: click.Context, /, **values: Any) -> None:
         asyncio.run(_serve_http(values))
         render.print_note("stopped")
         return
-    from sealpipe.mcp.server import serve_stdio
+    from sealpipe.mcp.stdio import serve_stdio
 
     asyncio.run(serve_stdio(make_setup(values)))
 

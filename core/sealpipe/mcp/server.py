@@ -97,15 +97,6 @@ def make_server(setup: Setup) -> Server[Any]:
     return server
 
 
-async def serve_stdio(setup: Setup) -> None:
-    """Serve one client on stdin and stdout until it closes stdin."""
-    from mcp.server.stdio import stdio_server
-
-    server = make_server(setup)
-    async with stdio_server() as (reading, writing):
-        await server.run(reading, writing, server.create_initialization_options())
-
-
 class _Pipeline:
     def __init__(self, setup: Setup, tools: Mapping[str, Tool[Any]]) -> None:
         self._setup = setup
