@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from sealpipe.errors import PolicyError, SealpipeError, SettingError
-from sealpipe.mcp.policy import TOOLS, Policy
+from sealpipe.mcp.policy import LISTS, TABLES, TOOLS, Policy
 from sealpipe.mcp.policy_file import EXAMPLE, load_policy, write_example
 from sealpipe.mcp.tools import Use
 from sealpipe.reference import Reference, parse, parse_target
@@ -211,6 +214,37 @@ def test_a_mistake_in_the_file_is_named_by_its_place(write: Callable[[str], Path
         load_policy(file, {})
     assert str(file) in caught.value.message
     assert place in f"{caught.value.message}; {caught.value.remedy}"
+
+
+_WORDS = ["vault:a", "*", "email:*@b.c", "psql", "DB_*", "share_secret", "7d", "", "x" * 1001, "\0", "\u202e"]
+_VALUES = st.recursive(
+    st.booleans() | st.integers(-1, 2000) | st.sampled_from(_WORDS),
+    lambda each: st.lists(each, max_size=3),
+    max_leaves=6,
+)
+_TOP = st.dictionaries(
+    st.sampled_from(["longest_expiry", "confirm", "schema", "request", "other"]), _VALUES, max_size=2
+)
+_INNER = st.dictionaries(st.sampled_from([*LISTS, "share_secret", "other"]), _VALUES, max_size=3)
+
+
+@settings(max_examples=50)
+@given(_TOP, st.dictionaries(st.sampled_from(["per_hour", *TABLES]), _INNER, max_size=2))
+def test_any_file_is_a_policy_or_a_mistake_with_its_place(
+    tmp_path_factory: pytest.TempPathFactory, top: dict[str, object], tables: dict[str, dict[str, object]]
+) -> None:
+    file = tmp_path_factory.getbasetemp() / "any.toml"
+    lines = [f"{name} = {json.dumps(value)}" for name, value in {"schema": 1, **top}.items()]
+    for table, members in tables.items():
+        lines += [f"[{table}]", *(f"{name} = {json.dumps(value)}" for name, value in members.items())]
+    file.write_text("\n".join(lines))
+    try:
+        policy = load_policy(file, {})
+    except SettingError as error:
+        assert (str(file) in error.message, bool(error.remedy)) == (True, True)  # noqa: PT017
+        return
+    assert set(policy.lists) == set(tables) - {"per_hour"}
+    assert all(1 <= most <= 1000 for most in policy.hourly.values())
 
 
 def test_a_file_that_others_can_write_is_not_believed(write: Callable[[str], Path]) -> None:
