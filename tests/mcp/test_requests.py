@@ -27,3 +27,11 @@ def test_a_secret_is_asked_for_awaited_and_stored(connect: Any, job: Job, tmp_pa
     again = assistant.call("collect_secret", code=made["code"])
     assert again["stored"][0]["already"]
     assert SECRET not in "".join(assistant.received)
+
+
+@pytest.mark.parametrize("selector", ["#A=One", "#One", "#A=One,B=One"])
+def test_what_would_be_stored_nowhere_is_not_asked_for(connect: Any, tmp_path: Path, selector: str) -> None:
+    assistant = connect("legacy")
+    wanted = {"prompts": [{"text": "One"}, {"text": "Two"}], "to": f"dotenv:{tmp_path}/x.env{selector}"}
+    assert "each prompt" in assistant.fail("request_secret", **wanted)["message"]
+    assert assistant.call("request_secret", **{**wanted, "to": wanted["to"] + ",C=Two"})["code"]

@@ -55,7 +55,10 @@ def _parse_request(arguments: Mapping[str, Any]) -> Request:
             raise UsageError(f"{what} contains a brace", remedy="write the whole name or address")
     expires_in = parse_duration(arguments.get("expires_in", _DEFAULT_EXPIRY))
     request = Request(prompts, to, send, expires_in, arguments.get("title"), arguments.get("description"))
-    _plan_collect(Receipt("pending", "", prompts), to)  # what cannot be stored is not asked for
+    planned = _plan_collect(Receipt("pending", "", prompts), to)  # what cannot be stored is not asked for
+    stored = {each.label for job in planned.jobs for _, mappings in job.mappings for each in mappings}
+    if not stored.issuperset(prompt.text for prompt in prompts):  # it would end with the request
+        raise UsageError("`to` does not store the answer to each prompt", remedy="name each: #KEY=PROMPT,KEY=PROMPT")
     return request
 
 
