@@ -23,6 +23,7 @@ from sealpipe.mcp import made, stdio
 from sealpipe.mcp.arguments import check_arguments
 from sealpipe.mcp.elicitation import CONFIRM, LINK, Rounds
 from sealpipe.mcp.tools import load_tools
+from sealpipe.reference import parse
 
 TOOLS = load_tools()
 VALID: dict[str, dict[str, Any]] = {
@@ -34,7 +35,17 @@ VALID: dict[str, dict[str, Any]] = {
     },
     "wait_for_submission": {"code": "abc", "seconds": 10},
     "collect_secret": {"code": "abc"},
+    "share_secret": {
+        "fields": [{"reference": "env:X", "label": "Password"}],
+        "to": "email:a@example.com",
+        "title": "t",
+        "expires_in": "2h",
+        "views": 2,
+    },
     "run_with_secrets": {"command": ["psql", "-c"], "environment": {"PGPASSWORD": "env:X"}, "seconds": 5},
+    "list": {},
+    "status": {"code": "abc"},
+    "expire": {"code": "abc"},
     "check": {},
 }
 CANARY = "canary-that-nobody-quotes"
@@ -80,6 +91,35 @@ def test_what_a_schema_refuses_is_refused_and_not_quoted(name: str, data: st.Dat
         refusal = f"{error.message} {error.remedy}"
     assert CANARY not in refusal
     assert refusal or Draft202012Validator(schema).is_valid(value)
+
+
+LONG = "canary of words " * 9
+LONG_FORMS = ("{}", "{}:x", "env:{}", "{}=env:X", "env:X?{}=1", "env:X?trim={}", "email:{{{}}}", "email:{}")
+ODD = ("", "env:X#a,b", "env:#*", "email:{to}", "email:a\nb", "7d", "0s", "9" * 30 + "d", "a\u202eb", "a\0b", "PATH")
+words = st.sampled_from([*ODD, *(form.format(LONG) for form in LONG_FORMS)])
+
+
+@given(st.sampled_from(["share_secret", "run_with_secrets", "request_secret"]), st.data(), words | st.text(max_size=9))
+def test_what_a_parser_refuses_is_refused_and_hardly_quoted(name: str, data: st.DataObject, new: str) -> None:
+    tool, value = TOOLS[name], VALID[name]
+    path = data.draw(st.sampled_from([each for each in places(value) if isinstance(find(value, each), str)]))
+    value = put(value, path, new)
+    try:
+        check_arguments(tool.schema, value)
+        use = tool.describe(tool.parse(value))
+    except UsageError as error:
+        refusal = f"{error.message} {error.remedy}"
+    else:
+        refusal = ""
+        assert [parse(str(each)) for each in use.sources] == list(use.sources)
+        assert not {"{", "}", "\n"} & set("".join(each.to for each in use.recipients))
+        assert use.command == tuple(value.get("command", ()))
+    assert LONG[:61] not in refusal
+
+
+def find(value: Any, path: tuple[Any, ...]) -> Any:
+    """What stands at a place."""
+    return find(value[path[0]], path[1:]) if path else value
 
 
 @given(st.text(), st.sampled_from(["{}", "[]", "1", '{"round": null}', '{"round": ["x"]}', "[" * 9999]))
