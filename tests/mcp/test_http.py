@@ -22,6 +22,7 @@ from mcp.server.lowlevel import Server
 
 from sealpipe.errors import SettingError, StateError, UsageError
 from sealpipe.mcp import http as mcp_http
+from sealpipe.mcp.token_file import load_token
 from sealpipe.secret import Secret
 
 T = TypeVar("T")
@@ -126,19 +127,19 @@ def test_a_port_in_use_is_an_error_with_its_number() -> None:
 
 def test_a_token_is_made_once_in_a_file_of_our_own(tmp_path: Path) -> None:
     file = tmp_path / "token"
-    token = mcp_http.load_token(file)
+    token = load_token(file)
     assert file.stat().st_mode & 0o777 == 0o600
     assert len(token.reveal()) == 43
-    assert mcp_http.load_token(file) == token
-    assert mcp_http.load_token(tmp_path / "other") != token
+    assert load_token(file) == token
+    assert load_token(tmp_path / "other") != token
 
 
 def test_a_token_that_others_could_read_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "token"
-    mcp_http.load_token(file)
+    load_token(file)
     file.chmod(0o640)
     with pytest.raises(SettingError, match="other users can read") as refused:
-        mcp_http.load_token(file)
+        load_token(file)
     assert f"chmod 600 {file}" in str(refused.value.remedy)
 
 
@@ -148,13 +149,13 @@ def test_a_file_without_a_token_is_refused(tmp_path: Path, text: str) -> None:
     file.write_text(text, "latin-1")
     file.chmod(0o600)
     with pytest.raises(SettingError, match="does not hold a token") as refused:
-        mcp_http.load_token(file)
+        load_token(file)
     assert not text or text not in str(refused.value)
 
 
 def test_a_token_file_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(StateError, match="cannot be read or made"):
-        mcp_http.load_token(tmp_path / "missing" / "token")
+        load_token(tmp_path / "missing" / "token")
 
 
 AUTHORIZED = {"Authorization": f"Bearer {TOKEN}", **HEADERS}

@@ -63,7 +63,8 @@ def _end_on_hangup() -> None:
 
 
 async def _serve_http(values: dict[str, Any]) -> None:
-    from sealpipe.mcp.http import TOKEN_FILE, load_token, serve_http
+    from sealpipe.mcp.http import serve_http
+    from sealpipe.mcp.token_file import TOKEN_FILE, load_token
     from sealpipe.state import make_private_directory
 
     setup = make_setup(values)

@@ -8,16 +8,11 @@ another one.
 from __future__ import annotations
 
 import asyncio
-import base64
 import contextlib
 import logging
-import os
-import re
-import secrets
 import socket
 from collections.abc import Callable, Iterator, MutableMapping
 from hmac import compare_digest
-from pathlib import Path
 from typing import Any, Final
 
 import uvicorn
@@ -29,12 +24,11 @@ from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from sealpipe import permissions, signals
+from sealpipe import signals
 from sealpipe.aio import GRACE
-from sealpipe.errors import SettingError, StateError, UsageError
+from sealpipe.errors import UsageError
 from sealpipe.mcp.server import Setup, make_server
 from sealpipe.secret import Secret
-from sealpipe.state import create_file
 
 PATH: Final = "/mcp"
 """Where the server is: `http://127.0.0.1:PORT/mcp`."""
@@ -42,16 +36,11 @@ MAX_BODY: Final = 1024 * 1024
 """Most bytes of one message."""
 MAX_SESSIONS: Final = 64
 """Most clients of the older kind, which begin with a handshake, at once."""
-TOKEN_FILE: Final = "http-token"  # noqa: S105 - no token
-"""The name of the token's file in the server's folder of the state directory."""
-
 MOST_STRANGERS: Final = 64
 """Connections that have not shown the token, at once. The oldest are closed for new ones."""
 PATIENCE: Final = 10.0
 """Seconds for the first request with the token on a connection."""
 
-_TOKEN: Final = re.compile(r"[A-Za-z0-9_-]{43}")
-_MAX_TOKEN_FILE: Final = 4096
 _LOGGERS: Final = ("uvicorn", "sse_starlette", "asyncio")
 """They would write what clients send to stderr: headers, and tracebacks."""
 
@@ -69,38 +58,6 @@ def listen(host: str, port: int) -> socket.socket:
             f"port {port} of {host} cannot be used: {error.strerror}", remedy="choose another port for --http"
         ) from None
     return sock
-
-
-def load_token(path: Path) -> Secret:
-    """Return the token of a file; make the file, with a new token, if it is missing.
-
-    Raises SettingError for a file that others could read or have written or that holds no token of ours, and
-    StateError if it cannot be read or made.
-    """
-    try:
-        if not path.exists():
-            token = base64.urlsafe_b64encode(secrets.token_bytes(32)).rstrip(b"=")
-            with contextlib.suppress(FileExistsError):  # another server has just made it
-                create_file(path, lambda: [token + b"\n"])
-        return _read_token(path)
-    except OSError as error:
-        raise StateError(f"the token file {path} cannot be read or made: {error.strerror}") from None
-
-
-def _read_token(path: Path) -> Secret:
-    with permissions.open_file(path, "the token file") as file:
-        flaw = permissions.find_file_flaw(path, os.fstat(file.fileno()), "the token file", os.environ, "600")
-        if flaw is None and permissions.is_readable_by_others(path, os.environ):
-            flaw = (f"other users can read the token file {path}", f"chmod 600 {path}")
-        if flaw is not None:
-            raise SettingError(flaw[0], remedy=f"{flaw[1]}; or delete it, and sealpipe makes a new token")
-        text = file.read(_MAX_TOKEN_FILE).decode("ascii", "replace").removesuffix("\n")
-    if not _TOKEN.fullmatch(text):
-        raise SettingError(
-            f"the token file {path} does not hold a token of `sealpipe mcp`",
-            remedy="delete it, and sealpipe makes a new token",
-        )
-    return Secret(text)
 
 
 async def serve_http(setup: Setup, address: tuple[str, int], token: Secret, announce: Callable[[str], None]) -> None:
