@@ -12,9 +12,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Seque
 from contextlib import aclosing
 from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, Self, TypeVar, cast
 
 import httpcore
+from anyio import CancelScope
 
 from sealpipe.api import Failure, Operation, Resend, Response
 from sealpipe.calls import Calls, check_arguments, copy_signature, make_method
@@ -116,9 +117,8 @@ class _LoopbackBackend(httpcore.AnyIOBackend):
         if peer is not None and is_loopback(str(peer[0])):
             return stream
         await stream.aclose()
-        if peer is None:
-            raise httpcore.ConnectError("the connection was reset")
-        raise httpcore.ConnectError(describe_not_loopback(host, str(peer[0])))
+        reset = "the connection was reset"
+        raise httpcore.ConnectError(reset if peer is None else describe_not_loopback(host, str(peer[0])))
 
 
 GRACE = 5.0
@@ -141,8 +141,7 @@ async def run(
         try:
             step = flow.send(result) if error is None else flow.throw(error)
         except StopIteration as stop:
-            value: T = stop.value
-            return value
+            return cast(T, stop.value)
         result, error = None, None
         try:
             match step:
@@ -196,12 +195,13 @@ async def _shield(work: Coroutine[Any, Any, T], state: RunState) -> T:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
         state.is_cancelled = True
-        if state.is_changing:
-            await asyncio.wait({task}, timeout=GRACE)
-        task.cancel()
-        for result in await asyncio.gather(task, return_exceptions=True):
-            if isinstance(result, JournaledLink):
-                result.keep()  # the caller will not use it: keep its entry for `resume`
+        with CancelScope(shield=True):  # a scope of anyio would cancel again and again
+            if state.is_changing:
+                await asyncio.wait({task}, timeout=GRACE)
+            task.cancel()
+            (result,) = await asyncio.gather(task, return_exceptions=True)
+        if isinstance(result, JournaledLink):
+            result.keep()  # the caller will not use it: keep its entry for `resume`
         raise
 
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import anyio
 import pytest
 
 from cli.faults.resuming import assert_finished_by_resume
@@ -88,6 +89,32 @@ def test_a_share_cancelled_between_commit_and_answer_notes_its_short_code(
     assert len(server.received()) == 1
     assert job.opens(done.out)
     assert job.left() == []
+
+
+def test_a_scope_of_anyio_that_cancels_again_and_again_tears_nothing(
+    proxied: Callable[..., Faulty], job_at: Callable[..., Job], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(aio, "GRACE", PATIENCE)
+    server = proxied(faults.holds)
+    job = job_at(server)
+
+    async def share_in_a_scope() -> float:
+        async with AsyncClient(**arguments(job, server)) as client, anyio.create_task_group() as group:
+            group.start_soon(share_begun_and_awaited, client)
+            await reached(server)
+            asyncio.get_running_loop().call_later(0.3, server.released.set)
+            group.cancel_scope.cancel()
+            began = time.process_time()
+        return time.process_time() - began
+
+    async def share_begun_and_awaited(client: AsyncClient) -> None:
+        await client.share([Field("DB_PASSWORD", job.secret, type="password")], outbox=job.outbox)
+
+    assert asyncio.run(share_in_a_scope()) < 0.25  # it waits without work
+    entry = entry_of(job)
+    assert entry.response is not None
+    assert job.shares() == [entry.response["short_code"]]
+    entry.close()
 
 
 def test_a_share_whose_answer_takes_longer_than_the_grace_is_left_for_resume(
