@@ -141,6 +141,7 @@ def test_a_missing_source_leaves_nothing(
     monkeypatch.delenv("DB_PASSWORD")
     assert assistant.fail("share_secret", **ONE)["kind"] == "SecretNotFoundError"
     assert (job.shares(), mailbox.received, job.entries()) == ([], [], [])
+    assert assistant.call("list")["made"] == []
     monkeypatch.setenv("DB_PASSWORD", job.secret)
     assert not assistant.call("share_secret", **ONE)["repeated"]
 
