@@ -61,6 +61,9 @@ def test_a_refusal_says_how_many_and_until_when(tmp_path: Path, clock: Clock) ->
     with pytest.raises(PolicyError, match="share: the policy allows 1 call an hour") as caught:
         take(tmp_path, "share", 1)
     assert "call it again after 2027-01-15T09:00:01Z" in caught.value.remedy
+    take(tmp_path, "share", 2)
+    with pytest.raises(PolicyError, match="share: the policy allows 2 calls an hour"):
+        take(tmp_path, "share", 2)
 
 
 def test_each_tool_counts_for_itself_and_some_without_end(tmp_path: Path) -> None:
@@ -146,7 +149,7 @@ def _link(file: Path) -> None:
         lambda file: file.write_bytes(b"[" * 100_000),
         lambda file: file.write_text('{"schema": 1, "calls": []}'),
         lambda file: file.write_text('{"schema": 2, "calls": {}}'),
-        lambda file: file.write_text('{"schema": 1, "calls": {"share": [NaN]}}'),
+        lambda file: file.write_text('{"schema": 1, "calls": {"share": [1800000000, NaN]}}'),
         lambda file: file.write_text('{"schema": 1, "calls": {"share": ["never"]}}'),
         lambda file: file.write_text(json.dumps({"schema": 1, "calls": {"share": [1] * 400_000}})),
         _link,
