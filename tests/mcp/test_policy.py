@@ -134,6 +134,15 @@ def test_a_refusal_shows_what_hides_and_stays_short(write: Callable[[str], Path]
     assert len(text) < 600
 
 
+def test_a_long_list_is_shown_in_part(write: Callable[[str], Path]) -> None:
+    sinks = ["vault:" + "x" * 200, *(f"vault:{number}" for number in range(4))]
+    policy = load_policy(write(f"schema = 1\n[request]\nsinks = {json.dumps(sinks)}\n"), {})
+    with pytest.raises(PolicyError) as caught:
+        policy.check(Use("request_secret", sinks=(SINK,), expires_in=DAY))
+    shown = '"vault:' + "x" * 113 + '..., "vault:0", "vault:1" and 2 more'
+    assert caught.value.message.endswith(f"sinks in [request] allow {shown}")
+
+
 def test_a_list_of_keys_asks_for_the_key_to_write(write: Callable[[str], Path]) -> None:
     policy = load_policy(write('schema = 1\n[request]\nsinks = ["vault:a/b#password"]\n'), {})
     with pytest.raises(PolicyError, match="not allowed") as caught:
