@@ -148,6 +148,19 @@ def test_a_list_of_keys_asks_for_the_key_to_write(write: Callable[[str], Path]) 
     with pytest.raises(PolicyError, match="not allowed") as caught:
         policy.check(Use("request_secret", sinks=(parse("vault:a/b#password"),), expires_in=DAY))
     assert "left of =" in caught.value.remedy
+    with pytest.raises(PolicyError) as caught:
+        policy.check(Use("request_secret", sinks=(parse("vault:a/b#root=password"),), expires_in=DAY))
+    assert "left of =" not in caught.value.remedy
+
+
+def test_what_the_file_does_not_say_is_careful(write: Callable[[str], Path]) -> None:
+    policy = load_policy(write('schema = 1\n[request]\nsinks = ["vault:*"]\n[share]\n'), {})
+    week, sink = timedelta(days=7), parse("vault:a")
+    policy.check(Use("request_secret", sinks=(sink,), expires_in=week))
+    with pytest.raises(PolicyError, match="must expire within 7d"):
+        policy.check(Use("request_secret", sinks=(sink,), expires_in=week + timedelta(seconds=1)))
+    assert [tool for tool in TOOLS if policy.confirms(tool)] == ["share_secret", "run_with_secrets"]
+    assert [policy.per_hour(tool) for tool in ("request_secret", "share_secret", "run_with_secrets")] == [10, 10, 10]
 
 
 def test_without_a_file_only_check_is_offered(tmp_path: Path) -> None:
