@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
@@ -21,7 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from sealpipe.errors import NotFoundError, SealpipeError, StateError
+from sealpipe.errors import NotFoundError, ProtocolError, SealpipeError, StateError
 from sealpipe.flows import Do, Flow
 from sealpipe.flows.session import Session
 from sealpipe.prompts import Prompt
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
     Created = TypeVar("Created", bound=Share | SecureRequest)
 
 _PREFIX: Final = "mcp-"
+_CODE: Final = re.compile(r"[A-Za-z0-9._~-]{1,100}")
+"""A short code that an assistant may see: the service chooses it, and could write to the assistant by it."""
 _TIMES: Final = ("created_at", "expires_at")
 
 
@@ -167,6 +170,8 @@ def resume(session: Session, folder: Path, made: Made, entry: Entry) -> Flow[Mad
 
 
 def _complete(made: Made, created: Share | SecureRequest) -> Made:
+    if not _CODE.fullmatch(created.short_code):
+        raise ProtocolError("the service's short code is not a word of letters and digits")
     known = replace(made, short_code=created.short_code, expires_at=created.expires_at)
     if created.kind == "share":
         return known
@@ -213,7 +218,7 @@ def settle_without_entry(folder: Path, made: Made) -> None:
     if made.short_code is not None:
         return
     for each in list_creations(folder.parent / "created", made.kind, made.base_url):
-        if each.name == made.name:
+        if each.name == made.name and _CODE.fullmatch(each.short_code):
             known = replace(made, short_code=each.short_code, expires_at=each.expires_at)
             _write(folder, replace(known, link=each.link, public_key=each.public_key))
             return
