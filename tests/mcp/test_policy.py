@@ -122,6 +122,9 @@ def test_a_refusal_names_the_line_that_would_allow_it(write: Callable[[str], Pat
         load_policy(file, {}).check(Use("request_secret", sinks=(OTHER,), expires_in=DAY))
     line = '"vault:secret/root#key=API key"'
     assert f"ask the owner of {file} to add {line} to sinks in [request]" in caught.value.remedy
+    with pytest.raises(PolicyError) as caught:
+        load_policy(file, {}).check(Use("run_with_secrets", command=("sh", "-c", "x")))
+    assert 'add ["sh", "-c", "x"] to commands in [run]' in caught.value.remedy
 
 
 @pytest.mark.parametrize("body", ["x\u202e\u200b", "\u0430", "a" * 900, "b\u2028"])
