@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, as_completed
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sealpipe.mcp import server
 from support.faults import holds
 from support.faulty import Faulty
 from support.job import Job, client_of
@@ -28,19 +29,19 @@ def codes_of(job: Job) -> set[str]:
 def test_what_was_being_made_is_found_again(
     connect: Any, job: Job, proxied: Callable[..., Faulty], tmp_path: Path, mode: str, ending: str
 ) -> None:
-    server = proxied(holds)
-    job.terminal.environ["SEALPIPE_BASE_URL"] = server.base_url
+    between = proxied(holds)
+    job.terminal.environ["SEALPIPE_BASE_URL"] = between.base_url
     wanted = {"prompts": [{"text": "Password"}], "to": f"file:{tmp_path}/password"}
     assistant = connect(mode)
     call = assistant.begin("request_secret", **wanted)
-    assert server.committed.wait(PATIENCE)
+    assert between.committed.wait(PATIENCE)
     if ending == "cancelled":
         call.cancel()
         with pytest.raises(CancelledError):
             call.result(PATIENCE)
-        server.released.set()
+        between.released.set()
     else:
-        server.released.set()
+        between.released.set()
         assistant.leave()
         assistant = connect(mode)
     codes = {assistant.call("request_secret", **wanted)["code"]}
@@ -63,6 +64,17 @@ def test_two_clients_collect_one_submission_once(connect: Any, job: Job, tmp_pat
     assert (tmp_path / "password").read_text() == SECRET
     ended = [each for each in job.service.seen() if each.method == "DELETE" and made["code"] in each.target]
     assert len(ended) == 1
+
+
+def test_only_so_many_calls_wait_at_once(connect: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "_MOST_CALLS", 2)
+    assistant = connect("legacy")
+    made = assistant.call("request_secret", prompts=[{"text": "Password"}], to=f"file:{tmp_path}/password")
+    waits = [assistant.begin("wait_for_submission", code=made["code"], seconds=900) for _ in range(3)]
+    refused = next(each for each in as_completed(waits, PATIENCE))
+    assert "too many calls" in refused.result().structured_content["error"]["message"]
+    for each in waits:
+        each.cancel()
 
 
 def test_a_wait_can_be_cancelled(connect: Any, job: Job, tmp_path: Path) -> None:

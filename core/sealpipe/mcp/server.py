@@ -28,7 +28,7 @@ from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 
 from sealpipe import __version__
 from sealpipe.api.responses import escape_text
-from sealpipe.errors import UsageError
+from sealpipe.errors import PolicyError, UsageError
 from sealpipe.mcp import elicitation
 from sealpipe.mcp.arguments import check_arguments
 from sealpipe.mcp.audit import UnconfirmedError, WithheldError
@@ -58,6 +58,8 @@ INSTRUCTIONS: Final = (
 )
 """What clients hand to their model."""
 _NAME_LENGTH: Final = 60
+_MOST_CALLS: Final = 64
+"""Calls at once: each may wait, or ask a person."""
 _CLEANUP: Final = 10.0
 """Seconds that a cancelled tool has, and closing: more than the client of the service takes for what it changes."""
 
@@ -103,6 +105,7 @@ class _Pipeline:
         self._tools = tools
         self._guard = OutgoingGuard(list_words(tools.values()))
         self._rounds = elicitation.Rounds()
+        self._running = 0
 
     @asynccontextmanager
     async def serve(self, _server: Server[Any]) -> AsyncIterator[None]:
@@ -130,6 +133,15 @@ class _Pipeline:
         shown = self._find_shown(params)
         if shown is not None:  # the call has ended, and is recorded
             return self._search(shown)
+        self._running += 1
+        try:
+            return await self._call(context, params)
+        finally:
+            self._running -= 1
+
+    async def _call(
+        self, context: Context, params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
         name = _read_client_name(context)
         report = partial(self._setup.report, escape_text(params.name, _NAME_LENGTH), name)
         self._guard.know([name, *list_texts(params.arguments or {})])
@@ -165,6 +177,8 @@ class _Pipeline:
         self, context: Context, params: types.CallToolRequestParams, name: str
     ) -> types.CallToolResult | types.InputRequiredResult:
         with describe_failure(has_begun=False):
+            if self._running > _MOST_CALLS:
+                raise PolicyError("there are too many calls at once", remedy="wait until one has ended")
             tool = self._tools.get(params.name)
             if tool is None:
                 self._setup.policy.check(Use(params.name))
