@@ -24,6 +24,15 @@ if TYPE_CHECKING:
 class _Group(SettingsGroup, Command):
     """A group that is a command, too: an unexpected argument is not echoed."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse options and variables. Before a command of the group, a wrong one of the server's is no error."""
+        is_resilient = ctx.resilient_parsing
+        ctx.resilient_parsing = is_resilient or (args[:1] != [] and args[0] in self.commands)
+        try:
+            return super().parse_args(ctx, args)
+        finally:
+            ctx.resilient_parsing = is_resilient
+
 
 @click.group(cls=_Group, invoke_without_command=True)
 @options("mcp", common=COMMON)
