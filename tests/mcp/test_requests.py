@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from concurrent.futures import as_completed, wait
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sealpipe.mcp.server import MOST_CALLS
 from support.faults import rewrites
 from support.faulty import Faulty, passes
 from support.job import Job
+from support.terminal import PATIENCE
 
 SECRET = 'cänary-of-an-assistant "$x"'
 
@@ -50,3 +55,18 @@ def test_no_short_code_is_a_message_of_the_service(
     assert assistant.fail("request_secret", **wanted)["kind"] == "ProtocolError"
     assert code not in str(assistant.call("list"))
     assert assistant.call("request_secret", **wanted)["code"] != code
+
+
+def test_few_calls_of_a_tool_run_at_once(connect: Any, tmp_path: Path) -> None:
+    assistant = connect("legacy")
+    made = assistant.call("request_secret", prompts=[{"text": "Password"}], to=f"file:{tmp_path}/password")
+    waits = [assistant.begin("wait_for_submission", code=made["code"], seconds=900) for _ in range(MOST_CALLS + 4)]
+    refused = [call.result().structured_content["error"] for call in islice(as_completed(waits, PATIENCE), 4)]
+    assert {error["kind"] for error in refused} == {"PolicyError"}
+    assert assistant.call("status", code=made["code"])["state"] == "active"
+    for call in waits:
+        call.cancel()
+    wait(waits, PATIENCE)
+    deadline = time.monotonic() + PATIENCE  # the server has still to hear of it
+    while assistant.begin("wait_for_submission", code=made["code"], seconds=0).result(PATIENCE).is_error:
+        assert time.monotonic() < deadline

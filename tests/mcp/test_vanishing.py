@@ -67,7 +67,7 @@ def test_two_clients_collect_one_submission_once(connect: Any, job: Job, tmp_pat
 
 
 def test_only_so_many_calls_wait_at_once(connect: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "_MOST_CALLS", 2)
+    monkeypatch.setattr(server, "MOST_CALLS", 2)
     assistant = connect("legacy")
     made = assistant.call("request_secret", prompts=[{"text": "Password"}], to=f"file:{tmp_path}/password")
     waits = [assistant.begin("wait_for_submission", code=made["code"], seconds=900) for _ in range(3)]

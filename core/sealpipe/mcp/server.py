@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -58,8 +59,8 @@ INSTRUCTIONS: Final = (
 )
 """What clients hand to their model."""
 _NAME_LENGTH: Final = 60
-_MOST_CALLS: Final = 64
-"""Calls at once: each may wait, or ask a person."""
+MOST_CALLS: Final = 16
+"""Calls of a tool at once: each may wait, ask a person, or poll the service, whose limits all of an account share."""
 _CLEANUP: Final = 10.0
 """Seconds that a cancelled tool has, and closing: more than the client of the service takes for what it changes."""
 
@@ -105,7 +106,7 @@ class _Pipeline:
         self._tools = tools
         self._guard = OutgoingGuard(list_words(tools.values()))
         self._rounds = elicitation.Rounds()
-        self._running = 0
+        self._running: Counter[str] = Counter()
 
     @asynccontextmanager
     async def serve(self, _server: Server[Any]) -> AsyncIterator[None]:
@@ -133,11 +134,11 @@ class _Pipeline:
         shown = self._find_shown(params)
         if shown is not None:  # the call has ended, and is recorded
             return self._search(shown)
-        self._running += 1
+        self._running[params.name] += 1
         try:
             return await self._call(context, params)
         finally:
-            self._running -= 1
+            self._running -= Counter([params.name])
 
     async def _call(
         self, context: Context, params: types.CallToolRequestParams
@@ -177,8 +178,8 @@ class _Pipeline:
         self, context: Context, params: types.CallToolRequestParams, name: str
     ) -> types.CallToolResult | types.InputRequiredResult:
         with describe_failure(has_begun=False):
-            if self._running > _MOST_CALLS:
-                raise PolicyError("there are too many calls at once", remedy="wait until one has ended")
+            if self._running[params.name] > MOST_CALLS:
+                raise PolicyError("there are too many calls of this tool at once", remedy="wait until one has ended")
             tool = self._tools.get(params.name)
             if tool is None:
                 self._setup.policy.check(Use(params.name))
