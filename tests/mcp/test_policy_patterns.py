@@ -55,6 +55,7 @@ SOURCES: dict[str, tuple[list[str], list[str]]] = {
             "vault:secret/app/../root#password",
             "vault:secret/app/..#password",
             "vault:secret/app/.#password",
+            "vault:secret/app/.profile#password",
             "vault:secret/./app/db#password",
             "vault:secret/app/%252e%252e#password",
             "vault:secret/app/%252e%252e%252froot#password",

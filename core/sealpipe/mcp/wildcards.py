@@ -33,7 +33,8 @@ def is_segment(character: str) -> bool:
 class Wildcard:
     """A text in which each `*` stands for any number of characters of one kind, and everything else for itself.
 
-    A `*` at the beginning never stands for a leading `-`, which would make an option of a value.
+    A `*` at the beginning never stands for a leading `-`, which would make an option of a value, nor for a leading `.`:
+    files of such names (`.profile`, `.npmrc`) are obeyed, and shells' wildcards do not name them.
     """
 
     def __init__(self, text: str, is_free: Callable[[str], bool] = is_word) -> None:
@@ -57,8 +58,8 @@ class Wildcard:
             gaps += text[position:found]
             position = found + len(piece)
         gaps += text[position:end]
-        is_option = not first and text.startswith("-")
-        return not is_option and all(map(self._is_free, gaps)) and is_plain(text)
+        is_special = not first and text.startswith(("-", "."))
+        return not is_special and all(map(self._is_free, gaps)) and is_plain(text)
 
 
 def is_plain(text: str) -> bool:
