@@ -252,7 +252,7 @@ def parse_loopback_address(text: str) -> tuple[str, int]:
     """Parse `127.0.0.1:PORT`, an address of this machine that only this machine reaches."""
     host, _, port = text.rpartition(":")
     if not is_loopback(host.lower()) or ":" in host:
-        raise UsageError("the address is not on loopback", remedy="write it as 127.0.0.1:9464")
+        raise UsageError("the address is not on loopback", remedy="write it as 127.0.0.1:PORT")
     return host, parse_port(port)
 
 

@@ -185,7 +185,8 @@ confirm = ["share_secret", "run_with_secrets"]
 # In patterns, * stands for letters, digits and . _ + - (in references: for one part of a path or one key), and ** at
 # the end for any rest. Everything else stands for itself.
 
-# How many calls an hour each tool has; 10 without a line here.
+# How many calls an hour a tool has. Without a line here, 10 for request_secret, share_secret and run_with_secrets, and
+# any number for the others.
 # [per_hour]
 # request_secret = 5
 

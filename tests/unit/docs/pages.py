@@ -262,9 +262,10 @@ other people is in members named `untrusted`: at most 200 characters, with contr
 escaped.
 
 A call that fails has the member `error`, with `kind` (the name of the exception), `exit_code` ([what it
-means](exit-codes.md)), `message`, `next` and, once the tool has begun, `detail` with the reason, untrusted. All tools
-have these errors: `UsageError` for wrong arguments, `PolicyError` for what a policy does not allow, what nobody
-confirmed and too many calls in an hour, `SettingError` for a setting that is missing, and the service's errors.
+means](exit-codes.md)), `message`, `next` and, once the tool has begun, `detail` with the reason and
+`remedy` with what a person can do, both untrusted. All tools have these errors: `UsageError` for wrong arguments,
+`PolicyError` for what a policy does not allow, what nobody confirmed and too many calls in an hour, `SettingError` for
+a setting that is missing, and the service's errors.
 """
 
 TOOL_ERRORS = {
