@@ -14,6 +14,9 @@ import pytest
 from support.parts import program
 
 HERE = Path(__file__).parent
+SECONDS = 1500
+"""Most that a short run may take: 100 seconds of two cores, but ten minutes where much else runs."""
+pytestmark = pytest.mark.timeout(SECONDS + 60)
 NAMES = [
     *("version", "help", "completion", "completion-wall"),
     *("run", "run-wall", "run-redact-cpu", "run-redact-none-cpu"),
@@ -64,7 +67,7 @@ def short_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, 
     file = tmp_path_factory.mktemp("benchmarks") / "rows.json"
     # Each share that is compared is opened by its recipient: a link that opens to something else ends the run.
     command = [sys.executable, HERE / "run.py", "--short", "--json", file]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=550, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout, {row["name"]: row for row in json.loads(file.read_text())}
 

@@ -37,6 +37,12 @@ _MEANINGS: Final[Mapping[int, str]] = {
 """What each exit code means to an assistant."""
 _MEMBERS: Final = ("error", "kind", "exit_code", "message", "next", "detail", "remedy")
 _NEXT: Final = "Tell the user. `sealpipe doctor` finds most causes."
+_NEXT_CALLS: Final[Mapping[int, str]] = {
+    6: "Call `list`: it shows what this server made.",
+    15: "Call `wait_for_submission`, then `collect_secret` again.",
+    16: "Call `request_secret` again, if the secret is still needed.",
+}
+"""What an assistant does next, by exit code, where it can do something itself."""
 _WITHHELD: Final = "The call was carried out, and its answer is withheld: it contains a secret."
 _WITHHELD_DETAIL: Final = "withheld: it contains a secret"
 
@@ -66,7 +72,8 @@ def describe_failure(*, has_begun: bool) -> Iterator[None]:
         return
     members = {"kind": type(failure).__name__, "exit_code": failure.exit_code}
     if has_begun:
-        members |= {"message": _MEANINGS.get(failure.exit_code, _MEANINGS[1]), "next": _NEXT}
+        code = failure.exit_code
+        members |= {"message": _MEANINGS.get(code, _MEANINGS[1]), "next": _NEXT_CALLS.get(code, _NEXT)}
         texts = {"detail": failure.message, "remedy": failure.remedy}
         members |= {name: untrusted(text, _MAX_MESSAGE) for name, text in texts.items() if text}
     else:
@@ -102,7 +109,7 @@ def withhold(result: types.CallToolResult) -> types.CallToolResult:
 
 def list_words(tools: Iterable[Tool[Any]]) -> Iterator[str]:
     """Yield the fixed words of results: names and choices of the schemas, and the sentences of errors."""
-    yield from (*_MEANINGS.values(), _NEXT, *_MEMBERS, "internal error")
+    yield from (*_MEANINGS.values(), _NEXT, *_NEXT_CALLS.values(), *_MEMBERS, "internal error")
     for kind in _list_kinds(SealpipeError):
         yield kind.__name__
     for tool in tools:

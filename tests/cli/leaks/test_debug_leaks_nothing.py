@@ -64,6 +64,7 @@ CASES: dict[str, list[list[str]]] = {
     "plugins": [["plugins"]],
     "audit": [["audit", "verify", "no-such-file"]],
     "custody": [["custody", "public-key"]],
+    "mcp": [["mcp", "policy", "init", "--policy", "mcp.toml"]],  # the server: tests/mcp/test_leaks.py
     "rehearse": [],  # no command of the service's: what it runs has options of its own
     "rehearsal": [],  # its service's own
     "completion": [],  # prints a constant

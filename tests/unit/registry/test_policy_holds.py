@@ -491,9 +491,9 @@ ASKED = {
 """One command of each that changes something at the service or hands on a secret; others are in the tables above."""
 EXEMPT = {
     "unseal", "stats", "resume", "doctor", "plugins", "custody", "rehearse", "rehearsal", "completion", "audit",
-    "batch",
+    "batch", "mcp",
 }  # fmt: skip
-"""They read, or ask no service. `resume`, `unseal` and `batch` have tests of their own."""
+"""They read, or ask no service. `resume`, `unseal`, `batch` and `mcp` have tests of their own."""
 
 
 @pytest.mark.parametrize("name", ASKED)
