@@ -1,7 +1,7 @@
 """Records every call of an assistant, refused ones, too, for the observers of both config files.
 
 Where neither file names an audit log, the server keeps one of its own in the state directory: `mcp/audit.jsonl`. It is
-required: what cannot be recorded is not done.
+required: an action that cannot be recorded is not done.
 """
 
 from __future__ import annotations
