@@ -29,7 +29,7 @@ from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 
 from sealpipe import __version__
 from sealpipe.api.responses import escape_text
-from sealpipe.errors import PolicyError, UsageError
+from sealpipe.errors import DeliveryError, PolicyError, UsageError
 from sealpipe.mcp import elicitation
 from sealpipe.mcp.arguments import check_arguments
 from sealpipe.mcp.audit import UnconfirmedError, WithheldError
@@ -154,6 +154,8 @@ class _Pipeline:
             raise
         except CallError as raised:
             failure, result = raised.error, make_error(raised.members)
+            if isinstance(failure, DeliveryError) and failure.share is not None:
+                self._guard.know([failure.share.short_code, failure.outbox_id])
             if not raised.has_begun:  # our words, the policy's and the client's
                 self._guard.know(list_texts(raised.members))
         except Exception as raised:  # noqa: BLE001 - a bug: its text may hold anything

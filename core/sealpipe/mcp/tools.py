@@ -93,7 +93,10 @@ class Call:
     @cached_property
     def client(self) -> AsyncClient:
         """The client of the service. Its events name the assistant and the tool. Raises SettingError."""
-        return self.open_client()
+        client = self.open_client()
+        # A mail's text is a secret and has the link whole; an error with a part of its address is none.
+        self.publish(client.session.base_url, client.session.link_base_url)
+        return client
 
     def publish(self, *texts: str | None) -> None:
         """Say that these texts are no secrets: the server knew them before somebody could submit them as values."""
