@@ -250,7 +250,9 @@ def parse_port(text: str) -> int:
 
 def parse_loopback_address(text: str) -> tuple[str, int]:
     """Parse `127.0.0.1:PORT`, an address of this machine that only this machine reaches."""
-    host, _, port = text.rpartition(":")
+    host, colon, port = text.rpartition(":")
+    if not colon:
+        raise UsageError("the address is not a host and a port", remedy="write it as 127.0.0.1:PORT")
     if not is_loopback(host.lower()) or ":" in host:
         raise UsageError("the address is not on loopback", remedy="write it as 127.0.0.1:PORT")
     return host, parse_port(port)

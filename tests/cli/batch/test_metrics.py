@@ -91,3 +91,8 @@ def test_only_an_address_of_this_machine_is_taken(text: str) -> None:
     with pytest.raises(UsageError):
         parse_loopback_address(text)
     assert parse_loopback_address("127.0.0.1:9464") == ("127.0.0.1", 9464)
+
+
+def test_a_port_alone_lacks_its_host() -> None:
+    with pytest.raises(UsageError, match="the address is not a host and a port"):
+        parse_loopback_address("9464")
