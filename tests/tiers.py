@@ -87,6 +87,7 @@ REST: Final[Mapping[str, str]] = {
     "tests/plugins/postgres_role/": "starts PostgreSQL",
     "tests/unit/batch/test_races.py": "kills workers and servers",
     "tests/unit/core/test_state_kills.py": _KILLS,
+    "tests/unit/docs/test_readme_runs.py": "starts the service and three commands",
     "tests/unit/registry/test_example_plugin.py": "installs the example plugin",
     "tests/unit/registry/test_pluggy_versions.py": "installs other versions of pluggy",
     "tests/plugins/onepassword/test_end_to_end.py::test_a_submission_shows_in_no_place_but_1password": _STRACE,

@@ -25,7 +25,8 @@ from sealpipe.state import create_file, find_state_directory, identify_run, make
 from sealpipe.state.outbox import Outbox
 
 _REQUIRED = {
-    "base_url": "set SEALPIPE_BASE_URL to the service's API; it ends in /v1",
+    "base_url": "set SEALPIPE_BASE_URL to the service's API, which ends in /v1 "
+    "(without an account: `sealpipe rehearse`)",
     "link_base_url": "set SEALPIPE_LINK_BASE_URL to the address that the service's links start with",
 }
 
