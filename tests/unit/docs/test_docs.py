@@ -14,18 +14,13 @@ from sealpipe.api.responses import BY_CODE
 from sealpipe.errors import PermissionDeniedError, SealpipeError
 from sealpipe.registry import Registry
 from sealpipe.settings import COMMANDS, GLOBAL
-from support.parts import ROOT, load_module
+from support.parts import ROOT
 
 DOCS = ROOT / "docs"
 TEXTS = sorted([ROOT / "README.md", *DOCS.glob("**/*.md")])
 WALK_THROUGHS = [
     DOCS / "contributing" / name for name in ("add-a-source.md", "add-an-option.md", "trace-exit-code-4.md")
 ]
-
-
-def test_the_settings_page_is_what_the_table_says() -> None:
-    for name, make in load_module("pages", Path(__file__).with_name("pages.py")).PAGES.items():
-        assert (DOCS / name).read_text(encoding="utf-8") == make(), f"run python tests/unit/docs/pages.py for {name}"
 
 
 def test_every_exit_code_of_an_exception_is_on_the_page() -> None:
