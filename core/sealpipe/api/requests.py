@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from sealpipe.api import Operation, Resend, Response, encode_members, responses
@@ -59,6 +58,11 @@ class RequestInfo:
     answered_at: datetime | None = field(default=None, compare=False)
     extra: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has expired or was deleted: no more submissions can come."""
+        return self.expires_at is None and self.public_key is None
+
 
 @dataclass(frozen=True, slots=True)
 class Submission:
@@ -87,6 +91,11 @@ class Submissions:
     count: int | None
     skipped: int | None
     extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def total(self) -> int:
+        """How many there are, with those that are left out. `count` is what the service says."""
+        return len(self.items) + (self.skipped or 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,16 +254,7 @@ def _decode_about(
 
 
 def _decode_info(members: Mapping[str, Any], headers: Mapping[str, str]) -> RequestInfo:
-    return _decode_item(members, _read_clock(headers))
-
-
-def _read_clock(headers: Mapping[str, str]) -> datetime | None:
-    """Return the service's time from its `Date` header."""
-    try:
-        server_time = parsedate_to_datetime(headers.get("date", ""))
-        return server_time.astimezone(UTC) if server_time.tzinfo else server_time.replace(tzinfo=UTC)
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return None
+    return _decode_item(members, responses.read_clock(headers))
 
 
 def _decode_submissions(response: Response) -> Submissions:
@@ -266,11 +266,12 @@ def _decode_submissions(response: Response) -> Submissions:
     items = tuple(map(_decode_submission, responses.read_rows(members, "submissions")))
     count = responses.read_int(members, "count")
     skipped = responses.read_int(members, "skipped_not_end_to_end_encrypted")
-    if count is not None and count > len(items) + (skipped or 0):
+    known = ("submissions", "count", "skipped_not_end_to_end_encrypted")
+    found = Submissions(items, count, skipped, responses.select_unknown(members, *known))
+    if count is not None and count > found.total:
         # All submissions come in one response: a truncated one must not be taken for complete.
         raise ProtocolError(f"the service counts {count} submissions, but returned {len(items)}")
-    known = ("submissions", "count", "skipped_not_end_to_end_encrypted")
-    return Submissions(items, count, skipped, responses.select_unknown(members, *known))
+    return found
 
 
 def _decode_submission(row: Mapping[str, Any]) -> Submission:

@@ -250,7 +250,7 @@ def parse_retry_after(text: str | None, now: datetime | None = None) -> float | 
         return None
     if re.fullmatch(r"[0-9]{1,12}", text, re.ASCII):
         return float(text)
-    from email.utils import parsedate_to_datetime  # most headers are digits
+    from email.utils import parsedate_to_datetime  # most responses need none
 
     try:
         moment = parsedate_to_datetime(text)
@@ -259,6 +259,17 @@ def parse_retry_after(text: str | None, now: datetime | None = None) -> float | 
     if moment.tzinfo is None:
         return None
     return max(0.0, (moment - (now or datetime.now(UTC))).total_seconds())
+
+
+def read_clock(headers: Mapping[str, str]) -> datetime | None:
+    """Return the service's time from its `Date` header; None if there is none."""
+    from email.utils import parsedate_to_datetime  # as above
+
+    try:
+        server_time = parsedate_to_datetime(headers.get("date", ""))
+        return server_time.astimezone(UTC) if server_time.tzinfo else server_time.replace(tzinfo=UTC)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
 
 
 def escape_text(text: str, limit: int = 500) -> str:

@@ -9,7 +9,6 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,7 +16,7 @@ from urllib.parse import urlsplit
 from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined]  # not in typeshed
 
 from sealpipe.api import Failure, Operation, Response, shares
-from sealpipe.api.responses import make_service_error
+from sealpipe.api.responses import make_service_error, read_clock
 from sealpipe.client_base import run
 from sealpipe.doctor import Finding, report_failure, report_ok, report_warning
 from sealpipe.errors import ConnectError, InvalidRequestError, OutcomeUnknownError, SealpipeError, SettingError
@@ -131,11 +130,10 @@ def check_certificate(connection: ServiceConnection) -> Iterator[Finding]:
 
 def check_clock(response: Response, now: datetime) -> Finding:
     """Compare our clock with the service's Date header, which has whole seconds."""
-    try:
-        server_time = parsedate_to_datetime(response.headers["date"])
-        offset = now - (server_time if server_time.tzinfo else server_time.replace(tzinfo=UTC))
-    except (KeyError, TypeError, ValueError, IndexError, OverflowError):
+    server_time = read_clock(response.headers)
+    if server_time is None:
         return report_ok("clock", "not compared: the service sends no Date header")
+    offset = now - server_time
     seconds = round(abs(offset).total_seconds())
     difference = f"{seconds} s {'ahead of' if offset > timedelta() else 'behind'} the service's"
     if abs(offset) > MAX_CLOCK_SKEW:

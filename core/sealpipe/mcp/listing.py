@@ -133,8 +133,7 @@ def _look_at_request(session: Session, code: str) -> Flow[tuple[str, int]]:
 
     info = yield from flows.call(api.get(code), session.start_budget())
     listed = yield from flows.call(api.list_submissions(code), session.start_budget())
-    state = "ended" if info.expires_at is None and info.public_key is None else "active"
-    return state, len(listed.items) + (listed.skipped or 0)
+    return "ended" if info.has_ended else "active", listed.total
 
 
 def _expire_request(session: Session, code: str, keep: Path) -> Flow[tuple[str, int]]:

@@ -153,11 +153,10 @@ def _poll(session: Session, patience: Patience, report: Callable[[], Awaitable[N
         failure: SealpipeError | None = None
         try:
             listed = yield from flows.call(api.list_submissions(patience.code), session.start_budget())
-            count = len(listed.items) + (listed.skipped or 0)
-            if count:
-                return "submitted", count
+            if listed.total:
+                return "submitted", listed.total
             info = yield from flows.call(api.get(patience.code), session.start_budget())
-            if info.expires_at is None and info.public_key is None:
+            if info.has_ended:
                 return "expired", 0
         except TRANSIENT as error:
             failure = error

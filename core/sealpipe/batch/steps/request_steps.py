@@ -114,7 +114,7 @@ def look(work: RowWork) -> Flow[StepResult]:
 
 def _has_ended(work: RowWork) -> Flow[bool]:
     info = yield from call(api.get(work.progress.short_code), work.session.start_budget())
-    return info.expires_at is None and info.public_key is None
+    return info.has_ended
 
 
 def collect(work: RowWork, progress: Progress, items: Sequence[api.Submission]) -> Flow[StepResult]:

@@ -133,7 +133,7 @@ class RequestCollector:
             left = info.expires_at - (info.answered_at or datetime.now(UTC))
             self._next_state_check = self._clock() + max(0.0, left.total_seconds())
         check_key(self.short_code, info.public_key, self._job.receipt, self._keys)
-        return info.public_key is None and info.expires_at is None
+        return info.has_ended
 
     def _collect_chosen(self) -> Flow[CollectResult]:
         try:

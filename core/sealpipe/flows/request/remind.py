@@ -59,13 +59,12 @@ def remind(
     base = _find_base(session, request)
     budget = session.start_budget()
     info = yield from call(api.get(request.short_code), budget)
-    is_over = info.expires_at is None and info.public_key is None
     if info.public_key not in (None, request.public_key):
         raise _make_mismatch_error(request.short_code)
     listed = yield from call(api.list_submissions(request.short_code), budget)
     if listed.items or listed.skipped:
-        return Answered(len(listed.items) + (listed.skipped or 0), is_over)
-    if is_over:
+        return Answered(listed.total, info.has_ended)
+    if info.has_ended:
         raise NoSubmissionError(f"request {request.short_code} has expired without a submission: nothing was sent")
     describe = partial(outgoing.describe_reminder, session, request.short_code, request.title, base, plan)
     if session.policy_hooks:
