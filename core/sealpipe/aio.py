@@ -10,16 +10,16 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import aclosing
-from functools import partial, wraps
+from functools import cached_property, partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, cast
 
 import httpcore
 from anyio import CancelScope
 
 from sealpipe.api import Failure, Operation, Resend, Response
 from sealpipe.calls import Calls, check_arguments, copy_signature, make_method
-from sealpipe.client_base import ClientSetup, checks_arguments, open_fields, registry
+from sealpipe.client_base import ClientSetup, checks_arguments, open_fields, refuse_send, registry
 from sealpipe.flows import Do, Flow, Notify, Send, Wait
 from sealpipe.flows.policy import guard
 from sealpipe.flows.session import Session
@@ -117,8 +117,9 @@ class _LoopbackBackend(httpcore.AnyIOBackend):
         if peer is not None and is_loopback(str(peer[0])):
             return stream
         await stream.aclose()
-        reset = "the connection was reset"
-        raise httpcore.ConnectError(reset if peer is None else describe_not_loopback(host, str(peer[0])))
+        if peer is None:
+            raise httpcore.ConnectError("the connection was reset")
+        raise httpcore.ConnectError(describe_not_loopback(host, str(peer[0])))
 
 
 GRACE = 5.0
@@ -244,7 +245,9 @@ class AsyncClient(Calls, ClientSetup):
     A task that is cancelled while a change is in progress still waits for its response, for up to 5 seconds.
     """
 
-    _network: AsyncServiceNetwork | None = None
+    @cached_property
+    def _network(self) -> AsyncServiceNetwork:
+        return AsyncServiceNetwork(self.session)
 
     async def __aenter__(self) -> Self:
         return self
@@ -254,23 +257,23 @@ class AsyncClient(Calls, ClientSetup):
 
     async def close(self) -> None:
         """Close the connections."""
-        if self._network is not None:
+        if "_network" in vars(self):  # it was opened
             await self._network.close()
-            self._network = None
+            del self._network
         await asyncio.to_thread(self.session.close)
 
     def with_origin(self, *origin: tuple[str, str]) -> Self:
         """Return a client on the same connections whose events also have these names and values. It is not closed."""
         client = self.from_session(self.session.with_origin(origin))
-        client._network = self._network = self._network or AsyncServiceNetwork(self.session)
+        client._network = self._network
         return client
 
     async def run(self, flow: Flow[T]) -> T:
         """Run a flow of `sealpipe.flows`, and return its result."""
-        return await _shield(run(guard(self.session, flow), self._send, state := RunState()), state)
+        state = RunState()
+        return await _shield(run(guard(self.session, flow), self._send, state), state)
 
     async def _send(self, operation: Operation[Any], timeout: float) -> Response | Failure:
-        self._network = self._network or AsyncServiceNetwork(self.session)
         return await self._network.send(operation, timeout)
 
     _make_call = staticmethod(_call_hook)
@@ -288,13 +291,9 @@ async def aresolve(references: Sequence[str], *, ca_file: str | Path | None = No
     """Resolve references with asyncio, as `sealpipe.resolve` does. Reads sources in threads."""
     plugins = registry(ca_file)
     try:
-        return await run(open_fields(references, plugins), _refuse_send, RunState())
+        return await run(open_fields(references, plugins), refuse_send, RunState())
     except Exception as error:  # noqa: BLE001 - as `strips_frames` does it
         failure = error
     finally:
         await asyncio.to_thread(plugins.close)
     raise strip_frames(failure)
-
-
-def _refuse_send(_operation: Operation[Any], _timeout: float) -> NoReturn:
-    raise AssertionError("resolving makes no connection")

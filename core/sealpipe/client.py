@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
-from sealpipe.api import Operation
 from sealpipe.calls import Calls, make_method
-from sealpipe.client_base import ClientSetup, Driver, checks_arguments, open_fields, registry, run
+from sealpipe.client_base import ClientSetup, Driver, checks_arguments, open_fields, refuse_send, registry, run
 from sealpipe.flows import Flow
 from sealpipe.flows.session import Session
 from sealpipe.secret import strips_frames
@@ -56,8 +55,4 @@ def resolve(references: Sequence[str], *, ca_file: str | Path | None = None) -> 
     SettingError, PluginError.
     """
     with closing(registry(ca_file)) as plugins:
-        return run(open_fields(references, plugins), _refuse_send)
-
-
-def _refuse_send(_operation: Operation[Any], _timeout: float) -> NoReturn:
-    raise AssertionError("resolving makes no connection")
+        return run(open_fields(references, plugins), refuse_send)

@@ -13,7 +13,7 @@ from datetime import timedelta
 from functools import cache, partial, wraps
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, ParamSpec, Self, TypeVar
 
 from sealpipe.api import Failure, Operation, Response
 from sealpipe.config import Config
@@ -89,6 +89,11 @@ def replace_file(path: Path, content: bytes, was: bytes | None) -> bool:
     from sealpipe.state import replace_file
 
     return replace_file(path, content, was)
+
+
+def refuse_send(_operation: Operation[Any], _timeout: float) -> NoReturn:
+    """Send nothing: what reads sources makes no connection to the service."""
+    raise AssertionError("resolving makes no connection")
 
 
 def open_fields(references: Sequence[str], plugins: Registry) -> Flow[list[Field]]:

@@ -70,6 +70,12 @@ class Flaw(NamedTuple):
     error: SettingError
 
 
+def get_command_table(config: Mapping[str, Any], command: str) -> Mapping[str, Any]:
+    """Return the settings of a command; empty if there are none. `plugins` has those of plugins, not of the command."""
+    table: Mapping[str, Any] = {} if command in OWN_TABLES else config.get(command, {})
+    return table
+
+
 def find_flaws(path: Path, config: Mapping[str, Any]) -> Iterator[Flaw]:
     """Find every unknown setting, and every value of a wrong type."""
     known = {setting.name: setting for setting in GLOBAL if not setting.secret}

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from mcp import Client, types
 from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
 
 from sealpipe.aio import AsyncClient
 from sealpipe.config import Config
@@ -183,6 +185,21 @@ def connect(
             return assistant
 
         yield connect_one
+
+
+@pytest.fixture
+def over_http() -> Callable[[str, str], AbstractAsyncContextManager[Any]]:
+    """Return what `connect_to` connects to at a server over HTTP: `over_http(url, token)`."""
+
+    @asynccontextmanager
+    async def open_streams(url: str, token: str) -> AsyncIterator[Any]:
+        async with (
+            httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}) as line,
+            streamable_http_client(url, http_client=line) as streams,
+        ):
+            yield streams
+
+    return open_streams
 
 
 @pytest.fixture

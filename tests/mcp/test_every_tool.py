@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from subprocess import PIPE, Popen
 from typing import Any, NamedTuple
 
-import httpx2
 import pytest
 from mcp import StdioServerParameters
 from mcp.client.stdio import stdio_client
-from mcp.client.streamable_http import streamable_http_client
 
 from sealpipe.mcp.tools import TOOLS
 from sealpipe_rehearsal.running_service import RunningService
@@ -79,17 +76,8 @@ def http_server(world: World) -> Iterator[tuple[str, str]]:
     assert (server.returncode, out, err.partition(b"\n")[0]) == (0, b"", b"stopped")
 
 
-@asynccontextmanager
-async def over_http(url: str, token: str) -> AsyncIterator[Any]:
-    async with (
-        httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}) as line,
-        streamable_http_client(url, http_client=line) as streams,
-    ):
-        yield streams
-
-
 @pytest.fixture
-def server(request: pytest.FixtureRequest, transport: str, world: World) -> Any:
+def server(request: pytest.FixtureRequest, transport: str, over_http: Any, world: World) -> Any:
     """What the client connects to."""
     if transport == "http":
         return over_http(*request.getfixturevalue("http_server"))
@@ -142,7 +130,9 @@ def test_every_tool(server: Any, mode: str, way: str, world: World, person: Any,
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-def test_who_started_the_server_confirms_on_its_terminal(world: World, mode: str, connect_to: Any) -> None:
+def test_who_started_the_server_confirms_on_its_terminal(
+    world: World, mode: str, over_http: Any, connect_to: Any
+) -> None:
     job, port = world.job, free_port()
     words = ["sh", "-c", 'exec "$0" "$@" 2>/dev/tty', *SEALPIPE, "mcp", "--http", f"127.0.0.1:{port}"]
     with Typist(words, job.terminal.with_environ({}), world.here) as typist:

@@ -5,14 +5,11 @@ from __future__ import annotations
 import re
 import socket
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
-from mcp.client.streamable_http import streamable_http_client
 
 from support.commands import SEALPIPE
 from support.job import Job
@@ -39,18 +36,9 @@ SHARE: dict[str, Any] = {"fields": [{"reference": "env:DB_PASSWORD"}], "to": "em
 RUN: dict[str, Any] = {"command": ["true"], "environment": {"PGPASSWORD": "env:DB_PASSWORD"}}
 
 
-@asynccontextmanager
-async def over_http(url: str, token: str) -> AsyncIterator[Any]:
-    async with (
-        httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}) as line,
-        streamable_http_client(url, http_client=line) as streams,
-    ):
-        yield streams
-
-
 @pytest.mark.parametrize("words", [(), ("--debug",)], ids=["", "debug"])
 def test_each_secret_goes_where_it_belongs_and_nowhere_else(
-    job: Job, connect_to: Any, tmp_path: Path, words: tuple[str, ...]
+    job: Job, over_http: Any, connect_to: Any, tmp_path: Path, words: tuple[str, ...]
 ) -> None:
     user, port = job.terminal, free_port()
     state, target = user.home / "state", user.here / "password"

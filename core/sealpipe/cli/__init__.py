@@ -210,10 +210,9 @@ def _load_config(ctx: click.Context) -> None:
     user = config.usable_user if ctx.invoked_subcommand == "doctor" else config.user
     if user:
         common = {name: value for name, value in user.items() if not isinstance(value, dict)}
-        from sealpipe.config_file import OWN_TABLES
+        from sealpipe.config_file import get_command_table
 
-        command_table = {name: user.get(name, {}) for name in COMMANDS if name not in OWN_TABLES}
-        ctx.default_map = {name: {**common, **command_table.get(name, {})} for name in COMMANDS}
+        ctx.default_map = {name: {**common, **get_command_table(user, name)} for name in COMMANDS}
 
 
 def _is_debugging() -> bool:

@@ -68,10 +68,10 @@ class SettingsGroup(click.Group):
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
         ctx = super().make_context(*args, **extra)
         if ctx.default_map is not None:
-            from sealpipe.config_file import OWN_TABLES
+            from sealpipe.config_file import get_command_table
 
-            tables = {name: table for name, table in run_config().user.items() if name not in OWN_TABLES}
-            ctx.default_map = {name: {**ctx.default_map, **tables.get(name, {})} for name in self.list_commands(ctx)}
+            user, group = run_config().user, ctx.default_map
+            ctx.default_map = {name: {**group, **get_command_table(user, name)} for name in self.list_commands(ctx)}
         return ctx
 
 

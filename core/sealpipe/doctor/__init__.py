@@ -75,6 +75,7 @@ def check_everything(
     """Run all checks; a failure does not stop the others. `make_registry` is for the test share of `roundtrip`."""
     from sealpipe.client_base import registry
     from sealpipe.doctor.machine import check_credential, check_settings, check_state_directory, check_values
+    from sealpipe.doctor.scopes import check_service
     from sealpipe.registry.stores import read_policy_hooks
 
     plugins = registry(config=lambda: config.usable_user)
@@ -89,8 +90,6 @@ def check_everything(
     policy_check = partial(check_policies, plugins, lambda: read_policy_hooks(config.usable_user, config.machine))
     yield from run_check("policies", policy_check)
     yield from _check_link_address(settings, config)
-    from sealpipe.doctor.scopes import check_service
-
     yield from check_service(settings, config, credential, make_registry, roundtrip=roundtrip)
 
 

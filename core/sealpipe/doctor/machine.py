@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from sealpipe import __version__, permissions
 from sealpipe.api import Credential
 from sealpipe.config import Config
-from sealpipe.config_file import OWN_TABLES, check_value
+from sealpipe.config_file import check_value, get_command_table
 from sealpipe.doctor import Finding, report_failure, report_ok, report_warning
 from sealpipe.errors import SettingError, StateError, UsageError
 from sealpipe.flows.session import open_credential
@@ -105,8 +105,7 @@ def _set_values(environ: Mapping[str, str], config: Mapping[str, Any]) -> Iterat
         if value := environ.get(setting.get_variable(command)):
             yield _Value(setting, value, f"variable {setting.get_variable(command)}")
     for command, setting in _all():
-        # In the config file, `plugins` is a separate table, not the settings of the command of that name.
-        table = config if not command else {} if command in OWN_TABLES else config.get(command, {})
+        table = get_command_table(config, command) if command else config
         if setting.name in table:
             yield _Value(setting, table[setting.name], f"config file's {command}{'.' if command else ''}{setting.name}")
 

@@ -99,7 +99,7 @@ def _check_object(schema: Schema, value: Any, path: str) -> None:
     if others is not False:
         if len(value) > schema["maxProperties"]:
             raise _refuse(where, f"an object of at most {schema['maxProperties']} members")
-        if not all(re.fullmatch(schema["propertyNames"]["pattern"].strip("^$"), name) for name in value):
+        if not all(re.fullmatch(schema["propertyNames"]["pattern"], name) for name in value):
             raise _refuse(f"a name in {where}", "a name of the expected form")
         for number, item in enumerate(value.values(), 1):
             check_arguments(others, item, f"{where} member {number}")

@@ -25,7 +25,7 @@ _RUN_DOCTOR: Final = "A person runs `sealpipe doctor` in a terminal: it says wha
 
 async def run_checks(call: Call, _: None) -> Answer:
     """Run the doctor's checks. Changes nothing; calls the service if there is a credential."""
-    states = await asyncio.to_thread(partial(_find_states, call))
+    states = await asyncio.to_thread(_find_states, call)
     tools = [name for name in TOOLS if call.policy.allows(name)]
     lines = [_RUN_DOCTOR] if "fail" in states.values() else []
     lines += [_WRITE_A_POLICY] if tools in ([], [CHECK.name]) else []

@@ -23,6 +23,7 @@ from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 
 from sealpipe.errors import PolicyError
 from sealpipe.mcp import terminal
+from sealpipe.mcp.outgoing import HIDING
 from sealpipe.mcp.tools import Use
 
 if TYPE_CHECKING:
@@ -34,8 +35,8 @@ TIMEOUT: Final = 600.0
 """Seconds that a person has for an answer."""
 _MAX_QUESTION: Final = 4000
 """Characters that a person can be asked to read. A longer call cannot be confirmed."""
-_HIDDEN: Final = re.compile(r"<(?=[A-Za-z/!?])|(?<=\])[(\[]|(?<=!)\[|~(?=~)|&(?=#|[A-Za-z])|(?<= ) ")
-"""The character with which a renderer of HTML or Markdown would leave out or strike out text, or change its width."""
+_HIDDEN: Final = re.compile(HIDING + r"|~(?=~)|(?<= ) ")
+"""Also what makes a renderer strike out text, or change its width."""
 _MOST_ROUNDS: Final = 200
 _LINK_MESSAGE: Final = (
     "Open this page to enter what is asked for. It is encrypted in the browser; the chat never sees it."

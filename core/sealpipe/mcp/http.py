@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import socket
 from collections.abc import Callable, Iterator, MutableMapping
 from hmac import compare_digest
@@ -27,7 +26,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from sealpipe import signals
 from sealpipe.aio import GRACE
 from sealpipe.errors import UsageError
-from sealpipe.mcp.server import Setup, make_server
+from sealpipe.mcp.server import Setup, make_server, silence_loggers
 from sealpipe.secret import Secret
 
 PATH: Final = "/mcp"
@@ -40,9 +39,6 @@ MOST_STRANGERS: Final = 64
 """Connections that have not shown the token, at once. The oldest are closed for new ones."""
 PATIENCE: Final = 10.0
 """Seconds for the first request with the token on a connection."""
-
-_LOGGERS: Final = ("uvicorn", "sse_starlette", "asyncio")
-"""They would write what clients send to stderr: headers, and tracebacks."""
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -76,9 +72,7 @@ async def serve(
 
     Then open calls are cancelled, and have some seconds to finish what they are changing.
     """
-    for name in _LOGGERS:
-        logging.getLogger(name).addHandler(logging.NullHandler())
-        logging.getLogger(name).propagate = False
+    silence_loggers("uvicorn", "sse_starlette", "asyncio")
     manager = StreamableHTTPSessionManager(
         server,
         security_settings=_make_security_settings(sock),

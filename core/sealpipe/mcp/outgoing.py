@@ -38,8 +38,10 @@ _CREDENTIAL: Final = re.compile(rb"[A-Za-z0-9]+_sk_live_[^.]*\.")
 _PUBLIC: Final = re.compile(rb"https?://[^#@]*#|" + _CREDENTIAL.pattern)
 """The part of a link and of a credential that is no secret."""
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)")
-_MARKUP: Final = re.compile(r"<(?=[A-Za-z/!?])|(?<=\])[(\[]|(?<=!)\[|`(?=``)|~(?=~~)|&(?=#|[A-Za-z])|(?<=:)/(?=/)")
-"""The character that makes an HTML tag or entity, a link or an image of Markdown, a fence, or an address."""
+HIDING: Final = r"<(?=[A-Za-z/!?])|(?<=\])[(\[]|(?<=!)\[|&(?=#|[A-Za-z])"
+"""Matches what makes an HTML tag or entity, or a link or an image of Markdown: not all of the text is shown."""
+_MARKUP: Final = re.compile(HIDING + r"|`(?=``)|~(?=~~)|(?<=:)/(?=/)")
+"""Also what makes a fence, or an address."""
 
 
 class OutgoingGuard:

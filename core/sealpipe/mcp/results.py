@@ -43,6 +43,7 @@ _NEXT_CALLS: Final[Mapping[int, str]] = {
     16: "Call `request_secret` again, if the secret is still needed.",
 }
 """What an assistant does next, by exit code, where it can do something itself."""
+_BUG: Final = "internal error"
 _WITHHELD: Final = "The call was carried out, and its answer is withheld: it contains a secret."
 _WITHHELD_DETAIL: Final = "withheld: it contains a secret"
 
@@ -92,16 +93,15 @@ def make_error(members: Mapping[str, Any]) -> types.CallToolResult:
     return _make({"error": dict(members)}, is_error=True)
 
 
-def describe_bug(_error: Exception) -> tuple[SealpipeError, types.CallToolResult]:
+def describe_bug() -> tuple[SealpipeError, types.CallToolResult]:
     """Return the error and the result for a bug of ours. Nothing of it is shown: it may hold anything."""
-    error = SealpipeError("internal error")
-    return error, make_error({"kind": "SealpipeError", "exit_code": 1, "message": "internal error", "next": _NEXT})
+    return SealpipeError(_BUG), _make_own_error(_BUG)
 
 
 def withhold(result: types.CallToolResult) -> types.CallToolResult:
     """Return an error in place of a result that holds a secret; of an error, only what is data is withheld."""
     if not result.is_error:
-        return make_error({"kind": "SealpipeError", "exit_code": 1, "message": _WITHHELD, "next": _NEXT})
+        return _make_own_error(_WITHHELD)
     members: Mapping[str, Any] = result.structured_content["error"]
     kept = {name: members[name] for name in ("kind", "exit_code", "message", "next")}
     return make_error({**kept, "detail": untrusted(_WITHHELD_DETAIL)})
@@ -109,7 +109,7 @@ def withhold(result: types.CallToolResult) -> types.CallToolResult:
 
 def list_words(tools: Iterable[Tool[Any]]) -> Iterator[str]:
     """Yield the fixed words of results: names and choices of the schemas, and the sentences of errors."""
-    yield from (*_MEANINGS.values(), _NEXT, *_NEXT_CALLS.values(), *_MEMBERS, "internal error")
+    yield from (*_MEANINGS.values(), _NEXT, *_NEXT_CALLS.values(), *_MEMBERS, _BUG)
     for kind in _list_kinds(SealpipeError):
         yield kind.__name__
     for tool in tools:
@@ -120,6 +120,10 @@ def _list_kinds(kind: type[SealpipeError]) -> Iterator[type[SealpipeError]]:
     yield kind
     for each in kind.__subclasses__():
         yield from _list_kinds(each)
+
+
+def _make_own_error(message: str) -> types.CallToolResult:
+    return make_error({"kind": "SealpipeError", "exit_code": 1, "message": message, "next": _NEXT})
 
 
 def _make(content: Mapping[str, Any], *, is_error: bool) -> types.CallToolResult:

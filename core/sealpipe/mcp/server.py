@@ -111,9 +111,7 @@ class _Pipeline:
     @asynccontextmanager
     async def serve(self, _server: Server[Any]) -> AsyncIterator[None]:
         """Serve: see every secret, and keep the SDK's log to ourselves."""
-        logger = logging.getLogger("mcp")
-        logger.addHandler(logging.NullHandler())
-        logger.propagate = False  # it would write what clients send, and tracebacks, to stderr
+        silence_loggers("mcp")
         with self._guard.watching():
             try:
                 yield
@@ -158,8 +156,8 @@ class _Pipeline:
                 self._guard.know([failure.share.short_code, failure.outbox_id])
             if not raised.has_begun:  # our words, the policy's and the client's
                 self._guard.know(list_texts(raised.members))
-        except Exception as raised:  # noqa: BLE001 - a bug: its text may hold anything
-            failure, result = describe_bug(raised)
+        except Exception:  # noqa: BLE001 - a bug: its text may hold anything
+            failure, result = describe_bug()
         if isinstance(result, types.InputRequiredResult) and elicitation.CONFIRM in (result.input_requests or {}):
             failure = UnconfirmedError("a person is asked to confirm the call")
         searched = self._search(result)
@@ -254,6 +252,14 @@ class _Pipeline:
             report,
             self._guard.know,
         )
+
+
+def silence_loggers(*names: str) -> None:
+    """Silence loggers of libraries: they would write what clients send, and tracebacks, to stderr."""
+    for name in names:
+        logger = logging.getLogger(name)
+        logger.addHandler(logging.NullHandler())
+        logger.propagate = False
 
 
 async def _run_apart(work: Awaitable[Answer]) -> Answer:
