@@ -46,6 +46,9 @@ def test_the_tree_at_the_top_of_errors_names_every_exception_with_its_exit_code(
             assert own is None or int(own[1]) == kind.exit_code, name
 
 
+LINK = re.compile(r"\]\((?!https?://)([^)#]+)")
+
+
 def anchors(page: Path) -> set[str]:
     """Return the anchors that GitHub makes of a page's headings."""
     headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
@@ -60,10 +63,22 @@ def test_every_link_leads_to_a_page_and_a_heading(text: Path) -> None:
         assert not anchor or anchor in anchors(page), f"{target}#{anchor}"
 
 
-def test_the_index_links_to_every_page() -> None:
-    index = (DOCS / "index.md").read_text(encoding="utf-8")
-    for page in {*DOCS.glob("**/*.md")} - {*DOCS.glob("**/README.md"), DOCS / "index.md"}:
-        assert f"({page.relative_to(DOCS)})" in index, page
+def find_index(page: Path) -> Path:
+    """Return the page that lists a page: `how-to/index.md`, or `commands.md` for the folder `commands/`.
+
+    It is that of its own folder or of the next one above that has one; the pages of `docs/` are those of the project.
+    """
+    if page.parent == DOCS:
+        return DOCS / "contributing/index.md"
+    candidates = (each for folder in page.parents for each in (folder / "index.md", folder.with_suffix(".md")))
+    return next(each for each in candidates if each != page and each.exists())
+
+
+def test_the_nearest_index_links_to_every_page() -> None:
+    for page in {*DOCS.glob("**/*.md")} - {DOCS / "index.md"}:
+        index = find_index(page)
+        links = [(index.parent / link).resolve() for link in LINK.findall(index.read_text(encoding="utf-8"))]
+        assert page in links, f"link {page.relative_to(ROOT)} in {index.relative_to(ROOT)}"
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=lambda path: path.name)

@@ -23,14 +23,17 @@ BUILT_IN = [
 
 
 @pytest.mark.parametrize("product", sorted({product for _, _, product in BUILT_IN}))
-def test_a_product_has_a_page_in_the_index_that_shows_each_of_its_plugins(product: str) -> None:
-    page = f"products/{PAGES.get(product, product)}.md"
-    assert (DOCS / page).exists(), f"write docs/{page}"
-    assert f"({page})" in (DOCS / "index.md").read_text(encoding="utf-8"), f"link {page} in docs/index.md"
-    text = (DOCS / page).read_text(encoding="utf-8")
-    for kind, name, owner in BUILT_IN:
-        if owner == product and name not in ELSEWHERE:
-            assert re.search(rf"\b{name}:", text), f"docs/{page} shows no `{name}:`, a {kind} of the product"
+def test_a_product_has_a_page_that_shows_each_of_its_plugins_and_a_row_with_them(product: str) -> None:
+    page = f"{PAGES.get(product, product)}.md"
+    assert (DOCS / "products" / page).exists(), f"write docs/products/{page}"
+    text = (DOCS / "products" / page).read_text(encoding="utf-8")
+    own = [(kind, name) for kind, name, owner in BUILT_IN if owner == product and name not in ELSEWHERE]
+    for kind, name in own:
+        assert re.search(rf"\b{name}:", text), f"docs/products/{page} shows no `{name}:`, a {kind} of the product"
+    row = re.search(rf"^\| \[.+\]\({page}\) \|(.*)\|$", (DOCS / "products/index.md").read_text("utf-8"), re.MULTILINE)
+    assert row, f"add a row for {page} to docs/products/index.md"
+    shown = [re.findall(r"`(.+?)`", cell) for cell in row[1].split("|")]
+    assert shown == [sorted(name for each, name in own if each == kind) for kind in LISTS]
 
 
 @pytest.mark.parametrize(("kind", "name", "product"), BUILT_IN)

@@ -11,11 +11,14 @@ from pathlib import Path
 
 from support.parts import ROOT, missing
 
-BLOCKS = re.findall(
-    r"^```sh\n(.*?)^```",
-    (ROOT / "README.md").read_text(encoding="utf-8").partition("## Share in 60 seconds\n")[2].partition("\n## ")[0],
-    re.DOTALL | re.MULTILINE,
-)
+
+def blocks_of(page: str) -> list[str]:
+    """Return the commands under "Share in 60 seconds"."""
+    section = (ROOT / page).read_text(encoding="utf-8").partition("## Share in 60 seconds\n")[2].partition("\n## ")[0]
+    return re.findall(r"^```sh\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
+
+
+BLOCKS = blocks_of("README.md")
 FIRST_SHELL = """set -eu
 ip link set lo up
 (exec {server}) >serve.log 2>&1 & serving=$!
@@ -47,3 +50,7 @@ def test_share_in_60_seconds_prints_a_link(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert re.fullmatch(r"http://127\.0\.0\.1:8765/s/\S+#1[\w-]{43}\n", done.stdout)
+
+
+def test_the_home_page_of_the_documentation_has_the_same_commands() -> None:
+    assert blocks_of("docs/index.md") == BLOCKS
