@@ -29,7 +29,7 @@ object Share : BuildType({
     triggers { vcs { branchFilter = "+:refs/tags/v*" } }
     steps {
         script {
-            dockerImage = "registry.example.com/acme/sealpipe:0.1.0"
+            dockerImage = "registry.example.com/acme/sealpipe:0.2.0"
             dockerRunParameters = "--user 0" // the agent restores the owner of files
             scriptContent = """
                 set -eu
@@ -52,7 +52,7 @@ object Unseal : BuildType({
     }
     steps {
         script {
-            dockerImage = "registry.example.com/acme/sealpipe:0.1.0"
+            dockerImage = "registry.example.com/acme/sealpipe:0.2.0"
             dockerRunParameters = "--user 0" // the agent restores the owner of files
             scriptContent = """
                 set -eu
@@ -74,7 +74,7 @@ object Collect : BuildType({
     triggers { schedule { schedulingPolicy = daily { hour = 6 } } }
     steps {
         script {
-            dockerImage = "registry.example.com/acme/sealpipe:0.1.0"
+            dockerImage = "registry.example.com/acme/sealpipe:0.2.0"
             dockerRunParameters = "--user 0" // the agent restores the owner of files
             scriptContent = """
                 set -eu
