@@ -23,7 +23,7 @@ FILES = {
 SHOWN = rf"(?:\bsealpipe(?:-git)?:|\brev: v|\bsealpipe (?={VERSION}, Python))({VERSION})\b"
 """How pages and recipes name it: as the image's tag, as the hooks' revision, and in what a command prints."""
 PAGES = ("README.md", "docs/**/*", "actions/**/*.md", "containers/**/*")
-SUFFIXES = {".md", ".yml", ".yaml", ".kts", ".toml", ""}
+KINDS = (".md", ".yml", ".yaml", ".kts", ".toml", "Jenkinsfile")
 
 
 def find_places(root: Path = ROOT) -> Iterator[tuple[Path, str]]:
@@ -32,7 +32,7 @@ def find_places(root: Path = ROOT) -> Iterator[tuple[Path, str]]:
         yield root / name, pattern
     for pattern in PAGES:
         for file in sorted(root.glob(pattern)):
-            if file.is_file() and file.suffix in SUFFIXES and file.relative_to(root).as_posix() not in FILES:
+            if file.is_file() and file.name.endswith(KINDS) and file.relative_to(root).as_posix() not in FILES:
                 yield file, SHOWN
 
 

@@ -77,6 +77,7 @@ def test_the_metadata_is_what_pyproject_says(wheel: zipfile.Path) -> None:
         "sealpipe", PROJECT["version"], "Apache-2.0 AND CC-BY-3.0-US",
     )  # fmt: skip
     assert described["Requires-Python"] == ">=3.11"
+    assert described.get_all("Project-URL") == [f"{name}, {url}" for name, url in PROJECT["urls"].items()]
     assert set(described.get_all("Provides-Extra") or ()) == set(PROJECT["optional-dependencies"])
     needed = [line for line in described.get_all("Requires-Dist") or () if "extra ==" not in line]
     assert len(needed) == len(PROJECT["dependencies"])
@@ -176,12 +177,6 @@ def test_the_locks_are_at_or_above_the_floors() -> None:
     rows = [*PROJECT["dependencies"], *(row for name in extras if name not in ("all", "dev") for row in extras[name])]
     for requirement in map(Requirement, rows):
         assert requirement.specifier.contains(locked[requirement.name.lower()]), requirement
-
-
-def test_the_version_is_the_same_in_both_places() -> None:
-    from sealpipe import __version__
-
-    assert __version__ == PROJECT["version"]
 
 
 def test_no_folder_has_a_name_that_gitignore_or_packagers_swallow() -> None:
