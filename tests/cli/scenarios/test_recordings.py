@@ -8,6 +8,7 @@ import pytest
 
 from cli.scenarios.picture import draw
 from cli.scenarios.recording import Recording
+from cli.scenarios.scenario import draw_bytes
 from sealpipe_rehearsal.running_service import RunningService
 from support.parts import ROOT
 from support.terminal import Terminal
@@ -17,11 +18,16 @@ FILES = sorted(Path(__file__).parent.glob("recordings/*.txt"))
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_the_picture_of_a_recording(
-    file: Path, user: Terminal, service: RunningService, request: pytest.FixtureRequest
+    file: Path,
+    user: Terminal,
+    service: RunningService,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(service.service, "token_bytes", draw_bytes)
     recording = Recording(file, user, service)
     picture = draw(recording.title, recording.alternative, recording.record())
     path = ROOT / f"docs/pictures/{file.stem}.svg"
     if request.config.getoption("--update", default=False):
         path.write_text(picture, "utf-8")
-    assert path.read_text("utf-8") == picture, "docs/CONTRIBUTING.md names the command that draws all pictures again"
+    assert picture == path.read_text("utf-8"), "docs/CONTRIBUTING.md names the command that draws all pictures again"
