@@ -29,7 +29,9 @@ class RunnerCommand(NamedTuple):
 
 
 ADD_MASK: Final = RunnerCommand("::add-mask::", "%25")
+"""The command by which GitHub Actions, Gitea and Forgejo mask a value."""
 SET_SECRET: Final = RunnerCommand("##vso[task.setsecret]", "%AZP25")
+"""The command by which Azure Pipelines masks a value."""
 
 
 class Job(NamedTuple):

@@ -51,13 +51,13 @@ from typing import Any, ClassVar
 class SealpipeError(Exception):
     """The root of every exception of sealpipe.
 
-    `message` says what happened, `remedy` what to do next (may be empty).
+    `message` says what happened, `remedy` what to do next (may be empty); `exit_code` is what the command line ends
+    with, and `collected` what `collect` collected before it raised this error.
     """
 
     exit_code: ClassVar[int] = 1
     default_remedy: ClassVar[str] = ""
     collected: Any = None
-    """What `collect` collected before it raised this error."""
 
     def __init__(self, message: str, *, remedy: str | None = None) -> None:
         super().__init__(message)
@@ -253,9 +253,9 @@ NOT_TAKEN = (
 class ServiceError(SealpipeError):
     """The service refused a call, or its response cannot be used.
 
-    `status` and `error_code` are those of the response (None without one). `additional_data` maps each rejected JSON
-    member to the service's reason. `unclear` is True if this attempt or an earlier one may have succeeded nevertheless;
-    `outbox_id` names the stored outbox entry.
+    `status` and `error_code` are those of the response (None without one), and `retry_after` its seconds to wait.
+    `additional_data` maps each rejected JSON member to the service's reason. `unclear` is True if this attempt or
+    an earlier one may have succeeded nevertheless; `outbox_id` names the stored outbox entry.
     """
 
     def __init__(

@@ -214,6 +214,7 @@ class CIInfo(NamedTuple):
 
 
 Info = SourceInfo | SinkInfo | ChannelInfo | CIInfo
+"""The descriptor of any plugin."""
 
 
 if TYPE_CHECKING:

@@ -26,6 +26,7 @@ _PIECE = 64 * 1024  # bytes encrypted at a time: small enough for a CPU core's o
 _BODY = tokens.SALT_SIZE + tokens.IV_SIZE
 
 Bytes = bytes | bytearray | memoryview
+"""What a plaintext may be."""
 
 
 def seal(

@@ -29,7 +29,9 @@ TYPES: Final[Mapping[str, str]] = {
 """The types that the service's page knows, each with what it is. Any other is accepted, and shown as text."""
 
 LANGUAGE: Final = "selectedProgrammingLanguage"
+"""The member with the language of a field of source code."""
 FILENAME: Final = "filename"
+"""The member with the file name of a field."""
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)

@@ -17,6 +17,7 @@ from sealpipe.wire.encoding import exactly
 from sealpipe.wire.tokens import CustodySeed
 
 POINT_SIZE: Final = 65
+"""Bytes of an uncompressed point: 0x04, X, Y."""
 GROUP_ORDER: Final = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
 """n, the order of P-256's group (SEC 2, section 2.4.2)."""
 

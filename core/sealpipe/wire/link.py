@@ -14,6 +14,7 @@ from sealpipe.wire.encoding import decode_base64url, decoded, encode_base64url, 
 from sealpipe.wire.tokens import KEY_SIZE, CustodySeed
 
 FRAGMENT_VERSION = "1"
+"""The first character of every fragment."""
 _SECRET: Final = re.compile(r"#1?[A-Za-z0-9_-]{32,}|_sk_live_")
 """Matches a link's fragment, complete or damaged, and a credential inside other text."""
 

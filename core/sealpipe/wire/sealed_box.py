@@ -17,6 +17,7 @@ from sealpipe.wire import keys, tokens
 from sealpipe.wire.encoding import decode_base64, encode_base64, exactly
 
 VERSION = 1
+"""The first byte of every box."""
 _POINT_END = 1 + keys.POINT_SIZE
 _SALT_END = _POINT_END + tokens.SALT_SIZE
 _IV_END = _SALT_END + tokens.IV_SIZE

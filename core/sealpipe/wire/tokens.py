@@ -19,8 +19,11 @@ from sealpipe.wire.encoding import encode_base64url, exactly
 KEY_SIZE: Final = 32
 """Bytes of a content key, of a seed, and of every key and token derived here."""
 SALT_SIZE: Final = 16
+"""Bytes of the salt of an envelope or a box."""
 IV_SIZE: Final = 12
+"""Bytes of the nonce of AES-GCM."""
 TAG_SIZE: Final = 16
+"""Bytes of the tag of AES-GCM."""
 
 INFO: Final = {
     "content": "content",  # content encryption key, no passcode
@@ -31,6 +34,7 @@ INFO: Final = {
     "scalar": "{tag}-ecdh-p256-scalar",  # seed to 48 bytes, reduced to a private scalar
     "sealed box": "{tag}-request-submission",  # ECDH shared secret to the wrapping key; share wraps too
 }
+"""The info string of each derivation; `{tag}` is the service's tag."""
 _TAG = re.compile(r"[a-z0-9]+", re.ASCII)
 
 

@@ -16,10 +16,22 @@ DOCS = ROOT / "docs"
 if __name__ == "__main__":
     sys.path.insert(0, str(ROOT / "tests"))
 
-from unit.docs.generator import ci, commands, settings, tools  # noqa: E402 - found by the line above
+from unit.docs.generator import api, ci, commands, contract, errors, exit_codes, settings, tools  # noqa: E402 - found by the line above
 from unit.docs.generator.markdown import fill_parts, find_parts  # noqa: E402
 
 PARTS: Mapping[str, Callable[[], str]] = {
+    "api-client": api.client_page,
+    "api-hooks": contract.hooks_page,
+    "api-methods": api.methods,
+    "api-plugin": contract.plugin_page,
+    "api-plugin-constants": contract.values_page,
+    "api-plugin-errors": contract.errors_page,
+    "api-pytest": contract.rehearsal_page,
+    "api-results": api.results_page,
+    "api-testing": contract.contracts_page,
+    "api-types": api.types_page,
+    "api-webhooks": api.webhooks_page,
+    "api-wire": api.wire,
     "assistant-tools": tools.tools,
     "ci-outputs": ci.outputs,
     "ci-runs": ci.runs,
@@ -27,6 +39,9 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "ci-tokens": ci.tokens,
     "command-settings": settings.of_commands,
     "commands": commands.index,
+    "each-error": errors.reference,
+    "errors": errors.tree,
+    "exit-codes": exit_codes.page,
     "global-options": commands.global_options,
     "shared-settings": settings.shared,
     "values": commands.values,

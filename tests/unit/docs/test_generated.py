@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from unit.docs.generator import examples
+import re
+
+from unit.docs.generator import api, contract, errors, examples, exit_codes
 from unit.docs.generator.commands import METAVARS
 from unit.docs.generator.exits import OWN, list_exit_codes
+from unit.docs.generator.inspection import constants
 from unit.docs.generator.markdown import COMMAND, cell, code, escape, fill_parts, find_parts, wrap
 from unit.docs.generator.tree import leaves, root
 from unit.docs.pages import PARTS, find_stale, read_pages
@@ -45,6 +48,49 @@ def test_no_table_of_the_generator_names_what_is_gone() -> None:
     assert examples.SHOWN.keys() <= names
     used = {option.setting.metavar for node in root().walk() for option in node.options}
     assert METAVARS.keys() <= used
+
+
+def test_everything_public_has_a_docstring() -> None:
+    described = [*api.client(), *api.described_results(), *api.described_arguments(), *contract.hooks()]
+    described += [*contract.described_exports(), *contract.contracts(), *contract.rehearsal()]
+    described += [each for module in api.modules() for each in api.of_module(module)]
+    named = [part for each in described for part in (each, *each.methods)]
+    assert len(named) > 250
+    assert [each.name for each in named if not each.doc] == []
+    properties = [(each.name, part) for each in described for part in each.attributes if part.is_property]
+    assert [f"{name}.{part.name}" for name, part in properties if not part.doc] == []
+    values = [*contract.values(), *(each for module in api.modules() for each in constants(module))]
+    assert [each.name for each in values if not each.doc] == []
+    assert [kind.__name__ for kind in errors.kinds() if not kind.__doc__] == []
+
+
+def test_what_signatures_name_is_on_the_page() -> None:
+    page = read_pages()["reference/api/client.md"]
+    shown = " ".join([*re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE), *ATTRIBUTE.findall(page)])
+    headings = {*re.findall(r"^#+ (\w+)$", page, re.MULTILINE), *re.findall(r"^- `(\w+) = ", page, re.MULTILINE)}
+    assert set(re.findall(r"\b[A-Z]\w*[a-z]\w*\b", shown)) - headings - ELSEWHERE == set()
+
+
+ATTRIBUTE = re.compile(r"^- `([^`]*)`", re.MULTILINE)
+ELSEWHERE = {
+    *("Any", "Callable", "False", "Iterable", "Iterator", "Literal", "Mapping", "None", "Path", "Self", "Sequence"),
+    *("True", "SealpipeError"),
+    "KeyPair",  # on the page of the wire format
+    *("Creation", "Flow", "Item", "Session"),  # of methods for the command line, and of its own format
+}
+
+
+def test_every_attribute_of_an_exception_is_explained() -> None:
+    for kind in errors.kinds():
+        names = [each.name for each in errors.carried(kind) if each.name != "default_remedy"]
+        assert [name for name in names if f"`{name}`" not in (kind.__doc__ or "")] == [], kind
+
+
+def test_the_exit_codes_are_those_of_the_exceptions() -> None:
+    assert exit_codes.of_exceptions() <= exit_codes.numbers()
+    assert exit_codes.numbers() == {*range(19), 130, 143}
+    used = {number for codes in OWN.values() for number in codes}
+    assert used <= exit_codes.numbers()
 
 
 def test_text_keeps_its_meaning_as_markdown() -> None:
