@@ -37,6 +37,7 @@ REST: Final[Mapping[str, str]] = {
     "tests/service/pytest_plugin/test_example_project.py": _PYTEST,
     "tests/service/pytest_plugin/test_failing_tests.py": _PYTEST,
     "tests/service/pytest_plugin/test_fixture.py": _PYTEST,
+    "tests/e2e/tutorials/test_tutorials.py": "follows whole tutorials, with all that they install",
     "tests/e2e/recipes/": "runs whole pipelines, and OpenBao",
     "tests/e2e/gitlab/": "gitlab-ci-local and a container engine",
     "tests/mcp/test_stdio.py": "starts servers",
@@ -105,6 +106,7 @@ FIRST: Final = (
     "tests/unit/http/test_drips.py",
     "tests/benchmarks/",
     "tests/e2e/gitlab/test_image.py",
+    "tests/e2e/tutorials/test_tutorials.py",
     "tests/plugins/pass_store/test_contract.py",
 )
 """What takes minutes whatever runs beside it: begun last, it would keep one worker busy and all others waiting."""
