@@ -1,5 +1,6 @@
-"""The wire format's page is executed: each block of Python prints the text below it.
+"""Pages of explanation: their promises name tests, their claims about others name sources.
 
+The wire format's page is executed: each block of Python prints the text below it, and
 `python tests/unit/docs/test_explanation.py` writes what they print into the page.
 """
 
@@ -13,6 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from sealpipe.cli.render import SCHEMA
+from sealpipe.plugin import API
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs/explanation/wire-format.md"
@@ -64,6 +68,62 @@ def test_a_promise_is_explained_shown_and_bounded(name: str) -> None:
     assert len(rows) >= 3
     for row in rows:
         assert re.search(r"`tests/[\w/]+\.py", row), row
+
+
+def test_the_stability_page_has_the_numbers_of_the_code() -> None:
+    text = (ROOT / "docs/reference/stability.md").read_text(encoding="utf-8")
+    assert f'`"schema": {SCHEMA}`' in text
+    assert f"(`api={API}`)" in text
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    pythons = re.findall(r"Python :: (3\.\d+)", project)
+    assert f"{pythons[0]} to {pythons[-1]} now" in text
+
+
+COMPARISON = (ROOT / "docs/explanation/comparison.md").read_text(encoding="utf-8")
+TOOLS = {
+    title: body
+    for title, body in re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", COMPARISON, re.DOTALL | re.MULTILINE)
+    if not title.startswith(("When ", "sealpipe"))
+}
+SOURCE = re.compile(r"\[[^]]+\]\((https://[^\s()]+)\), (?:read )?20\d\d-\d\d-\d\d")
+COMMIT = re.compile(r"https://github\.com/[\w.-]+/[\w.-]+/(?:blob|tree)/[0-9a-f]{40}/.+")
+
+
+def rows_of(text: str) -> list[list[str]]:
+    """Return the cells of each row of a section's table, less its head."""
+    lines = [line.strip("|").split(" | ") for line in text.splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in line] for line in lines[2:]]
+
+
+def test_every_tool_of_the_comparison_is_there() -> None:
+    assert len(TOOLS) == 1 + 8
+    for title, body in TOOLS.items():
+        assert len(rows_of(body)) >= 5, title
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_every_row_about_a_tool_has_dated_sources(tool: str) -> None:
+    for row in rows_of(TOOLS[tool]):
+        assert all(row), row
+        for source in row[-1].split("; "):
+            found = SOURCE.fullmatch(source)
+            assert found is not None, source
+            assert "github.com" not in found[1] or COMMIT.fullmatch(found[1]), source
+    if tool != "How to read it":
+        prose = [line for line in TOOLS[tool].splitlines() if line and not line.startswith("| ")]
+        assert prose == [], "a sentence about a tool stands in a row with its source"
+
+
+def test_what_the_comparison_says_of_sealpipe_leads_to_our_pages() -> None:
+    own = COMPARISON.partition("\n## sealpipe\n")[2].partition("\n## ")[0]
+    assert len(rows_of(own)) >= 8
+    for row in rows_of(own):
+        targets = re.findall(r"\]\(([^)#]+)", row[-1])
+        assert targets, row
+        assert all((ROOT / "docs/explanation" / target).is_file() for target in targets), row
+    better = COMPARISON.partition("\n## When ")[2].partition("\n## ")[0]
+    assert len(rows_of(better)) >= 5
+    assert all("](" in row[-1] for row in rows_of(better))
 
 
 if __name__ == "__main__":
