@@ -16,10 +16,11 @@ DOCS = ROOT / "docs"
 if __name__ == "__main__":
     sys.path.insert(0, str(ROOT / "tests"))
 
-from unit.docs.generator import api, ci, commands, contract, errors, exit_codes, settings, tools  # noqa: E402 - found by the line above
+from unit.docs.generator import api, ci, commands, contract, errors, exit_codes, inputs, settings, tools  # noqa: E402 - found by the line above
 from unit.docs.generator.markdown import fill_parts, find_parts  # noqa: E402
 
 PARTS: Mapping[str, Callable[[], str]] = {
+    "actions": inputs.actions,
     "api-client": api.client_page,
     "api-hooks": contract.hooks_page,
     "api-methods": api.methods,
@@ -43,6 +44,8 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "errors": errors.tree,
     "exit-codes": exit_codes.page,
     "global-options": commands.global_options,
+    "gitlab-templates": inputs.templates,
+    "image": inputs.image,
     "shared-settings": settings.shared,
     "values": commands.values,
 }
