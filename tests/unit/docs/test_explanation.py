@@ -1,7 +1,7 @@
 """Pages of explanation: their promises name tests, their claims about others name sources.
 
-The wire format's page is executed: each block of Python prints the text below it, and
-`python tests/unit/docs/test_explanation.py` writes what they print into the page.
+Each block of Python on the pages RUN prints the text below it; `python tests/unit/docs/test_explanation.py` writes what
+they print into the pages.
 """
 
 from __future__ import annotations
@@ -19,32 +19,34 @@ from sealpipe.cli.render import SCHEMA
 from sealpipe.plugin import API
 
 ROOT = Path(__file__).resolve().parents[3]
-PAGE = ROOT / "docs/explanation/wire-format.md"
+WIRE = ROOT / "docs/explanation/wire-format.md"
+RUN = (WIRE, ROOT / "docs/explanation/architecture.md")
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
 
 
 def as_run(text: str) -> tuple[str, dict[str, Any]]:
-    """Return the page with what its blocks print, run in one session, and the session's names."""
+    """Return a page with what its blocks print, run in one session, and the session's names."""
     names: dict[str, Any] = {}
 
     def run(block: re.Match[str]) -> str:
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
-            exec(compile(block[1], PAGE.name, "exec"), names)  # noqa: S102 - our own page
+            exec(compile(block[1], "a page of explanation", "exec"), names)  # noqa: S102 - our own page
         shown = f"\n```text\n{printed.getvalue()}```\n" if printed.getvalue() else ""
         return f"```python\n{block[1]}```\n{shown}"
 
     return BLOCK.sub(run, text), names
 
 
-def test_every_line_of_the_wire_format_page_is_true() -> None:
-    text = PAGE.read_text(encoding="utf-8")
-    assert len(BLOCK.findall(text)) >= 10
+@pytest.mark.parametrize("page", RUN, ids=lambda path: path.stem)
+def test_every_block_prints_what_its_page_says(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert len([shown for _, shown in BLOCK.findall(text) if shown]) >= 2
     assert as_run(text)[0] == text
 
 
 def test_the_wire_format_page_is_of_our_vectors() -> None:
-    names = as_run(PAGE.read_text(encoding="utf-8"))[1]
+    names = as_run(WIRE.read_text(encoding="utf-8"))[1]
     folder = ROOT / "tests/unit/wire/vectors"
     vectors = {
         vector["name"]: vector
@@ -127,4 +129,5 @@ def test_what_the_comparison_says_of_sealpipe_leads_to_our_pages() -> None:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(as_run(PAGE.read_text(encoding="utf-8"))[0], encoding="utf-8")
+    for page in RUN:
+        page.write_text(as_run(page.read_text(encoding="utf-8"))[0], encoding="utf-8")
