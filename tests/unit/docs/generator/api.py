@@ -72,9 +72,6 @@ ARGUMENTS = (
 WIRE = ("envelope", "fields", "keys", "link", "sealed_box", "tokens")
 """The modules of the wire format that programs use."""
 
-DEPTH = 3
-"""How many `#` the heading of a class or a function has."""
-
 
 def exported() -> Mapping[str, Any]:
     """Return the names that `sealpipe` exports, without the exceptions."""
@@ -106,9 +103,9 @@ def of_module(module: ModuleType) -> list[Described]:
     return [describe(name, value) for name, value in own if callable(value) and hasattr(value, "__qualname__")]
 
 
-def render(described: Iterable[Described], prefix: str = "") -> str:
-    """Return classes and functions as Markdown; `prefix` comes before their names in headings."""
-    return "\n".join(_render(each, DEPTH, prefix) for each in described)
+def render(described: Iterable[Described], prefix: str = "", depth: int = 3) -> str:
+    """Return classes and functions as Markdown. `prefix` comes before their names in headings, of `depth` times `#`."""
+    return "\n".join(_render(each, depth, prefix) for each in described)
 
 
 def _render(each: Described, depth: int, prefix: str) -> str:

@@ -70,7 +70,7 @@ def rehearsal() -> list[Described]:
 
 def hooks_page() -> str:
     """Return each hook."""
-    return render(hooks())
+    return render(hooks(), depth=2)
 
 
 def plugin_page() -> str:
@@ -104,9 +104,9 @@ def _list(attributes: Iterable[Attribute]) -> str:
 
 def contracts_page() -> str:
     """Return the classes of contract tests."""
-    return render(contracts())
+    return render(contracts(), depth=2)
 
 
 def rehearsal_page() -> str:
     """Return what the fixture offers."""
-    return render(rehearsal())
+    return render(rehearsal(), depth=2)
