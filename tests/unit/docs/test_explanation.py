@@ -128,6 +128,20 @@ def test_what_the_comparison_says_of_sealpipe_leads_to_our_pages() -> None:
     assert all("](" in row[-1] for row in rows_of(better))
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md", "docs/explanation/which-service.md"])
+def test_who_looks_first_reads_which_service_it_is(page: str) -> None:
+    text = " ".join((ROOT / page).read_text(encoding="utf-8").split())
+    for words in (
+        "CredenShare",
+        "independent of",
+        "hosted service",
+        "without an account" if "which" not in page else "",
+    ):
+        assert words in text, words
+    assert re.search(r"never reached|was never reached", text)
+    assert page.endswith("which-service.md") or "explanation/which-service.md" in text
+
+
 if __name__ == "__main__":
     for page in RUN:
         page.write_text(as_run(page.read_text(encoding="utf-8"))[0], encoding="utf-8")
