@@ -16,7 +16,7 @@ DOCS = ROOT / "docs"
 if __name__ == "__main__":
     sys.path.insert(0, str(ROOT / "tests"))
 
-from unit.docs.generator import api, ci, commands, contract, errors, exit_codes, inputs, settings, tools  # noqa: E402 - found by the line above
+from unit.docs.generator import api, backends, ci, commands, contract, errors, exit_codes, inputs, settings, tools  # noqa: E402 - found by the line above
 from unit.docs.generator.markdown import fill_parts, find_parts  # noqa: E402
 
 PARTS: Mapping[str, Callable[[], str]] = {
@@ -46,6 +46,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "global-options": commands.global_options,
     "gitlab-templates": inputs.templates,
     "image": inputs.image,
+    "plugin-settings": backends.page,
     "shared-settings": settings.shared,
     "values": commands.values,
 }

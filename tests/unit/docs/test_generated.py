@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from unit.docs.generator import api, contract, errors, examples, exit_codes, inputs
+from unit.docs.generator import api, backends, contract, errors, examples, exit_codes, inputs
 from unit.docs.generator.commands import METAVARS
 from unit.docs.generator.exits import OWN, list_exit_codes
 from unit.docs.generator.inspection import constants
@@ -110,3 +110,13 @@ def test_every_input_is_explained() -> None:
     rows += inputs.arguments((ROOT / "containers/Dockerfile").read_text(encoding="utf-8"))
     assert len(rows) > 80
     assert [row.name for row in rows if not row.about] == []
+
+
+def test_every_setting_of_a_plugin_is_explained_on_the_page_of_its_product() -> None:
+    texts = read_pages()
+    ci = texts["reference/ci-systems.md"] + texts["how-to/ci/gitlab.md"]
+    for backend in backends.backends():
+        is_ci = {kind for kind, _ in backend.plugins} == {"ci"}
+        text = ci if is_ci else texts[f"products/{backend.page}.md"]
+        names = backend.settings.model_fields if backend.settings else ()
+        assert [name for name in names if not re.search(rf"(?i)(\b|_){name}\b", text)] == [], backend.name
