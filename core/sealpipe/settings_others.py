@@ -127,6 +127,7 @@ OTHERS: Final[Mapping[str, tuple[Setting, ...]]] = {
     "plugins": (Setting("all", "Show the requirements and parameters of each.", flag=True),),
     "rehearse": (
         Setting("keep", "Keep the service running afterwards.", flag=True),
+        Setting("open", "Open the tour's link in a browser, and serve it until Enter is pressed.", flag=True),
         _FAULTS,
         _EXTENDED,
         Setting("job", "COMMAND is a sealpipe command of a CI job: make up what it needs, send nothing.", flag=True),

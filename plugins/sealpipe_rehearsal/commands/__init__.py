@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,12 +33,13 @@ def rehearse(
     faults: str | None,
     extended: bool,  # noqa: FBT001
     job: bool,  # noqa: FBT001
+    **values: Any,
 ) -> None:
     """Rehearse on a local service, without an account.
 
     Without a COMMAND, take a tour: share a secret over real HTTP, open its link, and see what each side saw. With a
     COMMAND, run it with SEALPIPE_* pointing at a fresh service and exit with its exit code. With --faults, inject
-    faults.
+    faults. With --open, the tour ends in a browser: it shows what the recipient of the link sees.
 
     With --job, COMMAND is a sealpipe command of a CI job, such as `sealpipe collect -- CODE`. Its SEALPIPE_* options
     stay, except those that send or store; variables that are empty and the share, request or sealed link that it names
@@ -44,21 +47,38 @@ def rehearse(
     """
     if job and not command:
         raise UsageError("--job needs a command", remedy="sealpipe rehearse --job -- sealpipe share")
-    running = _start(service_tag or "svc", faults, extended=extended)
-    with running:
+    if values["open"]:
+        _check_open(command)
+    link: str | None = None
+    with _start(service_tag or "svc", faults, extended=extended) as running:
         if command:
             code = run_command(running, command, is_job=job)
         else:
             from sealpipe_rehearsal.commands.guided_tour import tour
 
-            code = tour(running, as_json=output == "json")
+            # the tour's recipient uses one view, and who opens the link afterwards another
+            code, link = tour(running, as_json=output == "json", views=2 if keep or values["open"] else 1)
         if faults:
             from sealpipe_rehearsal.commands.fault_file import report_unused
 
             report_unused(running.faults())
-        if keep:
+        if values["open"] and link:
+            from sealpipe_rehearsal.commands.browser import show_link, wait_for_person
+
+            with show_link(link):
+                (partial(keep_serving, running) if keep else wait_for_person)()
+        elif keep:
             keep_serving(running)
     click.get_current_context().exit(code)
+
+
+def _check_open(command: Sequence[str]) -> None:
+    """Raise UsageError if there is nothing to open, or nothing to open it with."""
+    from sealpipe_rehearsal.commands.browser import check_browser
+
+    if command:
+        raise UsageError("--open is for the tour, which has no command", remedy="sealpipe rehearse --open")
+    check_browser()
 
 
 @click.group(cls=SettingsGroup)

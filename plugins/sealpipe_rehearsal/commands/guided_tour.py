@@ -21,19 +21,19 @@ from sealpipe_rehearsal.service.log import LoggedRequest
 VARIABLE = "DB_PASSWORD"
 
 
-def tour(running: RunningService, *, as_json: bool) -> int:
-    """Run the tour with the command line a user would type. Returns the exit code."""
+def tour(running: RunningService, *, as_json: bool, views: int = 1) -> tuple[int, str | None]:
+    """Run the tour with the command line a user would type. Returns the exit code, and the link if there is one."""
+    command = ["-f", f"Password=env:{VARIABLE}", "-f", "User=text:deploy", "--title", "Staging database"]
+    command += ["--views", str(views)] if views > 1 else []
     password = secrets.token_urlsafe(18)
     render.print_note(f"1. A local copy of the service runs on {running.origin}, with a fresh API key.")
     render.print_note(f"2. {VARIABLE} holds a random password. Now share it, over real HTTP:")
-    render.print_note(
-        f"   $ sealpipe share -f 'Password=env:{VARIABLE}' -f 'User=text:deploy' --title 'Staging database'"
-    )
-    share = _share(running, password)
+    render.print_note(f"   $ sealpipe share {' '.join(map(_quote, command))}")
+    share = _share(running, password, command)
     _print_faults(running)
     if isinstance(share, int):
         render.print_note(f"3. The command ended with exit code {share}, as it would in a pipeline.")
-        return share
+        return share, None
     render.print_note(
         f"3. The link was built locally, from the short code {share['short_code']} and a key that was never sent."
     )
@@ -44,18 +44,21 @@ def tour(running: RunningService, *, as_json: bool) -> int:
     render.print_note("4. The recipient opened the link. What each side could see:")
     if as_json:
         render.print_json({"link": share["link"], "service_saw": _sent_members(post), "recipient_saw": fields_seen})
-        return 0
-    render.print_result(_in_columns(_list_service_view(post), _list_recipient_view(fields_seen)))
+        return 0, share["link"]
+    render.print_result(_in_columns(_list_service_view(post), _list_recipient_view(share["link"], fields_seen)))
     render.print_note("No byte that the service received contained the password. Next: sealpipe share --help")
-    return 0
+    return 0, share["link"]
 
 
-def _share(running: RunningService, password: str) -> dict[str, Any] | int:
+def _quote(word: str) -> str:
+    return word if word.startswith("-") or word.isdigit() else f"'{word}'"
+
+
+def _share(running: RunningService, password: str, words: list[str]) -> dict[str, Any] | int:
     """Return what the command printed, or its exit code if it failed, as it may under a fault plan."""
     with tempfile.TemporaryDirectory(prefix="sealpipe-rehearsal-") as folder:
         environ = environment(running, os.environ, Path(folder)) | {VARIABLE: password}
-        command = [sys.executable, "-m", "sealpipe", "share", "--output", "json"]
-        command += ["-f", f"Password=env:{VARIABLE}", "-f", "User=text:deploy", "--title", "Staging database"]
+        command = [sys.executable, "-m", "sealpipe", "share", "--output", "json", *words]
         done = subprocess.run(command, env=environ, stdout=subprocess.PIPE, check=False)  # noqa: S603 - our own
     if done.returncode != 0:
         return done.returncode
@@ -107,8 +110,8 @@ def _list_service_view(post: LoggedRequest) -> list[str]:
     ]
 
 
-def _list_recipient_view(fields_seen: dict[str, str]) -> list[str]:
-    return ["THE RECIPIENT", "", *(f"{label}: {value}" for label, value in fields_seen.items())]
+def _list_recipient_view(link: str, fields_seen: dict[str, str]) -> list[str]:
+    return ["THE RECIPIENT", link, *(f"{label}: {value}" for label, value in fields_seen.items())]
 
 
 def _in_columns(left: list[str], right: list[str]) -> str:
