@@ -41,8 +41,18 @@ PREFIX = "SEALPIPE_ACTION_"
 
 SETUP = (
     Input("extras", "Extras to install in addition to those that the references need: `vault,aws`.", "own"),
-    Input("installer", "`auto`, `uv` or `pip`.", "own", default="auto"),
-    Input("executable", "Path of an installed sealpipe: nothing is installed.", "own"),
+    Input(
+        "installer",
+        "`uv`, `pip` or `auto`: uv if it is installed, but pip if only pip has an index or a CA configured.",
+        "own",
+        default="auto",
+    ),
+    Input(
+        "executable",
+        "Path of an installed sealpipe, for runners without an index: nothing is installed. It must run and print a "
+        "version; another version than the action's is a warning.",
+        "own",
+    ),
 )
 COMMON = (
     Input("api-key-file", "File with the API credential, instead of `env: SEALPIPE_API_KEY`.", real=True),

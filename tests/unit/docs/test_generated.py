@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from sealpipe.config import TEST_VARIABLES, list_known_variables
 from unit.docs.generator import api, backends, contract, errors, examples, exit_codes, inputs
 from unit.docs.generator.commands import METAVARS
 from unit.docs.generator.exits import OWN, list_exit_codes
@@ -120,3 +121,8 @@ def test_every_setting_of_a_plugin_is_explained_on_the_page_of_its_product() -> 
         text = ci if is_ci else texts[f"products/{backend.page}.md"]
         names = backend.settings.model_fields if backend.settings else ()
         assert [name for name in names if not re.search(rf"(?i)(\b|_){name}\b", text)] == [], backend.name
+
+
+def test_every_variable_is_on_the_page_of_settings() -> None:
+    page = read_pages()["reference/settings.md"]
+    assert [name for name in sorted(list_known_variables() - TEST_VARIABLES) if f"`{name}`" not in page] == []

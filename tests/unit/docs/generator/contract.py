@@ -17,6 +17,7 @@ from unit.docs.generator.markdown import item
 
 PYTEST = {
     "Rehearsal": "pytest_plugin",
+    "LinkRefusedError": "people",
     "Recipient": "people",
     "Submitter": "people",
     "Webhook": "control_client",
