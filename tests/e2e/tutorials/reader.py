@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import base64
 import difflib
+import json
 from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import cached_property
 from pathlib import Path
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Final, Protocol, Self
 
 from e2e.tutorials.page import Block, Command, Page, PageError
 from e2e.tutorials.shapes import Shapes
 from e2e.tutorials.shell import Shell
+
+if TYPE_CHECKING:
+    from e2e.tutorials.assistant import Call
+
+
+HOME: Final = "/home/ann"
+"""The reader's home, on each page."""
 
 
 class Home(Protocol):
@@ -53,6 +63,13 @@ class Reader:
             file = self._folder / block.file
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(self._shapes.filled("\n".join(block.body)) + "\n", encoding="utf-8")
+        elif block.tool:
+            sent = json.loads(self._shapes.filled("\n".join(block.body)))
+            self._last = json.dumps(self.assistant(block.tool, sent), indent=2)
+        elif block.is_answer:
+            shown = json.dumps(json.loads("\n".join(block.body)), indent=2).splitlines()
+            if not self._shapes.match(shown, self._last):
+                raise PageError(_difference(name, block.line, "the call before", shown, self._last))
         elif block.language == "text":
             lines = [line for each in block.body for line in (each, "...")]
             if not self._shapes.match(["...", *lines], self._last):
@@ -67,13 +84,16 @@ class Reader:
         typed, shell = self._shapes.filled(command.typed), self._terminal()
         if is_last and block.is_left_running:
             shown = list(command.printed or ())
-            self._last = shell.leave_running(typed, lambda came: self._shapes.match(shown, came))
+            self._last = self._shown(
+                shell.leave_running(typed, lambda came: self._shapes.match(shown, self._shown(came)))
+            )
             if not self._shapes.match(shown, self._last):
                 raise PageError(_difference(name, command.line, typed, shown, self._last))
             return
         if self._machine.recall(typed):
             return
-        code, self._last = shell.run(typed)
+        code, came = shell.run(typed)
+        self._last = self._shown(came)
         wanted = block.code if is_last else 0
         if code != wanted:
             problem = f"exit code {code}, not {wanted}; it printed:\n{self._last}"
@@ -82,6 +102,19 @@ class Reader:
         if shown is not None and not self._shapes.match(shown, self._last, in_any_order=block.in_any_order):
             raise PageError(_difference(name, command.line, typed, shown, self._last))
         self._machine.remember(typed)
+
+    @cached_property
+    def assistant(self) -> Call:
+        """The reader's assistant, started in this terminal by the configuration in this folder."""
+        from e2e.tutorials.assistant import started  # whose import takes a second
+
+        _, text = self._terminal().run("env -0 | base64 --wrap=0")
+        environ = dict(row.split("=", 1) for row in base64.b64decode(text).decode().split("\0") if row)
+        return self._stack.enter_context(started(self._folder / ".mcp.json", environ))
+
+    def _shown(self, came: str) -> str:
+        """What came, as the page shows it: its reader is Ann."""
+        return came.replace(self._machine.environ["HOME"], HOME)
 
     def _terminal(self) -> Shell:
         """The terminal in front of the reader: a new one begins in the same folder."""

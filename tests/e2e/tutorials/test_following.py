@@ -67,7 +67,7 @@ That is exit code 6.
 class Home:
     """A home where nothing is installed."""
 
-    environ = {"PATH": os.defpath}  # noqa: RUF012 - as a machine's
+    environ = {"PATH": os.defpath, "HOME": "/nonexistent"}  # noqa: RUF012 - as a machine's
 
     def recall(self, typed: str) -> bool:
         del typed
@@ -110,6 +110,21 @@ def test_a_false_line_or_a_false_command_is_noticed(right: str, wrong: str, wher
         follow(page, tmp_path)
 
 
+@pytest.mark.parametrize("state", ["submitted", "pending"])
+def test_what_an_assistant_gets_is_compared(state: str, tmp_path: Path) -> None:
+    block = "```json\n{}\n```\n\n"
+    sent, got = block.replace("{}", '{"seconds": 1}'), block.replace("{}", '{"state": "submitted"}')
+    calls = f"# Ask\n\nIt calls `wait`:\n\n{sent}It gets:\n\n{got}"
+    with Reader(Home(), tmp_path) as reader:
+        reader.assistant = lambda _tool, sent: {"state": state} if sent == {"seconds": 1} else {}
+        page = Page.read(f"{calls}\n```sh\ntrue\n```\n")
+        if state == "submitted":
+            reader.follow(page)
+            return
+        with pytest.raises(PageError, match=r"^page\.md:11: the call before"):
+            reader.follow(page)
+
+
 @pytest.mark.parametrize(
     ("block", "reason"),
     [
@@ -118,6 +133,7 @@ def test_a_false_line_or_a_false_command_is_noticed(right: str, wrong: str, wher
         ("Look:\n\n```toml\nx = 1\n```", "no test uses this block"),
         ("```toml\nx = 1\n```", "no test uses this block"),
         ("```text\nx\n```", "come from no command"),
+        ("It gets:\n\n```json\n{}\n```", "nobody gets that"),
         ("```console\nprinted\n```", "begins with a command"),
         ("```console\n```", "begins with a command"),
         ("```sh\n```", "is empty"),

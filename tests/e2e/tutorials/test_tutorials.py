@@ -12,6 +12,9 @@ from e2e.tutorials.reader import Reader
 
 PAGES = sorted(file.name for file in FOLDER.glob("*.md") if file.stem != "index")
 
+DEMANDED = {"github-actions.md": ["git"], "gitlab.md": ["git", "gitlab-ci-local", "node", "rsync"]}
+"""Programs that pages demand of the machine, in words."""
+
 
 @pytest.fixture(scope="module")
 def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
@@ -22,5 +25,7 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
 @pytest.mark.parametrize("name", PAGES)
 def test_a_reader_can_follow_it_word_for_word(name: str, machine: Machine) -> None:
     page = Page.load(name)
+    for program in DEMANDED.get(name, ()):
+        machine.add(program)
     with Reader(machine, machine.begin()) as reader:
         reader.follow(page)
