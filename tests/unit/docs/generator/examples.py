@@ -27,6 +27,8 @@ SHOWN: Mapping[str, tuple[str, str]] = {
     "collect": ("collect", "sealpipe collect r.json --dir out"),
     "custody public-key": ("custody", "sealpipe custody public-key"),
     "doctor": ("doctor", "sealpipe doctor"),
+    "mcp policy init": ("mcp-policy", "sealpipe mcp policy init"),
+    "mcp policy test": ("mcp-policy", "sealpipe mcp policy test check"),
     "plugins": ("plugins", "sealpipe plugins"),
     "read": ("read", "sealpipe read file:pem"),
     "rehearsal account": ("rehearsal-keys", "sealpipe rehearsal account --port $PORT"),
@@ -34,6 +36,9 @@ SHOWN: Mapping[str, tuple[str, str]] = {
     "rehearsal key create": ("rehearsal-keys", "sealpipe rehearsal key create"),
     "rehearsal key list": ("rehearsal-keys", "sealpipe rehearsal key list"),
     "rehearsal open": ("rehearsal-people", "sealpipe rehearsal open"),
+    "rehearsal key revoke": ("rehearsal-keys", "sealpipe rehearsal key revoke"),
+    "rehearsal webhook add": ("rehearsal-keys", "sealpipe rehearsal webhook add"),
+    "rehearsal webhook list": ("rehearsal-keys", "sealpipe rehearsal webhook list"),
     "rehearse": ("rehearse", "sealpipe rehearse -- sealpipe share"),
     "request": ("collect", "sealpipe request -a"),
     "requests expire": ("previous-key", "sealpipe requests expire $code"),
@@ -50,10 +55,11 @@ SHOWN: Mapping[str, tuple[str, str]] = {
     "shares list": ("names", "sealpipe shares list"),
     "shares show": ("shares", "sealpipe shares show"),
     "stats": ("stats", "sealpipe stats"),
+    "tools call": ("tools", "sealpipe tools call list_shares"),
     "tools list": ("tools", "sealpipe tools list"),
     "unseal": ("unseal", "sealpipe unseal $sealed_link"),
 }
-"""For each command a scenario, and how the line in it begins that is shown: the first one whose exit code is 0."""
+"""For each command a scenario, and how the line begins that is shown: the first that ends with 0 and prints."""
 
 
 class Step(NamedTuple):
@@ -87,11 +93,9 @@ def show(command: str) -> str:
     if command not in SHOWN:
         return ""
     scenario, beginning = SHOWN[command]
-    step = next(
-        each
-        for each in steps(SCENARIOS / f"{scenario}.txt")
-        if each.line.removeprefix("env ").startswith(beginning) and not each.code
-    )
+    found = [each for each in steps(SCENARIOS / f"{scenario}.txt") if not each.code]
+    begun = [each for each in found if each.line.removeprefix("env ").startswith(beginning)]
+    step = next((each for each in begun if each.printed), begun[0])
     printed = [line.replace("<no newline>", "") for line in step.printed[:LINES_AT_MOST]]
     more = ["..."] if len(step.printed) > LINES_AT_MOST else []
     # In double quotes, the reader's shell would replace what the command's own shell is to replace.
