@@ -1,11 +1,12 @@
 """Both commands of the README on each Python, each in an empty Debian that has nothing else: the table is printed.
 
-    python tests/endurance/pythons.py CLONE [--only 3.15 ...] [--tree 3.12=FOLDER] [--folder FOLDER]
+    python tests/endurance/pythons.py CLONE [--only 3.15 ...] [--first] [--tree 3.12=FOLDER] [--folder FOLDER]
 
 CLONE is a clone of the project. Needs root, debootstrap and a Debian that this machine's packages come from. The
 machine's pip configuration, certificates and proxies are taken over; nothing else is, no compiler either. A Python that
 Debian does not have comes from a folder that `python --prefix` installed (`--tree`; by default the newest of pyenv).
-Ends with exit code 1 if a command or a test failed.
+Ends with exit code 1 if a command or a test failed. `--first` runs the first command only, and prints what a newcomer
+sees: how many packages are fetched, how large they are, and what the program prints.
 """
 
 from __future__ import annotations
@@ -68,6 +69,12 @@ class Outcome(NamedTuple):
     @property
     def last(self) -> str:
         return (self.text.strip().splitlines() or [""])[-1].strip("= ")
+
+    @property
+    def packages(self) -> int:
+        """How many packages pip installed, the project among them."""
+        installed = re.findall(r"^Successfully installed (.+)$", self.text, re.MULTILINE)
+        return sum(len(line.split()) for line in installed)
 
     def skips(self) -> list[tuple[str, int]]:
         """The reasons of skipped tests, with their number, most frequent first."""
@@ -162,12 +169,12 @@ def empty_machine(folder: Path, base: Path, bound: list[Path]) -> Iterator[Any]:
         shutil.rmtree(place, ignore_errors=True)
 
 
-def try_python(folder: Path, clone: Path, name: str, tree: Path | None) -> bool:
-    """Run both commands, each in a machine of its own, and print their rows; whether both worked."""
+def try_python(folder: Path, clone: Path, name: str, tree: Path | None, *, first: bool) -> bool:
+    """Run both commands or the first, each in a machine of its own, and print their rows; whether they worked."""
     base = make_base(folder, SUITES[name])
     program = f"python{name}" if tree is None else f"{tree}/bin/python{name}"
     worked = True
-    for command in readme(clone):
+    for command in readme(clone)[: 1 if first else 2]:
         setting_up = f"git clone -q {clone} ~/clone; {program} -m venv ~/venv; cd ~/clone; . ~/venv/bin/activate"
         bound = [clone, *([] if tree is None else [tree])]
         with empty_machine(folder, base, bound) as run:
@@ -177,6 +184,9 @@ def try_python(folder: Path, clone: Path, name: str, tree: Path | None) -> bool:
         (folder / f"{name}-{command.split()[-1]}.log").write_text(done.text, encoding="utf-8")
         worked = worked and done.code == 0
         print(f"| {version} | `{command}` | {done.code} | {done.seconds:.0f} | {done.megabytes:.0f} | {done.last} |")
+        if first:
+            print(f"  {done.packages} packages installed; what the program prints:")
+            print(done.text.partition("Successfully installed")[2].partition("\n")[2])
         for reason, number in done.skips():
             print(f"  skipped {number}: {reason}")
         for failure in re.findall(r"^(?:FAILED|ERROR) .*", done.text, re.MULTILINE):
@@ -189,6 +199,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("clone", type=Path)
     parser.add_argument("--only", nargs="+", choices=SUITES, default=list(SUITES), metavar="VERSION")
+    parser.add_argument("--first", action="store_true", help="only the first command")
     parser.add_argument("--tree", action="append", default=[], metavar="VERSION=FOLDER")
     parser.add_argument("--folder", type=Path, help="where bases and logs stay (default: a temporary folder)")
     options = parser.parse_args()
@@ -203,7 +214,7 @@ def main() -> int:
             if name == "3.12" and tree is None:
                 print(f"| {name} | | | | | not tried: Debian has none, and no --tree was given |")
                 continue
-            worked.append(try_python(folder, options.clone.resolve(), name, tree))
+            worked.append(try_python(folder, options.clone.resolve(), name, tree, first=options.first))
     finally:
         if options.folder is None:
             shutil.rmtree(folder, ignore_errors=True)
