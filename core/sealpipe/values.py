@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from sealpipe import __version__
 from sealpipe.errors import SettingError, UsageError
 
 _MAX_COUNT: Final = 2_147_483_647
@@ -14,6 +15,17 @@ _DURATION = re.compile(r"([0-9]{1,9})([smhdw])", re.ASCII)
 # No hour 24: Python 3.14 and later would read it as the next day.
 _RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ](?!24)\d\d:\d\d:\d\d(\.\d{1,9})?(?P<zone>[Zz]|[+-]\d\d:\d\d)?", re.ASCII)
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+
+
+REMEDY_FOR_NEWER: Final = "install that version, or a later one; nothing was changed"
+
+
+def describe_newer(members: object) -> str:
+    """Return how members that a newer sealpipe wrote are described; empty if their `schema` is not above ours."""
+    schema = members.get("schema") if isinstance(members, dict) else None
+    if type(schema) is not int or schema <= 1:
+        return ""
+    return f"was written by a newer sealpipe: its schema is {schema}, and sealpipe {__version__} reads 1"
 
 
 _NAME = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,100}")

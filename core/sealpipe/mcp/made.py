@@ -38,7 +38,7 @@ from sealpipe.state.creations import Creation, Kind, list_creations, note_creati
 from sealpipe.state.entry import Entry, keep_entry_on_error
 from sealpipe.state.outbox import Outbox
 from sealpipe.state.receipt import Receipt
-from sealpipe.values import format_time, parse_time
+from sealpipe.values import REMEDY_FOR_NEWER, describe_newer, format_time, parse_time
 
 if TYPE_CHECKING:
     from sealpipe.flows.request.create import SecureRequest
@@ -257,10 +257,14 @@ def _dump(made: Made) -> bytes:
 def _read_all(folder: Path, made_id: str = "*") -> Iterator[Made]:
     names = {each.name for each in fields(Made)}
     for path in sorted(folder.glob(f"{made_id}.json")) if folder.is_dir() else ():
+        newer = ""
         with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, SealpipeError):
             members: Mapping[str, Any] = json.loads(path.read_bytes())
+            newer = describe_newer(members)
             times = {name: members[name] and parse_time(members[name]) for name in _TIMES}
             known = {name: members[name] for name in names} | times
             known |= {"sent_to": tuple(members["sent_to"]), "prompts": tuple(map(tuple, members["prompts"]))}
             if members["schema"] == 1 and path.stem == members["id"]:
                 yield Made(**known)
+        if newer:  # a call that is repeated must not make again what a newer version has made
+            raise StateError(f"the record {path} {newer}", remedy=REMEDY_FOR_NEWER)

@@ -21,7 +21,7 @@ from sealpipe.secret import Secret, strips_frames
 from sealpipe.state import make_private_directory, open_locked_file, remove_file
 from sealpipe.state.entry import Entry, wrap_secrets
 from sealpipe.state.journal import Journal, Record, derive_key, read_header
-from sealpipe.values import format_time, parse_time
+from sealpipe.values import REMEDY_FOR_NEWER, describe_newer, format_time, parse_time
 from sealpipe.wire import tokens
 
 _INFO = b"sealpipe-outbox"
@@ -159,6 +159,8 @@ class Outbox:
         path = self._get_path(entry_id)
         try:
             header = read_header(path)
+            if newer := describe_newer(header):
+                raise StateError(f"outbox entry {entry_id} {newer}", remedy=REMEDY_FOR_NEWER)
             damage = _find_damage(header, entry_id)
             if damage:
                 raise StateError(
@@ -243,7 +245,8 @@ def _summarize(path: Path) -> EntrySummary | None:
         header = read_header(path)
         if not _ID.fullmatch(path.stem) or not header.keys() & {"schema", "salt"}:
             return None
-        damage = _find_damage(header, path.stem)
+        newer = describe_newer(header)
+        damage = f"it {newer}" if newer else _find_damage(header, path.stem)
         if damage:
             modified_at = datetime.fromtimestamp(path.stat().st_mtime, UTC)
             return EntrySummary(path.stem, "", modified_at, "", damage)

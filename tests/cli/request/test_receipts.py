@@ -100,7 +100,7 @@ def test_a_member_of_another_kind_is_refused_or_harmless(name: str, value: Any) 
 @pytest.mark.parametrize(
     "changes",
     [
-        {"schema": 2},
+        {"schema": 0},
         {"kind": "share"},
         {"short_code": ""},
         {"short_code": None},
