@@ -83,7 +83,9 @@ def test_the_metadata_is_what_pyproject_says(wheel: zipfile.Path) -> None:
     assert len(needed) == len(PROJECT["dependencies"])
     assert "[console_scripts]\nsealpipe = sealpipe.__main__:main" in (wheel / info / "entry_points.txt").read_text()
     assert (wheel / info / "licenses/LICENSE").read_text() == (ROOT / "LICENSE").read_text()
-    assert (described.get_payload() or "").strip() == (ROOT / "README.md").read_text().strip()
+    page = (ROOT / "core/README.md").read_text()
+    assert (described.get_payload() or "").strip() == page.strip()
+    assert "](" not in page, "a package index has no other file of this repository: its links and pictures are broken"
 
 
 NOT_OURS_TO_BRING = {"pytest"}
