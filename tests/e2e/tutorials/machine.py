@@ -171,15 +171,15 @@ def _make_wheel(installed: metadata.Distribution, folder: Path) -> None:
 def own_network() -> Iterator[None]:
     """A network for this thread and what it starts, with nothing on any port; else one such user at a time."""
     system = ctypes.CDLL(None, use_errno=True)
-    with Path(tempfile.gettempdir(), "sealpipe-tutorials.lock").open("w") as lock:
-        outer = os.open("/proc/thread-self/ns/net", os.O_RDONLY) if sys.platform == "linux" else -1
-        if outer < 0 or system.unshare(_CLONE_NEWNET) != 0:
+    outer = os.open("/proc/thread-self/ns/net", os.O_RDONLY) if sys.platform == "linux" else -1
+    if outer < 0 or system.unshare(_CLONE_NEWNET) != 0:
+        with Path(tempfile.gettempdir(), f"sealpipe-tutorials-{os.getuid()}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
-            return
-        try:
-            subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
-            yield
-        finally:
-            system.setns(outer, _CLONE_NEWNET)
-            os.close(outer)
+        return
+    try:
+        subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+        yield
+    finally:
+        system.setns(outer, _CLONE_NEWNET)
+        os.close(outer)
