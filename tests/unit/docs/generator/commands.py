@@ -30,7 +30,7 @@ HOW_TO: Mapping[str, tuple[str, ...]] = {
     "run": ("how-to/run-a-command.md",),
     "share": ("tutorial/first-share.md", "how-to/send-a-link.md"),
     "shares": ("how-to/after-an-incident.md",),
-    "stats": ("how-to/troubleshoot.md",),
+    "stats": ("explanation/what-the-service-sees.md",),
     "tools": ("reference/rehearsal-mcp.md",),
     "unseal": ("how-to/ci/github.md", "how-to/ci/gitlab.md"),
     "webhooks": ("how-to/verify-webhooks.md",),

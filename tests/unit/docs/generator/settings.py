@@ -12,8 +12,10 @@ from unit.docs.generator.tree import Option, root
 
 def shared() -> str:
     """Return the settings that are not of one command."""
-    rows = ((code(row.get_variable()), code("" if row.secret else row.name), _about(row)) for row in GLOBAL)
-    return table(("variable", "config file", "is"), rows)
+    rows = (
+        (code(row.get_variable()), _about(row) + (" Not in the config file." if row.secret else "")) for row in GLOBAL
+    )
+    return table(("variable", "is"), rows)
 
 
 def of_commands() -> str:
