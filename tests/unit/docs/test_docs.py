@@ -200,6 +200,12 @@ def test_the_page_lists_every_error_code_with_its_exit_code() -> None:
         assert str(kind.exit_code) in re.findall(r"\d+", listed[row]), row
 
 
+def test_the_example_on_the_page_of_exceptions_runs() -> None:
+    code = re.search(r"```python\n(.*?)```", (DOCS / "reference/errors.md").read_text(), re.DOTALL)
+    assert code is not None
+    exec(compile(code[1], "docs/reference/errors.md", "exec"), {})  # noqa: S102 - our own page
+
+
 def test_the_wire_example_on_the_python_page_runs() -> None:
     block = (DOCS / "reference/python.md").read_text().split("## Only the format")[1]
     code = re.search(r"```python\n(.*?)```", block, re.DOTALL)
