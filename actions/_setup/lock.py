@@ -26,7 +26,7 @@ ROOT = HERE.parents[1]
 LOCKS = HERE / "locks"
 PYTHON = "3.11"
 """The oldest Python: a universal lock is valid from this version on."""
-NO_LOCK = ("all", "dev")
+NO_LOCK = ("all", "dev", "docs")
 AUDIT = ROOT / ".github/audit.txt"
 """pip-audit, for the release workflow only."""
 HEAD = "# Made by `python -I actions/_setup/lock.py`: {}.\n"

@@ -20,7 +20,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
-NOT_OF_THE_PRODUCT = ("all", "dev")
+NOT_OF_THE_PRODUCT = ("all", "dev", "docs")
 TWINS = {"botocore"}
 """What a test tool has to go down with (boto3 fits one botocore only); the other tools are told nothing of floors."""
 OLDER_TOOLS = ("pytest<9.2",)

@@ -126,7 +126,10 @@ def distributions_imported() -> dict[str, set[str]]:
 
 def test_what_is_imported_is_declared_with_a_floor() -> None:
     extras = PROJECT["optional-dependencies"]
-    rows = [*PROJECT["dependencies"], *(row for name in extras if name not in ("all", "dev") for row in extras[name])]
+    rows = [
+        *PROJECT["dependencies"],
+        *(row for name in extras if name not in ("all", "dev", "docs") for row in extras[name]),
+    ]
     floors = {re.split(r"[^A-Za-z0-9._-]", row, maxsplit=1)[0].lower(): row for row in rows}
     assert all(">=" in row for row in rows)
     imported = distributions_imported()
@@ -150,7 +153,7 @@ def test_what_it_depends_on_is_five_packages_and_what_they_bring() -> None:
 
 def test_what_a_plugin_needs_is_the_requirement_of_an_extra() -> None:
     extras = PROJECT["optional-dependencies"]
-    rows = [row for name in extras if name not in ("all", "dev") for row in extras[name]]
+    rows = [row for name in extras if name not in ("all", "dev", "docs") for row in extras[name]]
     required = {row.partition(";")[0] for row in rows}
     built_in = Catalog(allowed=()).list_plugins()
     needs = {(each.kind, each.info.name): each.info.needs for each in built_in if getattr(each.info, "needs", ())}
@@ -176,7 +179,10 @@ def test_what_has_no_wheel_is_told_from_the_same_version_on() -> None:
 def test_the_locks_are_at_or_above_the_floors() -> None:
     locked = dict(re.findall(r"^([a-z0-9-]+)==([0-9.a-z]+)", (ROOT / "actions/_setup/locks/all.txt").read_text(), re.M))
     extras = PROJECT["optional-dependencies"]
-    rows = [*PROJECT["dependencies"], *(row for name in extras if name not in ("all", "dev") for row in extras[name])]
+    rows = [
+        *PROJECT["dependencies"],
+        *(row for name in extras if name not in ("all", "dev", "docs") for row in extras[name]),
+    ]
     for requirement in map(Requirement, rows):
         assert requirement.specifier.contains(locked[requirement.name.lower()]), requirement
 
