@@ -16,6 +16,7 @@ from typing import Final
 from support.parts import ROOT
 
 FOLDER: Final = ROOT / "docs/tutorial"
+PAGES: Final = sorted(file.name for file in FOLDER.glob("*.md") if file.stem != "index")
 SHELLS: Final = ("console", "sh")
 FILES: Final = ("csv", "ini", "json", "python", "toml", "yaml")
 ORDINALS: Final = ("first", "second", "third", "fourth")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from e2e.tutorials.page import Page, PageError
+from e2e.tutorials.page import PAGES, Page, PageError
 from e2e.tutorials.reader import Reader
 from e2e.tutorials.shapes import Shapes
 
@@ -85,6 +85,13 @@ def follow(text: str, folder: Path) -> None:
 def test_a_page_that_is_right_is_followed_to_its_end(tmp_path: Path) -> None:
     follow(PAGE, tmp_path)
     assert (tmp_path / "people.csv").read_text() == "name\nAnn\n"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_each_tutorial_keeps_to_the_rules(name: str) -> None:
+    """A look at each page only; the second tier follows it."""
+    page = Page.load(name)
+    assert [command.typed for block in page.blocks if block.language == "console" for command in block.commands()]
 
 
 @pytest.mark.parametrize(

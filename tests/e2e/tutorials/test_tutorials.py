@@ -7,10 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from e2e.tutorials.machine import Machine, own_network
-from e2e.tutorials.page import FOLDER, Page
+from e2e.tutorials.page import PAGES, Page
 from e2e.tutorials.reader import Reader
-
-PAGES = sorted(file.name for file in FOLDER.glob("*.md") if file.stem != "index")
 
 DEMANDED = {"github-actions.md": ["git"], "gitlab.md": ["git", "gitlab-ci-local", "node", "rsync"]}
 """Programs that pages demand of the machine, in words."""
