@@ -18,7 +18,7 @@ from support.parts import ROOT
 FOLDER: Final = ROOT / "docs/tutorial"
 PAGES: Final = sorted(file.name for file in FOLDER.glob("*.md") if file.stem != "index")
 SHELLS: Final = ("console", "sh")
-FILES: Final = ("csv", "ini", "json", "python", "toml", "yaml")
+FILES: Final = ("csv", "json", "python", "toml", "yaml")
 ORDINALS: Final = ("first", "second", "third", "fourth")
 _NAME = re.compile(r"`([\w./-]+)`:$")
 _CALLS = re.compile(r"\bcalls `(\w+)`:$")
