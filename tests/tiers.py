@@ -12,13 +12,14 @@ from typing import Final
 _STRACE = "whole commands under strace"
 _KILLS = "a sweep of kills"
 _PYTEST = "runs pytest, many times"
+_PROCESSES = "a process for each case"
+_SERVERS = "a server or a foreign program for each case"
 
 REST: Final[Mapping[str, str]] = {
     "tests/e2e/actions/": "sets up and runs the actions",
     "tests/benchmarks/": "the short form of the benchmarks",
     "tests/e2e/browser/": "Chromium",
     "tests/cli/test_conformance.py::test_each_primitive_that_breaks_is_noticed": "broken copies of the wire format",
-    "tests/cli/test_printing.py::test_the_link_stays_hidden_in_many_runs": "a race, run many times",
     "tests/cli/batch/test_killed_processes.py": _KILLS,
     "tests/cli/batch/test_kills.py": _KILLS,
     "tests/cli/batch/test_upgrades.py::test_a_batch_in_postgresql_goes_on": "starts PostgreSQL",
@@ -99,6 +100,29 @@ REST: Final[Mapping[str, str]] = {
     "tests/service/test_state_machine.py": "a model's random walks",
     "tests/cli/expire_request/test_rule_d.py": "random schedules of whole requests",
     "tests/e2e/workflows/": "runs whole workflows",
+    "tests/cli/faults/test_clients.py": "every fault by both clients; a bare run has them by the commands",
+    "tests/cli/faults/test_places.py": _PROCESSES,
+    "tests/cli/leaks/test_detector.py": _PROCESSES,
+    "tests/cli/run/test_processes.py": _PROCESSES,
+    "tests/cli/run/test_terminal.py": _PROCESSES,
+    "tests/cli/test_completion.py": "bash, zsh and fish",
+    "tests/cli/test_printing.py": _PROCESSES,
+    "tests/cli/test_rehearse.py": _PROCESSES,
+    "tests/cli/test_rehearse_job.py": _PROCESSES,
+    "tests/cli/test_signals.py": _PROCESSES,
+    "tests/cli/test_starting.py": _PROCESSES,
+    "tests/plugins/ci/test_outputs.py": _PROCESSES,
+    "tests/plugins/keyring/test_keyring.py": _SERVERS,
+    "tests/plugins/keyring/test_keyring_storing.py": _SERVERS,
+    "tests/plugins/prompt/test_prompt.py": "a terminal for each case",
+    "tests/plugins/sops/": _SERVERS,
+    "tests/unit/batch/test_postgres_address.py": _SERVERS,
+    "tests/unit/batch/test_rate.py::test_processes": _PROCESSES,
+    "tests/unit/docs/test_examples.py": _PROCESSES,
+    "tests/unit/docs/test_walk_throughs.py": _PROCESSES,
+    "tests/unit/http/test_the_process.py": _PROCESSES,
+    "tests/unit/registry/test_commands.py": _PROCESSES,
+    "tests/unit/registry/test_third_party_ci.py": _PROCESSES,
 }
 """How ids of tests begin: folders, files or single tests; with the reason."""
 

@@ -43,8 +43,11 @@ def faulty(service: RunningService) -> Iterator[Faulty]:
         yield server
 
 
-def leaks(canaries: Canaries, watched: Watched, faulty: Faulty) -> list[Found]:
-    """What stands where it does not belong; what belongs is cut out first, as often as it belongs and no more."""
+def leaks(canaries: Canaries, watched: Watched, faulty: Faulty, *, may_be_cut: bool = False) -> list[Found]:
+    """What stands where it does not belong; what belongs is cut out first, as often as it belongs and no more.
+
+    With `may_be_cut`, the deadline may have ended the last request before the server had it whole.
+    """
     seed_file = canaries.user.here / "out/seed"
     seed = seed_file.read_text() if seed_file.exists() else ""
     secrets = canaries.secrets(watched)
@@ -68,8 +71,9 @@ def leaks(canaries: Canaries, watched: Watched, faulty: Faulty) -> list[Found]:
         if seed and place.startswith(("work/out/", f"left in {SEED_FILE}")):
             data = b"" if data == seed.encode() else data
         found += detector.find(data, place)
-    assert headers == len(faulty.received())
-    assert bodies in (0, posts)
+    requests = len(faulty.received())
+    assert requests <= headers <= requests + may_be_cut
+    assert bodies == 0 or posts <= bodies <= posts + may_be_cut
     return sorted(found)
 
 
@@ -125,7 +129,7 @@ def test_each_secret_of_a_request_stands_only_where_it_belongs(
     faulty.plan(then=case.then)
     watched = canaries.watch(*ASK, *case.words)
     assert watched.done.code == case.code, watched.done
-    assert leaks(canaries, watched, faulty) == []
+    assert leaks(canaries, watched, faulty, may_be_cut=case.then is not passes) == []
     links_stand(watched, case.links)
     assert watched.executed == []
     assert len(bare.outbox()) == int(case.kept)
@@ -154,7 +158,7 @@ def leaks_after(canaries: Canaries, watched: Watched, faulty: Faulty, before: in
             return everything[before:]
 
     canaries.user.here.joinpath("out/seed").unlink(missing_ok=True)  # it was drawn by the first
-    return leaks(canaries, watched, Since())  # type: ignore[arg-type]
+    return leaks(canaries, watched, Since(), may_be_cut=True)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,8 @@ def environ(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]
     }
 
     def do(*words: str, text: str = "") -> None:
-        subprocess.run(words, env=environ, input=text.encode(), check=True, capture_output=True)
+        done = subprocess.run(words, env=environ, input=text.encode(), capture_output=True, check=False)
+        assert done.returncode == 0, (words, done.stderr.decode())
 
     for name, word in (("me@example.org", ""), (LOCKED, CANARY)):
         made = ["--batch", "--pinentry-mode", "loopback", "--passphrase", word, "--quick-gen-key", name]
