@@ -2,9 +2,9 @@
 
 It needs uv and a package index. Locked versions stay unless they no longer satisfy the requirements; `--upgrade` takes
 the newest. locks/all.txt is sealpipe with every extra; base.txt what it always needs; EXTRA.txt what one extra adds;
-build.txt the build backend; .github/audit.txt the tool that audits a release. They are valid for Linux and macOS and
-for every supported Python, and name no index. Each line of an extra's file is also in all.txt, word for word, so any of
-them can be combined.
+build.txt the build backend; .github/audit.txt the tool that audits a release; .github/docs.txt what builds the site.
+They are valid for Linux and macOS and for every supported Python, and name no index. Each line of an extra's file is
+also in all.txt, word for word, so any of them can be combined.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ PYTHON = "3.11"
 NO_LOCK = ("all", "dev", "docs")
 AUDIT = ROOT / ".github/audit.txt"
 """pip-audit, for the release workflow only."""
+DOCS = ROOT / ".github/docs.txt"
+"""The extra `docs` by itself, for the workflow that publishes the site."""
 HEAD = "# Made by `python -I actions/_setup/lock.py`: {}.\n"
 ROW = re.compile(r"^[A-Za-z0-9][^\n]*(?:\n[ \t][^\n]*)*", re.MULTILINE)
 """A requirement and its continuation lines: the hashes."""
@@ -68,10 +70,14 @@ def main() -> None:
         auditor.write_text("pip-audit>=2.9\n", encoding="utf-8")
         found["build"] = ("the build backend", _compile(backend, LOCKS / "build.txt", [], upgrade=upgrade))
         audit = _compile(auditor, AUDIT, [], upgrade=upgrade)
+        builder = Path(folder, "docs.in")
+        builder.write_text("\n".join(project()["project"]["optional-dependencies"]["docs"]), encoding="utf-8")
+        docs = _compile(builder, DOCS, [], upgrade=upgrade)
     for file in set(LOCKS.glob("*.txt")) - {LOCKS / f"{name}.txt" for name in found}:
         file.unlink()
     files = {LOCKS / f"{name}.txt": contents for name, contents in found.items()} | {
-        AUDIT: ("what audits a release", audit)
+        AUDIT: ("what audits a release", audit),
+        DOCS: ("what builds the documentation's site", docs),
     }
     for file, (what, locked) in files.items():
         text = HEAD.format(what) + "".join(f"{row}\n" for row in locked.values())

@@ -187,6 +187,14 @@ def test_the_locks_are_at_or_above_the_floors() -> None:
         assert requirement.specifier.contains(locked[requirement.name.lower()]), requirement
 
 
+def test_the_lock_of_the_site_is_at_or_above_its_floors() -> None:
+    locked = re.findall(r"^([a-z0-9-]+)==([0-9.a-z]+)", (ROOT / ".github/docs.txt").read_text(), re.M)
+    for requirement in map(Requirement, PROJECT["optional-dependencies"]["docs"]):
+        versions = [version for name, version in locked if name == requirement.name]
+        assert versions, requirement
+        assert all(map(requirement.specifier.contains, versions)), requirement
+
+
 def test_no_folder_has_a_name_that_gitignore_or_packagers_swallow() -> None:
     swallowed = {"env", "lib", "build", "dist", "venv", "parts", "var", "wheels", "target"}
     assert {part for name in on_disk() for part in Path(name).parts[:-1]} & swallowed == set()
