@@ -189,7 +189,7 @@ def test_nothing_is_read_from_the_working_directory(tmp_path: Path, monkeypatch:
     ("text", "place"),
     [
         ("", "schema is missing"),
-        ("schema = 2", "schema is not 1"),
+        ("schema = 0", "schema is not 1"),
         ("schema = true", "schema is not 1"),
         ('schema = "1"', "schema is not 1"),
         ("schema = 1\nlongest_expirey = 1", "did you mean longest_expiry?"),

@@ -1,4 +1,4 @@
-"""The release's own steps: the tag is the version, and the major tag follows it."""
+"""The release's own steps: what comes after what, the audit, the image, and the major tag."""
 
 from __future__ import annotations
 
@@ -43,17 +43,14 @@ def test_the_major_tag_is_moved_or_made(tmp_path: Path, *, there: bool) -> None:
     assert (tmp_path / "calls").read_text().splitlines() == ([moved] if there else [moved, made])
 
 
-@pytest.mark.parametrize(("tag", "code"), [("v1.2.3", 0), ("v1.2.30", 1), ("v1x2.3", 1), ("v1.2", 1)])
-def test_a_tag_that_is_not_the_version_releases_nothing(tmp_path: Path, tag: str, code: int) -> None:
-    (tmp_path / "pyproject.toml").write_text('[project]\nversion = "1.2.3"\n')
-    assert run("build", "Check that the tag is the version", tmp_path, GITHUB_REF_NAME=tag) == code
-
-
 def test_nothing_is_published_or_moved_before_it_is_audited_and_attested() -> None:
-    assert JOBS["publish"]["needs"] == ["build", "audit", "attest"]
-    assert JOBS["major"]["needs"] == "publish"
+    assert JOBS["publish"]["needs"] == ["build", "audit", "attest", "image-index"]
+    assert (JOBS["major"]["needs"], JOBS["release"]["needs"]) == ("publish", "publish")
+    assert {name: JOBS[name]["needs"] for name in ("build", "audit", "attest", "image", "image-index")} == {
+        "build": "ready", "audit": "ready", "attest": "build", "image": ["ready", "audit"], "image-index": "image",
+    }  # fmt: skip
     assert {name: job["permissions"]["contents"] for name, job in JOBS.items() if "contents" in job["permissions"]} == {
-        "build": "read", "audit": "read", "major": "write",
+        "ready": "read", "build": "read", "audit": "read", "image": "read", "release": "write", "major": "write",
     }  # fmt: skip
 
 
@@ -99,3 +96,41 @@ def test_the_auditor_is_pinned_by_hash_and_names_no_index() -> None:
     text = (ROOT / ".github/audit.txt").read_text()
     assert re.search(r"^pip-audit==\S+ \\\n    --hash=sha256:[0-9a-f]{64}", text, re.M)
     assert "://" not in text
+
+
+DOCKER = """#!/bin/sh
+echo "$*" >> calls
+case "$*" in *inspect*) echo "sha256:$DIGEST" ;; esac
+"""
+"""In the place of Docker's client: every tag is of one digest."""
+
+
+@pytest.mark.parametrize("moved", [False, True])
+def test_an_image_is_built_on_the_newest_base_only(tmp_path: Path, *, moved: bool) -> None:
+    (tmp_path / "docker").write_text(DOCKER)
+    (tmp_path / "docker").chmod(0o755)
+    (tmp_path / "containers").mkdir()
+    text = (ROOT / "containers/Dockerfile").read_text()
+    (tmp_path / "containers/Dockerfile").write_text(text)
+    pinned = re.findall(r"^ARG BASE=(.+)@sha256:([0-9a-f]{64})$", text, re.MULTILINE)[0]
+    environ = {"DIGEST": "0" * 64 if moved else pinned[1]}
+    assert run("image", "Check that the base is the newest of its tag", tmp_path, **environ) == moved
+    assert (tmp_path / "calls").read_text().startswith(f"buildx imagetools inspect {pinned[0]} ")
+
+
+def test_the_images_of_both_architectures_become_one(tmp_path: Path) -> None:
+    (tmp_path / "docker").write_text(DOCKER)
+    (tmp_path / "docker").chmod(0o755)
+    environ = {"GITHUB_REPOSITORY": "Acme/sealpipe", "GITHUB_REF_NAME": "v1.2.3", "GITHUB_ACTOR": "ann"}
+    output = tmp_path / "output"
+    given = {**environ, "TOKEN": "canary", "DIGEST": "1" * 64, "GITHUB_OUTPUT": str(output)}
+    assert run("image", "Push it", tmp_path, **given, ARCHITECTURE="arm64") == 0
+    assert run("image-index", "Join them", tmp_path, **given) == 0
+    tag = "ghcr.io/acme/sealpipe:1.2.3"
+    calls = (tmp_path / "calls").read_text()
+    assert f"push {tag}-arm64\n" in calls
+    assert f"imagetools create -t {tag} {tag}-amd64 {tag}-arm64\n" in calls
+    assert output.read_text() == f"image=ghcr.io/acme/sealpipe\ndigest=sha256:{'1' * 64}\n"
+    assert "canary" not in calls
+    architectures = [each["architecture"] for each in JOBS["image"]["strategy"]["matrix"]["include"]]
+    assert architectures == ["amd64", "arm64"]
