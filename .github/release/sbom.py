@@ -21,8 +21,9 @@ from uuid import NAMESPACE_URL, uuid5
 
 ROOT = Path(__file__).resolve().parents[2]
 ROW = re.compile(
-    r"^(?P<name>[a-z0-9][a-z0-9.-]*)==(?P<version>[^ ;\\\n]+)(?: ; (?P<marker>[^\\\n]+))?(?P<rest>(?:[ ]?\\\n[^\\\n]*)*)",
-    re.M,
+    r"^(?P<name>[a-z0-9][a-z0-9.-]*)==(?P<version>[^ ;\\\n]+)(?: ; (?P<marker>[^\\\n]+))?"
+    r"(?P<rest>(?:[ ]?\\\n[^\\\n]*)*)",
+    re.MULTILINE,
 )
 
 
