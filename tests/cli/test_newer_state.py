@@ -83,5 +83,5 @@ def test_a_newer_entry_of_the_outbox_is_refused_and_stays(user: Terminal) -> Non
         assert f"outbox entry {file.stem} was written by a newer sealpipe: its schema is 2" in done.err
         assert "install that version" in done.err
         assert "--discard" not in done.err
-    assert f"{file.stem}\tdamaged: it was written by a newer sealpipe" in user.sealpipe("resume", "--list").out
+    assert f"{file.stem}\tunreadable: it was written by a newer sealpipe" in user.sealpipe("resume", "--list").out
     assert file.read_bytes() == newer

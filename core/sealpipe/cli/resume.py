@@ -123,7 +123,7 @@ def _print_entries(values: dict[str, Any]) -> None:
 
 def _format_line(row: dict[str, Any]) -> str:
     if "damage" in row:
-        return f"{row['id']}\tdamaged: {row['damage']}"
+        return f"{row['id']}\tunreadable: {row['damage']}"
     parts = [row["id"], row["created_at"], f"key {row['key_id']}"]
     parts += [f"run {row['run']}"] if row["run"] else []
     parts += [" ".join(filter(None, (row["kind"], row["short_code"])))] if row["kind"] else []

@@ -157,7 +157,7 @@ def test_a_copy_under_another_id_is_never_sent(lost: Lost) -> None:
     assert (done.code, done.out) == (2, "")
     assert "is a copy of entry" in done.err
     assert len(server.received()) == before
-    assert "damaged: it is a copy of entry" in job.resume("--list", "--all").out
+    assert "unreadable: it is a copy of entry" in job.resume("--list", "--all").out
     done = job.resume()
     assert done.code == 2
     assert job.opens(done.out)
