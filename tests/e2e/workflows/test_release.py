@@ -121,16 +121,22 @@ def test_an_image_is_built_on_the_newest_base_only(tmp_path: Path, *, moved: boo
 def test_the_images_of_both_architectures_become_one(tmp_path: Path) -> None:
     (tmp_path / "docker").write_text(DOCKER)
     (tmp_path / "docker").chmod(0o755)
-    environ = {"GITHUB_REPOSITORY": "Acme/sealpipe", "GITHUB_REF_NAME": "v1.2.3", "GITHUB_ACTOR": "ann"}
+    environ = {
+        "GITHUB_REPOSITORY": "Acme/sealpipe",
+        "GITHUB_REF_NAME": "v1.2.3",
+        "GITHUB_ACTOR": "ann",
+        "REGISTRY": "images.example",
+    }
     output = tmp_path / "output"
     given = {**environ, "TOKEN": "canary", "DIGEST": "1" * 64, "GITHUB_OUTPUT": str(output)}
     assert run("image", "Push it", tmp_path, **given, ARCHITECTURE="arm64") == 0
     assert run("image-index", "Join them", tmp_path, **given) == 0
-    tag = "ghcr.io/acme/sealpipe:1.2.3"
+    tag = "images.example/acme/sealpipe:1.2.3"
     calls = (tmp_path / "calls").read_text()
     assert f"push {tag}-arm64\n" in calls
     assert f"imagetools create -t {tag} {tag}-amd64 {tag}-arm64\n" in calls
-    assert output.read_text() == f"image=ghcr.io/acme/sealpipe\ndigest=sha256:{'1' * 64}\n"
+    assert output.read_text() == f"image=images.example/acme/sealpipe\ndigest=sha256:{'1' * 64}\n"
     assert "canary" not in calls
+    assert run("image", "Push it", tmp_path, **{**given, "REGISTRY": ""}, ARCHITECTURE="arm64") != 0
     architectures = [each["architecture"] for each in JOBS["image"]["strategy"]["matrix"]["include"]]
     assert architectures == ["amd64", "arm64"]

@@ -67,12 +67,25 @@ def test_the_nearest_index_links_to_every_page() -> None:
         assert page in links, f"link {page.relative_to(ROOT)} in {index.relative_to(ROOT)}"
 
 
+# In pieces, so that this file names none either.
+REGISTRIES = (
+    *("pypi" + ".org", "python" + "hosted", "npm" + "js.org", "registry." + "npm"),
+    *("deb." + "debian", "ghcr" + ".io", "docker" + ".io/"),
+)
+
+
 @pytest.mark.parametrize("text", TEXTS, ids=lambda path: path.name)
 def test_no_page_names_a_registry_or_a_machine(text: Path) -> None:
-    # In pieces, so that this file names none either.
-    hosts = ["pypi" + ".org", "python" + "hosted", "npm" + "js.org", "registry." + "npm", "deb." + "debian"]
     found = text.read_text(encoding="utf-8")
-    assert [host for host in hosts if host in found] == []
+    assert [host for host in REGISTRIES if host in found] == []
+
+
+def test_no_workflow_action_or_lock_names_a_registry() -> None:
+    folders = (".ci", ".github", "actions", "containers")
+    files = [file for folder in folders for file in (ROOT / folder).rglob("*") if file.is_file()]
+    texts = {file: file.read_text(encoding="utf-8", errors="replace") for file in [*files, ROOT / "pyproject.toml"]}
+    assert len(texts) > 30
+    assert [(file, host) for file, text in texts.items() for host in REGISTRIES if host in text] == []
 
 
 def test_the_map_of_core_has_every_module_in_one_line() -> None:
