@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from sealpipe.errors import PolicyError, UsageError
+from sealpipe.errors import PolicyError, StateError, UsageError
 from sealpipe.mcp import made, stdio
 from sealpipe.mcp.arguments import check_arguments
 from sealpipe.mcp.elicitation import CONFIRM, LINK, Rounds
@@ -185,8 +185,14 @@ def test_a_record_is_read_as_it_was_written(record: made.Made) -> None:
     st.binary(max_size=20) | junk.map(lambda value: json.dumps(value).encode()),
     records,
     st.sampled_from(["schema", "id", "created_at", "sent_to", "prompts"]),
-    st.none() | st.integers(2),
+    st.none() | st.integers(max_value=0),
 )
 def test_a_damaged_record_is_left_out(content: bytes, record: made.Made, name: str, value: Any) -> None:
     with stored(junk=content, **{record.id: dumped(record, **{name: value})}) as folder:
         assert made.list_made(folder, record.base_url) == []
+
+
+@given(records, st.integers(2))
+def test_a_record_of_a_newer_version_is_refused(record: made.Made, schema: int) -> None:
+    with stored(**{record.id: dumped(record, schema=schema)}) as folder, pytest.raises(StateError, match="newer"):
+        made.list_made(folder, record.base_url)

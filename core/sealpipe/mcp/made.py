@@ -261,7 +261,8 @@ def _read_all(folder: Path, made_id: str = "*") -> Iterator[Made]:
         with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, SealpipeError):
             members: Mapping[str, Any] = json.loads(path.read_bytes())
             newer = describe_newer(members)
-            times = {name: members[name] and parse_time(members[name]) for name in _TIMES}
+            expires_at = members["expires_at"] and parse_time(members["expires_at"])
+            times = {"created_at": parse_time(members["created_at"]), "expires_at": expires_at}
             known = {name: members[name] for name in names} | times
             known |= {"sent_to": tuple(members["sent_to"]), "prompts": tuple(map(tuple, members["prompts"]))}
             if members["schema"] == 1 and path.stem == members["id"]:

@@ -29,7 +29,7 @@ DAY = 86400.0
 PAGE = (ROOT / "docs/how-to/twelve-vendors.md").read_text(encoding="utf-8")
 FILE = PAGE.partition("```toml\n")[2].partition("```")[0]
 """The batch file on the page that tells this story."""
-STATUS = "vendors\t" + PAGE.partition("```\nvendors\t")[2].partition("```")[0]
+STATUS = "vendors\t" + PAGE.partition("```text\nvendors\t")[2].partition("```")[0]
 """What `status` prints on the third day, as the page shows it."""
 VENDORS = tuple(f"v{number}" for number in range(1, 13))
 LINES = ("\ufeffName;E-mail;System", *(f'{each};{each}@vendor.example;"CRM; live"' for each in VENDORS))

@@ -70,10 +70,3 @@ def test_the_other_tests_on_the_page_pass(bare: Terminal, project: Project) -> N
         bare.file(f"test_page_{number}.py", block)
     ran = project("-W", "error")
     assert (ran.code, ran.counts["passed"]) == (0, sum(block.count("def test_") for block in tests)), ran.out
-
-
-def test_the_page_names_everything_that_the_fixture_has() -> None:
-    from sealpipe_rehearsal import Rehearsal
-
-    public = {name for name in vars(Rehearsal) if not name.startswith("_")}
-    assert {name for name in public if f"`{name}" not in DOCS} == set()

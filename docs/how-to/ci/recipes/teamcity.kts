@@ -78,9 +78,8 @@ object Collect : BuildType({
             dockerRunParameters = "--user 0" // the agent restores the owner of files
             scriptContent = """
                 set -eu
-                sealpipe collect "${'$'}VENDOR_REQUEST" \
-                    --to 'vault:secret/vendor/acme#user=User name,password=Password' \
-                    --mode merge --after expire || [ "${'$'}?" = 15 ] # 15: no submission yet
+                sealpipe collect --to 'vault:secret/vendor/acme#user=User name,password=Password' \
+                    --mode merge --after expire -- "${'$'}VENDOR_REQUEST" || [ "${'$'}?" = 15 ] # 15: no submission yet
             """.trimIndent()
         }
     }
