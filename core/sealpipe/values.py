@@ -21,9 +21,12 @@ REMEDY_FOR_NEWER: Final = "install that version, or a later one; nothing was cha
 
 
 def describe_newer(members: object) -> str:
-    """Return how members that a newer sealpipe wrote are described; empty if their `schema` is not above ours."""
+    """Return how members that a newer sealpipe wrote are described; empty if their `schema` is not above ours.
+
+    A schema of more digits than a release will ever have is damage: Python cannot even print the largest.
+    """
     schema = members.get("schema") if isinstance(members, dict) else None
-    if type(schema) is not int or schema <= 1:
+    if type(schema) is not int or not 1 < schema <= _MAX_COUNT:
         return ""
     return f"was written by a newer sealpipe: its schema is {schema}, and sealpipe {__version__} reads 1"
 

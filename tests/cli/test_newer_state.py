@@ -47,6 +47,14 @@ def test_a_newer_file_is_refused_and_stays(tmp_path: Path, kind: str) -> None:
     assert ([file], before) == (list(file.parent.iterdir()), file.read_bytes())
 
 
+def test_a_policy_whose_schema_is_too_long_to_print_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "policy.toml"
+    file.write_text(f"schema = 0x{'f' * 5000}\n")
+    file.chmod(0o600)
+    with pytest.raises(SealpipeError, match="schema is not 1"):
+        load_policy(file, {})
+
+
 def test_a_newer_ledger_is_refused_and_stays(tmp_path: Path) -> None:
     ledger = open_ledger(tmp_path, BASE_URL, CODE)
     assert ledger is not None
