@@ -47,8 +47,10 @@ def test_nothing_is_published_or_moved_before_it_is_audited_and_attested() -> No
     assert JOBS["publish"]["needs"] == ["build", "audit", "attest", "image-index"]
     assert (JOBS["major"]["needs"], JOBS["release"]["needs"]) == ("publish", "publish")
     assert {name: JOBS[name]["needs"] for name in ("build", "audit", "attest", "image", "image-index")} == {
-        "build": "ready", "audit": "ready", "attest": "build", "image": ["ready", "audit"], "image-index": "image",
+        "build": "ready", "audit": "ready", "attest": "build", "image": ["build", "audit"], "image-index": "image",
     }  # fmt: skip
+    approved = {name for name, job in JOBS.items() if job.get("environment") == "release"}
+    assert approved == {"image", "image-index", "publish"}
     assert {name: job["permissions"]["contents"] for name, job in JOBS.items() if "contents" in job["permissions"]} == {
         "ready": "read", "build": "read", "audit": "read", "image": "read", "release": "write", "major": "write",
     }  # fmt: skip
