@@ -1,4 +1,4 @@
-"""What GitLab is, as ../shared/CI-FACTS.md tells it, and that we hold to each: masks, dotenv reports, the umask."""
+"""What GitLab is, as its documentation tells it, and that we hold to each: masks, dotenv reports, the umask."""
 
 from __future__ import annotations
 

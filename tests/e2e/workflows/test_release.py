@@ -1,10 +1,12 @@
-"""The release's own steps: what comes after what, the audit, the image, and the major tag."""
+"""The release's own steps: what comes after what, the build, the audit, the image, the release and the major tag."""
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +56,34 @@ def test_nothing_is_published_or_moved_before_it_is_audited_and_attested() -> No
     assert {name: job["permissions"]["contents"] for name, job in JOBS.items() if "contents" in job["permissions"]} == {
         "ready": "read", "build": "read", "audit": "read", "image": "read", "release": "write", "major": "write",
     }  # fmt: skip
+
+
+def test_what_is_built_is_what_the_release_has(tmp_path: Path) -> None:
+    """With this interpreter in the place of the build's own environment, and of pip a program that installs nothing."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("this is no git checkout")
+    here = tmp_path / "checkout"
+    subprocess.run(["git", "clone", "-q", "--no-hardlinks", ROOT, here], check=True)
+    for name, script in {
+        "python": f'[ "$2" != venv ] && exec {sys.executable} "$@"; mkdir -p "$3/bin" && cp pip python "$3/bin"',
+        "pip": 'echo "$*" > pip.log',
+        "gh": 'printf "%s\\n" "$@" > gh.log',
+    }.items():
+        (here / name).write_text(f"#!/bin/sh\n{script}\n")
+        (here / name).chmod(0o755)
+    version = tomllib.loads((here / "pyproject.toml").read_text())["project"]["version"]
+    github = {"GITHUB_SERVER_URL": "https://github.com", "GITHUB_REPOSITORY": "acme/app", "RUNNER_TEMP": str(tmp_path)}
+    environ = {**github, "GITHUB_REF_NAME": f"v{version}"}
+    assert run("build", "Build, with the locked build backend", here, **environ) == 0
+    assert "--require-hashes --only-binary :all: -r actions/_setup/locks/build.txt" in (here / "pip.log").read_text()
+    assert run("release", "Make the release", here, **environ) == 0
+    said = (here / "gh.log").read_text().splitlines()
+    dist = [f"dist/sealpipe-{version}-py3-none-any.whl", f"dist/sealpipe-{version}.tar.gz"]
+    attached = [*dist, "release/SHA256SUMS", "release/sealpipe.cdx.json"]
+    assert said == ["release", "create", f"v{version}", *attached, "--verify-tag", "--notes-file", "notes.md"]
+    subprocess.run(["sha256sum", "--check", "--strict", "../release/SHA256SUMS"], cwd=here / "dist", check=True)
+    assert json.loads((here / attached[-1]).read_text())["metadata"]["timestamp"], "the time of the commit"
+    assert f"](https://github.com/acme/app/blob/v{version}/docs/" in (here / "notes.md").read_text()
 
 
 AUDITOR = """#!/bin/bash

@@ -88,7 +88,7 @@ def test_every_address_of_the_project_is_of_one_repository() -> None:
     assert list(URLS) == ["Documentation", "Source", "Changelog", "Issues", "Security"]
     assert {url for url in URLS.values() if not f"{url}/".startswith(f"{URLS['Source']}/")} == set()
     texts = [ROOT / "docs/CHANGELOG.md", ROOT / "docs/CONTRIBUTING.md", ROOT / "docs/how-to/scan-commits.md"]
-    named = {each for file in texts for each in re.findall(r"https://[\w.]+/\w+/sealpipe\b", file.read_text())}
+    named = {each for file in texts for each in re.findall(r"https://[\w.]+/[\w-]+/sealpipe\b", file.read_text())}
     assert named == {URLS["Source"]}
     for name in ("Documentation", "Changelog"):
         assert (ROOT / URLS[name].partition("/blob/main/")[2]).is_file()
