@@ -153,7 +153,7 @@ digest() {
   {
     printf '%s\n' "$@" "${locks[@]#"$here/"}"
     cd -- "$checkout"
-    find pyproject.toml README.md LICENSE core plugins actions/_setup -type f ! -name '*.pyc' -print | LC_ALL=C sort |
+    find pyproject.toml LICENSE core plugins actions/_setup -type f ! -name '*.pyc' -print | LC_ALL=C sort |
       tr '\n' '\0' | xargs -0 "${sha256[@]}"
   } | "${sha256[@]}" | cut -c 1-16
 }

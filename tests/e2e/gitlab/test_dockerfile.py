@@ -27,7 +27,7 @@ def test_the_build_is_sent_what_it_copies_and_nothing_else() -> None:
     patterns = (ROOT / ".dockerignore").read_text().splitlines()
     sent = {path for path in exclude_paths(str(ROOT), patterns) if (ROOT / path).is_file()}
     allowed = ("core/", "plugins/", "actions/_setup/locks/")
-    alone = {"LICENSE", "README.md", "pyproject.toml"}
+    alone = {"LICENSE", "pyproject.toml"}
     assert {path for path in sent if not path.startswith(allowed)} <= {*alone, ".dockerignore"}
     assert sent >= {*alone, "core/sealpipe/__main__.py", "actions/_setup/locks/base.txt"}
     assert not [path for path in sent if path.endswith(".pyc")]

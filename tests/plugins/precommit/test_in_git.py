@@ -43,7 +43,7 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("ours")
     listed = git("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", "core", "plugins", cwd=ROOT)
     names = [name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
-    for name in [*names, "pyproject.toml", "README.md", "LICENSE", ".pre-commit-hooks.yaml"]:
+    for name in [*names, "pyproject.toml", "LICENSE", ".pre-commit-hooks.yaml"]:
         (place / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / name, place / name)
     for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "as it stands"]):

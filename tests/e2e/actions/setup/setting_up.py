@@ -13,7 +13,7 @@ from pathlib import Path
 from support.github_log import command, pairs, read_lines
 from support.parts import missing
 
-PARTS = ("pyproject.toml", "README.md", "LICENSE", "core", "plugins", "actions")
+PARTS = ("pyproject.toml", "LICENSE", "core", "plugins", "actions")
 """Of the checkout, what an installation reads."""
 
 PROGRAMS = (
