@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
@@ -60,6 +60,15 @@ def load_module(name: str, file: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def check_schema(schema: str, *files: str | Path, options: Sequence[str] = ()) -> None:
+    """Hold files to a schema of check-jsonschema's own; `options` of its command. Here, for it starts in a second."""
+    from click.testing import CliRunner
+
+    command = library("check_jsonschema", "check-jsonschema").main
+    done = CliRunner().invoke(command, ["--builtin-schema", schema, *options, *map(str, files)])
+    assert done.exit_code == 0, done.output
 
 
 def program(name: str) -> str:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,7 @@ from e2e.gitlab.gitlab_ci import Template
 from sealpipe import values
 from sealpipe.reference import parse
 from support.mailbox import Mailbox
-from support.parts import ROOT, missing
+from support.parts import ROOT, check_schema
 from support.terminal import Terminal
 
 PAGE = (ROOT / "docs/how-to/ci/gitlab.md").read_text(encoding="utf-8")
@@ -43,13 +41,7 @@ def test_a_pipeline_of_the_page_is_one(pipeline: dict[str, Any], tmp_path: Path)
     assert {job["stage"] for job in jobs.values()} <= stages
     whole = tmp_path / "pipeline.json"
     whole.write_text(json.dumps({**pipeline, **jobs}))
-    tool = Path(sys.executable).with_name("check-jsonschema")
-    if not tool.exists():
-        missing("check-jsonschema is not installed")
-    done = subprocess.run(
-        [tool, "--builtin-schema", "vendor.gitlab-ci", whole], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    check_schema("vendor.gitlab-ci", whole)
 
 
 def test_its_references_and_prompts_are_ones() -> None:

@@ -17,7 +17,7 @@ from e2e.gitlab.gitlab_ci import NAMES, Pipeline, Template, read_dotenv
 from sealpipe_rehearsal.commands import ci_job
 from support.ci_jobs import batch_file
 from support.fake_chat import FakeSlack
-from support.parts import ROOT, missing
+from support.parts import ROOT, check_schema
 
 COMPONENT = ROOT / "containers/gitlab/component"
 BATCH = batch_file("file:{name}.link")
@@ -102,12 +102,7 @@ def test_its_pipeline_rehearses_every_component_of_the_commit(without_account: P
 
 
 def test_the_schema_of_gitlab_finds_nothing_in_its_pipeline() -> None:
-    tool = Path(sys.executable).with_name("check-jsonschema")
-    if not tool.exists():
-        missing("check-jsonschema is not installed")
-    command = [tool, "--builtin-schema", "vendor.gitlab-ci", COMPONENT / "pipeline.yml"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    check_schema("vendor.gitlab-ci", COMPONENT / "pipeline.yml")
 
 
 def test_its_readme_shows_each_component_with_inputs_that_there_are() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from support.parts import ROOT, missing
+from support.parts import ROOT, check_schema, missing
 
 WORKFLOWS = sorted(
     [
@@ -65,7 +65,7 @@ def test_zizmor_as_an_auditor() -> None:
 
 @pytest.mark.parametrize(("schema", "files"), [("github-workflows", WORKFLOWS), ("github-actions", ACTIONS)])
 def test_the_schemas(schema: str, files: list[Path]) -> None:
-    lint("check-jsonschema", "--builtin-schema", f"vendor.{schema}", *files)
+    check_schema(f"vendor.{schema}", *files)
 
 
 def test_shellcheck_of_every_script() -> None:
