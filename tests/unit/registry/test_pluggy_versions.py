@@ -11,7 +11,14 @@ import pytest
 
 from support.parts import ROOT, missing
 
-TESTS = [f"tests/unit/registry/{name}.py" for name in ("test_third_party", "test_allowing", "test_commands")]
+FILES = ("test_third_party.py", "test_allowing.py")
+COMMANDS = (
+    "test_they_are_listed_with_the_plugins",
+    "test_a_broken_plugin_is_reported_and_affects_no_other",
+    "test_names_that_are_taken_stay_with_their_owners",
+)
+"""How the hook of commands is called: of all, of broken ones, of two at once. The other tests call it the same way."""
+TESTS = [f"tests/unit/registry/{name}" for name in (*FILES, *(f"test_commands.py::{test}" for test in COMMANDS))]
 
 
 @pytest.mark.parametrize("version", ["1.5", "1.6", "1.7"])
