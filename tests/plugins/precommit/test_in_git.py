@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
@@ -135,9 +136,11 @@ def test_a_clean_commit_passes(repository: Git, installed: Path) -> None:
 
 
 def test_every_hook_passes_a_clean_tree(installed: Path, ours: Path, cache: dict[str, str], repository: Git) -> None:
+    hooks = re.findall(r"^- id: (.+)$", (ours / ".pre-commit-hooks.yaml").read_text(), re.MULTILINE)
+    assert re.findall(r"^ +- id: (.+)$", CONFIG, re.MULTILINE) == hooks, "all of them are installed"
     repository("clean\n", "clean")
     done = subprocess.run(
-        [program("pre-commit"), "try-repo", str(ours), "--all-files"],
+        [program("pre-commit"), "run", "--all-files"],
         cwd=installed,
         env={**os.environ, **cache},
         capture_output=True,
