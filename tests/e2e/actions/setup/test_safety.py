@@ -32,9 +32,9 @@ SECRETS = {
 
 @INSTALLERS
 def test_a_wheel_that_is_not_the_locked_one_is_refused(
-    set_up: Make, checkout: Path, tmp_path: Path, installer: str
+    set_up: Make, light: Path, tmp_path: Path, installer: str
 ) -> None:
-    changed = shutil.copytree(checkout, tmp_path / "changed")
+    changed = shutil.copytree(light, tmp_path / "changed")
     lock = changed / "actions/_setup/locks/base.txt"
     head, click, rest = re.split(r"(?m)^(click==.*\n(?: .*\n)*)", lock.read_text())
     lock.write_text(head + re.sub(r"sha256:..", "sha256:00", click) + rest)
@@ -47,8 +47,8 @@ def test_a_wheel_that_is_not_the_locked_one_is_refused(
 
 
 @INSTALLERS
-def test_a_requirement_without_a_hash_is_refused(set_up: Make, checkout: Path, tmp_path: Path, installer: str) -> None:
-    changed = shutil.copytree(checkout, tmp_path / "changed")
+def test_a_requirement_without_a_hash_is_refused(set_up: Make, light: Path, tmp_path: Path, installer: str) -> None:
+    changed = shutil.copytree(light, tmp_path / "changed")
     with (changed / "actions/_setup/locks/build.txt").open("a") as lock:
         lock.write("six==1.17.0\n")
     done = set_up("uv", "python3", checkout=changed)(installer=installer)

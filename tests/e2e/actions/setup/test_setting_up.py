@@ -24,8 +24,10 @@ VERSION = f"sealpipe {sealpipe.__version__}"
 
 
 @INSTALLERS
-def test_the_first_step_installs_the_extras_and_the_second_takes_what_is_there(set_up: Make, installer: str) -> None:
-    job = set_up("uv", "python3")
+def test_the_first_step_installs_the_extras_and_the_second_takes_what_is_there(
+    set_up: Make, checkout: Path, installer: str
+) -> None:
+    job = set_up("uv", "python3", checkout=checkout)
     first = job("yaml,vault", installer)
     assert said(first.executable) == VERSION
     assert f"{VERSION} is set up by {installer}" in first.text
@@ -44,9 +46,9 @@ def test_the_first_step_installs_the_extras_and_the_second_takes_what_is_there(s
 
 
 def test_other_extras_installers_pythons_and_checkouts_have_other_places(
-    set_up: Make, checkout: Path, tmp_path: Path
+    set_up: Make, light: Path, tmp_path: Path
 ) -> None:
-    other = shutil.copytree(checkout, tmp_path / "other")
+    other = shutil.copytree(light, tmp_path / "other")
     module = other / "core/sealpipe/__init__.py"
     module.write_text(module.read_text() + "\nOTHER = True\n")
     job, theirs = set_up(), set_up(checkout=other, place=tmp_path / "second")
@@ -93,12 +95,10 @@ def test_files_of_the_workspace_choose_nothing(set_up: Make) -> None:
 
 
 @INSTALLERS
-def test_the_checkout_and_the_home_may_be_read_only(
-    set_up: Make, checkout: Path, tmp_path: Path, installer: str
-) -> None:
+def test_the_checkout_and_the_home_may_be_read_only(set_up: Make, light: Path, tmp_path: Path, installer: str) -> None:
     with tmpfs(tmp_path / "sealed", size="16m") as sealed:
         for part in PARTS:
-            source = checkout / part
+            source = light / part
             (shutil.copytree if source.is_dir() else shutil.copy)(source, sealed / part)
         (sealed / "home").mkdir()
         make_read_only(sealed)
