@@ -63,7 +63,7 @@ def test_what_is_built_is_what_the_release_has(tmp_path: Path) -> None:
     if not (ROOT / ".git").exists():
         pytest.skip("this is no git checkout")
     here = tmp_path / "checkout"
-    subprocess.run(["git", "clone", "-q", "--no-hardlinks", ROOT, here], check=True)
+    subprocess.run(["git", "clone", "-q", "--shared", ROOT, here], check=True)
     for name, script in {
         "python": f'[ "$2" != venv ] && exec {sys.executable} "$@"; mkdir -p "$3/bin" && cp pip python "$3/bin"',
         "pip": 'echo "$*" > pip.log',

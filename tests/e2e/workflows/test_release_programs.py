@@ -7,18 +7,21 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+import tarfile
+import time
+import tomllib
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support.parts import ROOT, library, load_module, missing
+from support.parts import ROOT, library, load_module
 
 RELEASE = ROOT / ".github/release"
 SBOM = load_module("sbom", RELEASE / "sbom.py")
 LOCKS = ROOT / "actions/_setup/locks"
-EPOCH = "1795000000"
+EPOCH = 1795000000
 
 
 def git(folder: Path, *words: str) -> str:
@@ -29,17 +32,18 @@ def clone(place: Path) -> Path:
     """The project as somebody cloned it, with the programs of this tree."""
     if not (ROOT / ".git").exists():
         pytest.skip("this is no git checkout")
-    subprocess.run(["git", "clone", "-q", "--no-hardlinks", ROOT, place], check=True)
-    for name in (".github/release", "docs", "containers", "pyproject.toml", "core/sealpipe/__init__.py"):
-        copy: Callable[..., Any] = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
-        shutil.rmtree(place / name) if name == ".github/release" and (place / name).exists() else None
-        copy(ROOT / name, place / name, **({"dirs_exist_ok": True} if (ROOT / name).is_dir() else {}))
+    subprocess.run(["git", "clone", "-q", "--shared", ROOT, place], check=True)
+    for name in ("pyproject.toml", "core/sealpipe/__init__.py"):
+        shutil.copy(ROOT / name, place / name)
+    for name in (".github/release", "docs", "containers"):
+        shutil.rmtree(place / name)
+        shutil.copytree(ROOT / name, place / name, ignore=shutil.ignore_patterns("__pycache__"))
     return place
 
 
 def build(tree: Path, out: Path, **environ: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-I", RELEASE / "build.py", out, "--tree", tree]
-    given = {"PATH": "/usr/bin:/bin", "SOURCE_DATE_EPOCH": EPOCH, **environ}
+    given = {"PATH": "/usr/bin:/bin", "SOURCE_DATE_EPOCH": str(EPOCH), **environ}
     return subprocess.run(command, env=given, capture_output=True, text=True, check=False)
 
 
@@ -54,8 +58,10 @@ def test_two_builds_in_other_folders_and_times_give_the_same_bytes(tmp_path: Pat
     assert sums == (tmp_path / "2/SHA256SUMS").read_text()
     assert re.fullmatch(r"[0-9a-f]{64}  sealpipe-\S+\.whl\n[0-9a-f]{64}  sealpipe-\S+\.tar\.gz\n", sums)
     subprocess.run(["sha256sum", "--check", "--strict", "SHA256SUMS"], cwd=tmp_path / "1", check=True)
-    assert build(first, tmp_path / "3", SOURCE_DATE_EPOCH="1795000002").returncode == 0
-    assert (tmp_path / "3/SHA256SUMS").read_text() != sums, "the time is in them"
+    (wheel,), (sdist,) = (tmp_path / "1").glob("*.whl"), (tmp_path / "1").glob("*.tar.gz")
+    with zipfile.ZipFile(wheel) as zipped, tarfile.open(sdist) as tar:
+        assert {each.date_time for each in zipped.infolist()} == {time.gmtime(EPOCH)[:6]}
+        assert {each.mtime for each in tar} == {EPOCH}
 
 
 def test_a_sdist_that_lacks_a_part_is_noticed(tmp_path: Path) -> None:
@@ -69,12 +75,10 @@ def test_a_sdist_that_lacks_a_part_is_noticed(tmp_path: Path) -> None:
     assert "is not the one from the tree" in done.stderr
 
 
-def make_sbom(epoch: str | None = EPOCH) -> dict[str, Any]:
-    import tomllib
-
+def make_sbom(epoch: int = EPOCH) -> dict[str, Any]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     texts = [(LOCKS / f"{name}.txt").read_text(encoding="utf-8") for name in ("all", "base")]
-    sbom: dict[str, Any] = SBOM.make_sbom(project, *texts, epoch)
+    sbom: dict[str, Any] = SBOM.make_sbom(project, *texts, str(epoch))
     return sbom
 
 
@@ -106,7 +110,7 @@ def test_the_sbom_has_every_locked_package_with_purl_and_hashes() -> None:
     assert required == {f"pkg:pypi/{name}@{version}" for name, version in base}
     assert sbom["dependencies"][0]["dependsOn"] == sorted(components)
     assert make_sbom() == sbom
-    assert make_sbom("1")["serialNumber"] != sbom["serialNumber"]
+    assert make_sbom(1)["serialNumber"] != sbom["serialNumber"]
 
 
 GH = """#!/bin/sh
@@ -131,7 +135,7 @@ def checkout(tmp_path: Path) -> Path:
 def ask(tree: Path, **environ: str) -> tuple[int, str]:
     """Whether the release is held back, and why."""
     here = tree.parent
-    version = re.findall(r'^version = "(.+)"$', (tree / "pyproject.toml").read_text(), re.MULTILINE)[0]
+    version = tomllib.loads((tree / "pyproject.toml").read_text())["project"]["version"]
     tag = {"GITHUB_REF_NAME": f"v{version}", "GITHUB_SHA": git(tree, "rev-parse", "HEAD")}
     given = {"PATH": f"{here}:/usr/bin:/bin", "HERE": str(here), "GITHUB_REPOSITORY": REPOSITORY, **tag, **environ}
     command = [sys.executable, "-I", tree / ".github/release/ready.py"]
@@ -183,20 +187,6 @@ def test_a_changelog_without_the_version_holds_it_back(checkout: Path) -> None:
     file.write_text(re.sub(r"^## \[0.*? - .*$", "## [9.9.9]", file.read_text(), count=1, flags=re.MULTILINE))
     code, said = ask(checkout)
     assert (code, "notes.py: " in said) == (1, True)
-
-
-def test_the_image_can_be_installed_on_both_architectures(tmp_path: Path) -> None:
-    """Each locked package of the image has a wheel for either, of a hash in the lock."""
-    uv = shutil.which("uv", path=str(Path(sys.executable).parent)) or missing("uv is not installed")
-    text = (ROOT / "containers/Dockerfile").read_text()
-    extras = re.findall(r'^ARG EXTRAS="(.+)"$', text, re.MULTILINE)[0].split()
-    files = [word for name in ("base", *extras) for word in ("-r", str(LOCKS / f"{name}.txt"))]
-    strict = ["--no-deps", "--require-hashes", "--only-binary", ":all:", "--dry-run", "--quiet"]
-    for machine in ("x86_64", "aarch64"):
-        target = ["--target", str(tmp_path / machine), "--python-version", "3.13"]
-        target += ["--python-platform", f"{machine}-manylinux_2_36"]
-        done = subprocess.run([uv, "pip", "install", *strict, *target, *files], capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
 
 
 def test_the_base_of_the_image_is_pinned_by_digest() -> None:
