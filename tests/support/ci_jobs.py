@@ -13,8 +13,9 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from sealpipe.ci_systems import CI_SYSTEMS, CISystem, list_variables
-from support.commands import SEALPIPE
+from support.commands import LANG, SEALPIPE, open_door
 from support.fake_web import Asked, FakeWeb, Reply
+from support.forked import UNLIKE
 from support.terminal import ABROAD, Done, Terminal
 
 SHARE = ("share", "-f", "Note=text:canary-of-the-gate")
@@ -62,6 +63,28 @@ sys.exit(main())
 """)
     file.chmod(0o755)
     return file
+
+
+def forked_sealpipe(folder: Path) -> None:
+    """A program `sealpipe` for shells: its commands are forked, as `support.commands.run` forks them, not started."""
+    file = folder / "sealpipe"
+    file.write_text(f"""#!{sys.executable} -IS
+import os, socket, sys
+if os.environ.get("LANG") != {LANG!r} or any(name.startswith({UNLIKE!r}) for name in os.environ):
+    os.execv({sys.executable!r}, [{sys.executable!r}, "-m", "sealpipe", *sys.argv[1:]])
+umask = os.umask(0)
+os.umask(umask)
+variables = [name + b"=" + value for name, value in os.environb.items()]
+words = [os.fsencode(word) for word in sys.argv[1:]]
+told = bytes(1).join([b"%d" % umask, b"", b"%d" % len(words), *words, *variables])
+line = socket.socket(socket.AF_UNIX)
+line.connect({str(open_door())!r})
+socket.send_fds(line, [len(told).to_bytes(8, "big")], [0, 1, 2, os.open(".", os.O_RDONLY)])
+line.sendall(told)
+code = int.from_bytes(line.recv(4, socket.MSG_WAITALL), "big", signed=True)
+sys.exit(code if code >= 0 else 128 - code)
+""")
+    file.chmod(0o755)
 
 
 def batch_file(channel: str) -> str:

@@ -183,7 +183,7 @@ def _run_forked(
     with socket.socket(socket.AF_UNIX) as line:
         try:
             with _STARTING:  # of several threads one starts what all their commands are forked from
-                door = _door()
+                door = open_door()
             line.connect(str(door))
             _hand_over(line, before, words, environ, cwd, theirs)
         finally:
@@ -261,7 +261,7 @@ def _exchange(ends: Sequence[int], stdin: bytes, until: float, words: Sequence[s
 
 
 @functools.cache
-def _door() -> Path:
+def open_door() -> Path:
     """Where the process listens that commands are forked from; one for each process of tests, as long as it lives."""
     folder = Path(tempfile.mkdtemp())
     door = folder / "door"

@@ -24,6 +24,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from e2e.recipes.recipes import FOLDER, PARTS, SYSTEMS, Step, System, read
 from sealpipe.ci_systems import CI_SYSTEMS, detect_ci_system
 from sealpipe_rehearsal.running_service import RunningService
+from support.ci_jobs import forked_sealpipe
 from support.fake_web import Asked, FakeWeb, Reply
 from support.openbao import Bao, dev_server
 from support.parts import ROOT, check_schema, library, load_module, missing
@@ -36,6 +37,9 @@ ANSWERS = {"User name": "acme-bot", "Password": "canary-of-the-vendor"}
 STORED = {"user": "acme-bot", "password": "canary-of-the-vendor"}
 AUDIENCES = {"azure": "api://AzureADTokenExchange", "bitbucket": "ari:cloud:bitbucket::workspace/w"}
 """Where the system chooses the audience; elsewhere it is Vault's address."""
+
+STARTED = ("jenkins",)
+"""Systems whose jobs start each sealpipe whole: how it is started is the same for all."""
 
 PROGRAM = f"""#!{sys.executable} -I
 # In the place of buildkite-agent and circleci.
@@ -173,6 +177,8 @@ def job(
     }
     made = Job(name, tmp_path / "jobs", replaced, secrets)
     (made.place / "bin").mkdir(parents=True)
+    if name not in STARTED:
+        forked_sealpipe(made.place / "bin")
     (made.place / "home").mkdir()
     (made.place / "token").write_text(token)
     if name in ("buildkite", "circleci"):
