@@ -65,7 +65,7 @@ sys.exit(main())
     return file
 
 
-def forked_sealpipe(folder: Path) -> None:
+def forked_sealpipe(folder: Path) -> Path:
     """A program `sealpipe` for shells: its commands are forked, as `support.commands.run` forks them, not started."""
     file = folder / "sealpipe"
     file.write_text(f"""#!{sys.executable} -IS
@@ -85,6 +85,7 @@ code = int.from_bytes(line.recv(4, socket.MSG_WAITALL), "big", signed=True)
 sys.exit(code if code >= 0 else 128 - code)
 """)
     file.chmod(0o755)
+    return file
 
 
 def batch_file(channel: str) -> str:

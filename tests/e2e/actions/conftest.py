@@ -12,6 +12,7 @@ import pytest
 
 from e2e.actions.fake_runner import FakeRunner
 from sealpipe_rehearsal.running_service import RunningService
+from support.ci_jobs import forked_sealpipe
 from support.parts import ROOT
 from support.terminal import addresses, one_service, service
 
@@ -21,22 +22,23 @@ sys.path.insert(0, str(ROOT / "actions" / "_run"))
 
 SEALPIPE = Path(sys.executable).with_name("sealpipe")
 
-STUB = f"""#!/usr/bin/env bash
+STUB = """#!/usr/bin/env bash
 set -euo pipefail
 printf 'extras=%s\\n' "$SEALPIPE_SETUP_EXTRAS" >> "$GITHUB_OUTPUT"
-printf 'executable=%s\\n' "${{SEALPIPE_SETUP_EXECUTABLE:-{SEALPIPE}}}" >> "$GITHUB_OUTPUT"
+printf 'executable=%s\\n' "${SEALPIPE_SETUP_EXECUTABLE:-SEALPIPE}" >> "$GITHUB_OUTPUT"
 """
 """In setup.sh's place: what these tests are about comes after it. It has tests of its own."""
 
 
 @pytest.fixture(scope="session")
 def actions(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The actions' folder, as it is checked out, but with a set-up that takes the sealpipe that runs these tests."""
+    """The actions' folder, as it is checked out, but with a set-up that takes a sealpipe of these tests."""
     folder = tmp_path_factory.mktemp("checkout") / "actions"
     shutil.copytree(ROOT / "actions", folder, ignore=shutil.ignore_patterns("__pycache__", "_setup"))
     shutil.copytree(ROOT / "core", folder.parent / "core", ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "_setup").mkdir()
-    (folder / "_setup" / "setup.sh").write_text(STUB)
+    sealpipe = forked_sealpipe(tmp_path_factory.mktemp("bin"))
+    (folder / "_setup" / "setup.sh").write_text(STUB.replace(":-SEALPIPE", f":-{sealpipe}"))
     return folder
 
 

@@ -80,7 +80,7 @@ def test_a_cancelled_job_ends_in_time_with_what_is_known_and_can_be_finished(
             "SEALPIPE_STATE_DIR": str(runner.temp / "s"),
         }
         runner.cancel(lambda: any(each.method == "POST" for each in door.received()), patience=patience)
-        step = runner.uses(actions / "share", {"fields": "text:x", "deadline": "60s"}, env)
+        step = runner.uses(actions / "share", {"fields": "text:x", "deadline": "60s", "executable": SEALPIPE}, env)
         assert step.code in (130, 143)
         assert (step.outputs["outcome"], step.outputs["link"]) == ("interrupted", "")
         assert "sealpipe: interrupted" in runner.text
