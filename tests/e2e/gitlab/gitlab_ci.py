@@ -25,6 +25,7 @@ import yaml
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from support.ci_jobs import forked_sealpipe
 from support.openbao import Bao
 from support.parts import ROOT, program
 
@@ -149,7 +150,7 @@ class Pipeline:
             shutil.copy(template, self.place / "templates")
         # The runner that this program plays says `false` here: the real one says `true`.
         self.variables = {"GITLAB_CI": "true", **variables}
-        self.sealpipe = Path(sys.executable).with_name("sealpipe")
+        self.sealpipe = forked_sealpipe(place)
 
     def run(
         self, *includes: tuple[str, Mapping[str, Any]], docker: Mapping[str, str] | None = None, **jobs: Any
