@@ -14,6 +14,7 @@ from typing import Any
 
 import yaml
 
+from support.ci_jobs import forked_sealpipe
 from support.parts import ROOT, missing, program
 
 SEALPIPE = Path(sys.executable).with_name("sealpipe")
@@ -57,7 +58,7 @@ class Repository:
         self.told = place / "told"
         self.store = place / "store"
         self.store.mkdir()
-        self.sealpipe = SEALPIPE
+        self.sealpipe = forked_sealpipe(place)
         ours = self.here / ".sealpipe"
         for part in ("actions", "core"):
             shutil.copytree(ROOT / part, ours / part, ignore=shutil.ignore_patterns("__pycache__"))
