@@ -8,7 +8,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from sealpipe import __version__
-from sealpipe.errors import SettingError, UsageError
+from sealpipe.errors import SealpipeError, SettingError, StateError, UsageError
 
 _MAX_COUNT: Final = 2_147_483_647
 _DURATION = re.compile(r"([0-9]{1,9})([smhdw])", re.ASCII)
@@ -17,7 +17,10 @@ _RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ](?!24)\d\d:\d\d:\d\d(\.\d{1,9})?(?P<
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
-REMEDY_FOR_NEWER: Final = "install that version, or a later one; nothing was changed"
+def refuse_newer(members: object, name: str, error: type[SealpipeError] = StateError) -> None:
+    """Raise `error` if a newer sealpipe wrote these members of what is called `name` (see `describe_newer`)."""
+    if newer := describe_newer(members):
+        raise error(f"{name} {newer}", remedy="install that version, or a later one; nothing was changed")
 
 
 def describe_newer(members: object) -> str:

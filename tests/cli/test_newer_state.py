@@ -85,11 +85,20 @@ def test_a_newer_entry_of_the_outbox_is_refused_and_stays(user: Terminal) -> Non
     (file,) = user.outbox()
     newer = file.read_bytes().replace(b'"schema":1', b'"schema":2', 1)
     file.write_bytes(newer)
-    for words in (("resume",), ("resume", file.stem)):
+    for words in (("resume",), ("resume", file.stem), ("resume", file.stem, "--discard")):
         done = user.sealpipe(*words)
         assert done.code == 2, done
         assert f"outbox entry {file.stem} was written by a newer sealpipe: its schema is 2" in done.err
         assert "install that version" in done.err
         assert "--discard" not in done.err
+        assert file.read_bytes() == newer
     assert f"{file.stem}\tunreadable: it was written by a newer sealpipe" in user.sealpipe("resume", "--list").out
     assert file.read_bytes() == newer
+
+
+def test_a_damaged_entry_of_the_outbox_can_be_discarded(user: Terminal) -> None:
+    file = user.file(str(user.home / ".local/state/sealpipe/outbox/0123456789ab.sealed"), "no first line of ours")
+    for folder in (file.parent, file.parent.parent):
+        folder.chmod(0o700)
+    assert user.sealpipe("resume", file.stem, "--discard").code == 0
+    assert user.outbox() == []

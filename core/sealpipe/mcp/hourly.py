@@ -16,7 +16,7 @@ from typing import Final, NoReturn
 from sealpipe.errors import PolicyError, StateError
 from sealpipe.permissions import read_file
 from sealpipe.state import create_file, make_private_directory, replace_file
-from sealpipe.values import REMEDY_FOR_NEWER, describe_newer, format_time
+from sealpipe.values import format_time, refuse_newer
 
 HOUR: Final = 3600
 _NAME: Final = "hourly.json"
@@ -77,30 +77,22 @@ def _read(path: Path, now: float) -> tuple[bytes | None, Times]:
         return None, {}
     except OSError as error:
         raise StateError(f"{path} cannot be read: {error.strerror}") from None
-    times = _parse(content)
-    if newer := _describe_newer(content):
-        raise StateError(f"{path} {newer}", remedy=REMEDY_FOR_NEWER)
+    times = _parse(path, content)
     if times is None:
         raise StateError(f"{path} is damaged, so the calls of this hour are unknown", remedy="remove it after an hour")
     recent = {tool: [min(each, now) for each in calls if each > now - HOUR] for tool, calls in times.items()}
     return content, {tool: calls for tool, calls in recent.items() if calls}
 
 
-def _parse(content: bytes) -> Times | None:
-    """Return the calls of each tool; None if the file is damaged."""
+def _parse(path: Path, content: bytes) -> Times | None:
+    """Return the calls of each tool; None if the file is damaged. Raises StateError."""
     try:
         members = json.loads(content)
+        refuse_newer(members, str(path))
         times = {tool: [float(each) for each in calls] for tool, calls in members["calls"].items()}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     return times if members.get("schema") == 1 and all(each > 0 for calls in times.values() for each in calls) else None
-
-
-def _describe_newer(content: bytes) -> str:
-    try:
-        return describe_newer(json.loads(content))
-    except (ValueError, RecursionError):
-        return ""
 
 
 def _encode(times: Times) -> bytes:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
@@ -38,7 +38,7 @@ from sealpipe.state.creations import Creation, Kind, list_creations, note_creati
 from sealpipe.state.entry import Entry, keep_entry_on_error
 from sealpipe.state.outbox import Outbox
 from sealpipe.state.receipt import Receipt
-from sealpipe.values import REMEDY_FOR_NEWER, describe_newer, format_time, parse_time
+from sealpipe.values import format_time, parse_time, refuse_newer
 
 if TYPE_CHECKING:
     from sealpipe.flows.request.create import SecureRequest
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
 _PREFIX: Final = "mcp-"
 _CODE: Final = re.compile(r"[A-Za-z0-9._~-]{1,100}")
 """A short code that an assistant may see: the service chooses it, and could write to the assistant by it."""
-_TIMES: Final = ("created_at", "expires_at")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,22 +249,21 @@ def _get_path(folder: Path, made: Made) -> Path:
 
 def _dump(made: Made) -> bytes:
     members = asdict(made)
-    times = {name: members[name] and format_time(members[name]) for name in _TIMES}
+    times = {name: members[name] and format_time(members[name]) for name in ("created_at", "expires_at")}
     return json.dumps({"schema": 1, **members, **times}, separators=(",", ":")).encode() + b"\n"
 
 
 def _read_all(folder: Path, made_id: str = "*") -> Iterator[Made]:
     names = {each.name for each in fields(Made)}
     for path in sorted(folder.glob(f"{made_id}.json")) if folder.is_dir() else ():
-        newer = ""
-        with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, SealpipeError):
-            members: Mapping[str, Any] = json.loads(path.read_bytes())
-            newer = describe_newer(members)
-            expires_at = members["expires_at"] and parse_time(members["expires_at"])
-            times = {"created_at": parse_time(members["created_at"]), "expires_at": expires_at}
-            known = {name: members[name] for name in names} | times
-            known |= {"sent_to": tuple(members["sent_to"]), "prompts": tuple(map(tuple, members["prompts"]))}
-            if members["schema"] == 1 and path.stem == members["id"]:
-                yield Made(**known)
-        if newer:  # a call that is repeated must not make again what a newer version has made
-            raise StateError(f"the record {path} {newer}", remedy=REMEDY_FOR_NEWER)
+        with suppress(OSError, ValueError, RecursionError):
+            members: Any = json.loads(path.read_bytes())
+            # a call that is repeated must not make again what a newer version has made
+            refuse_newer(members, f"the record {path}")
+            with suppress(KeyError, TypeError, AttributeError, SealpipeError):
+                expires_at = members["expires_at"] and parse_time(members["expires_at"])
+                times = {"created_at": parse_time(members["created_at"]), "expires_at": expires_at}
+                known = {name: members[name] for name in names} | times
+                known |= {"sent_to": tuple(members["sent_to"]), "prompts": tuple(map(tuple, members["prompts"]))}
+                if members["schema"] == 1 and path.stem == members["id"]:
+                    yield Made(**known)

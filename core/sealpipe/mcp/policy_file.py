@@ -92,8 +92,7 @@ class _Reader:
         self._path = path
 
     def read(self, table: Mapping[str, Any]) -> Policy:
-        if newer := values.describe_newer(table):
-            raise SettingError(f"the policy {self._path} {newer}", remedy=values.REMEDY_FOR_NEWER)
+        values.refuse_newer(table, f"the policy {self._path}", SettingError)
         self._check_names("", table, ("schema", "longest_expiry", "confirm", "per_hour", *TABLES))
         schema = table.get("schema")
         if isinstance(schema, bool) or schema != 1:

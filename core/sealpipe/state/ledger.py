@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 from sealpipe.api.requests import Submission
 from sealpipe.errors import StateError, UsageError
 from sealpipe.state import create_locked_file, make_private_directory, open_locked_file, write_all
-from sealpipe.values import REMEDY_FOR_NEWER, describe_newer, parse_time
+from sealpipe.values import parse_time, refuse_newer
 
 _REMEDY = "inspect it, move it away if you do not need it, and run the command again"
 
@@ -184,17 +184,17 @@ class _FileLedger(Ledger):
             for number, line in enumerate(file):
                 if not line.endswith(b"\n"):
                     break  # truncated by a kill: never acknowledged, and overwritten by the next line
-                newer = ""
                 try:
                     event = json.loads(line)
-                    newer = describe_newer(event) if not number else ""
                     if number:
                         self._apply(event)
-                    elif event != head:
-                        raise ValueError
+                    else:
+                        refuse_newer(event, f"the record {path}")
+                        if event != head:
+                            raise ValueError
+                except StateError:
+                    raise
                 except (ValueError, TypeError, UsageError, RecursionError):
-                    if newer:
-                        raise StateError(f"the record {path} {newer}", remedy=REMEDY_FOR_NEWER) from None
                     raise StateError(f"line {number + 1} of {path} is not a valid record", remedy=_REMEDY) from None
                 self._end += len(line)
                 self._is_empty = number == 0

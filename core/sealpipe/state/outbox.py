@@ -21,7 +21,7 @@ from sealpipe.secret import Secret, strips_frames
 from sealpipe.state import make_private_directory, open_locked_file, remove_file
 from sealpipe.state.entry import Entry, wrap_secrets
 from sealpipe.state.journal import Journal, Record, derive_key, read_header
-from sealpipe.values import REMEDY_FOR_NEWER, describe_newer, format_time, parse_time
+from sealpipe.values import describe_newer, format_time, parse_time, refuse_newer
 from sealpipe.wire import tokens
 
 _INFO = b"sealpipe-outbox"
@@ -159,8 +159,7 @@ class Outbox:
         path = self._get_path(entry_id)
         try:
             header = read_header(path)
-            if newer := describe_newer(header):
-                raise StateError(f"outbox entry {entry_id} {newer}", remedy=REMEDY_FOR_NEWER)
+            refuse_newer(header, f"outbox entry {entry_id}")
             damage = _find_damage(header, entry_id)
             if damage:
                 raise StateError(
@@ -188,7 +187,10 @@ class Outbox:
         return _replay(header, journal, path, entry)
 
     def discard(self, entry_id: str) -> None:
-        """Remove an entry without opening it. StateError if there is none, or another process works on it."""
+        """Remove an entry without opening it. StateError if there is none, or another process works on it.
+
+        StateError, too, if a newer sealpipe wrote it, which can still finish it.
+        """
         path = self._get_path(entry_id)
         try:
             descriptor = open_locked_file(path)
@@ -200,6 +202,7 @@ class Outbox:
                 remedy="list all entries: `sealpipe resume --list --all`",
             ) from None
         try:
+            refuse_newer(_read_any_header(path), f"outbox entry {entry_id}")
             remove_file(path)
         except OSError as error:
             raise StateError(f"outbox entry {entry_id} cannot be removed: {error.strerror}") from None
@@ -238,6 +241,14 @@ def _find_damage(header: Mapping[str, Any], entry_id: str) -> str:
     if header["id"] != entry_id:
         return f"it is a copy of entry {header['id']}, or was renamed"
     return ""
+
+
+def _read_any_header(path: Path) -> Mapping[str, Any]:
+    """Return an entry's first line; nothing if it is too damaged to be read."""
+    try:
+        return read_header(path)
+    except (OSError, StateError):
+        return {}
 
 
 def _summarize(path: Path) -> EntrySummary | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any, Final, Literal
 from sealpipe.errors import EncodingError, UsageError
 from sealpipe.prompts import Prompt, check_prompt, check_prompts
 from sealpipe.state.creations import Creation
-from sealpipe.values import REMEDY_FOR_NEWER, describe_newer, format_time, parse_link_base_url, parse_name, parse_time
+from sealpipe.values import format_time, parse_link_base_url, parse_name, parse_time, refuse_newer
 from sealpipe.wire import link
 from sealpipe.wire.encoding import decode_base64url
 
@@ -77,11 +78,12 @@ class Receipt:
 
 def parse_receipt(text: str) -> Receipt:
     """Parse a receipt from its JSON. Raises UsageError, which shows nothing of the text."""
-    newer = ""
-    try:
+    members: Any = None
+    with suppress(ValueError, RecursionError):
         members = json.loads(text)
-        newer = describe_newer(members)
-        if newer or members["schema"] != 1 or members["kind"] != "request":
+    refuse_newer(members, "this receipt", UsageError)
+    try:
+        if members["schema"] != 1 or members["kind"] != "request":
             raise ValueError
         return Receipt(
             _read_code(members),
@@ -97,8 +99,6 @@ def parse_receipt(text: str) -> Receipt:
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, UsageError, EncodingError):
         pass
-    if newer:
-        raise UsageError(f"this receipt {newer}", remedy=REMEDY_FOR_NEWER)
     raise UsageError("this is not a request receipt", remedy="give the file that `sealpipe request --receipt` wrote")
 
 
@@ -119,11 +119,10 @@ def read_receipt(path: Path) -> Receipt:
 
 def read_share_receipt(path: Path) -> Creation:
     """Read the file that `share --receipt` wrote. Raises UsageError, which shows nothing of the text."""
-    newer = ""
     try:
         with path.open("rb") as file:
             members = json.loads(file.read(MAX_SIZE))
-        newer = describe_newer(members)
+        refuse_newer(members, f"{path}: this receipt", UsageError)
         if members["schema"] == 1 and members["kind"] == "share":
             name, title = (members.get(each) and _read_text(members, each) for each in ("name", "title"))
             return Creation("share", "", _read_code(members), name=name, title=title, run=str(members.get("run", "")))
@@ -131,8 +130,6 @@ def read_share_receipt(path: Path) -> Creation:
         raise UsageError(f"the receipt {path} cannot be read: {error.strerror}", remedy="check the path") from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         pass
-    if newer:
-        raise UsageError(f"{path}: this receipt {newer}", remedy=REMEDY_FOR_NEWER)
     raise UsageError(f"{path}: this is not a share's receipt", remedy="give the file that `share --receipt` wrote")
 
 

@@ -25,7 +25,7 @@ from sealpipe.batch.steps.states import (
     skip_reminders,
 )
 from sealpipe.errors import StateError, UsageError
-from sealpipe.values import REMEDY_FOR_NEWER, describe_newer
+from sealpipe.values import refuse_newer
 
 Action = Literal["create", "wait", "remind", "collect", "reissue", "done", "blocked", "changed"]
 ACTIONS: Final[tuple[Action, ...]] = get_args(Action)
@@ -167,12 +167,11 @@ def dump_plan(plan: BatchPlan) -> bytes:
 
 def read_plan(path: Path) -> BatchPlan:
     """Read a plan from its file. Raises UsageError."""
-    newer = ""
     try:
         with path.open("rb") as file:
             content = file.read(_MAX_SIZE)
         members = json.loads(content)
-        newer = describe_newer(members)
+        refuse_newer(members, f"the plan {path}", UsageError)
         if (members["schema"], members["kind"]) != (1, "batch-plan"):
             raise ValueError
         rows = tuple(_read_row(each) for each in members["rows"])
@@ -181,8 +180,6 @@ def read_plan(path: Path) -> BatchPlan:
         raise UsageError(f"the plan {path} cannot be read: {error.strerror}", remedy="check the path") from None
     except (ValueError, KeyError, TypeError, RecursionError):
         pass
-    if newer:
-        raise UsageError(f"the plan {path} {newer}", remedy=REMEDY_FOR_NEWER)
     raise UsageError(f"{path} is not a plan", remedy="make one with `sealpipe batch plan FILE --out PLAN`")
 
 
