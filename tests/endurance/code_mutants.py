@@ -1,6 +1,7 @@
 """How many mutants of our own code the suite kills: a seeded sample, each run against the tests that cover its line.
 
     python tests/endurance/code_mutants.py cover FOLDER [TEST ...]      run the first tier once: which test covers what
+    python tests/endurance/code_mutants.py draw FOLDER [--seed N] [--count N]      which mutants a sample has
     python tests/endurance/code_mutants.py sample FOLDER [--seed N] [--count N] [--again FILE]    run the mutants
 
 FOLDER must be a clone of this repository without changes, with a virtual environment `venv` in it that has the extra
@@ -8,8 +9,9 @@ FOLDER must be a clone of this repository without changes, with a virtual enviro
 `cover` writes FOLDER/cover.json. `sample` draws lines that tests cover (the same seed draws the same mutants of the
 same commit), runs for each the quickest tests that cover the line, 60 s at most, and adds a JSON line a mutant to
 FOLDER/mutants.jsonl: operator, module, line, outcome (`killed`, `survived`, `timeout`; `unmade` where cosmic-ray
-failed) and the difference. A sample that was stopped continues where it was. `--again` runs the mutants of an earlier
-such file once more, by their source text: on a newer commit, where they still apply.
+failed) and the difference. A sample that was stopped continues where it was. `draw` runs nothing, and writes the same
+rows without an outcome to FOLDER/drawn.jsonl. `--again` runs the mutants of such a file once more, by their source
+text: on a newer commit, where they still apply.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ WITH_ARGUMENTS = ("core/VariableInserter", "core/VariableReplacer")
 SECONDS = 60
 TESTS_SECONDS = 30.0
 """Sum of the durations of the tests that are run on one mutant."""
-KILLED, TIMEOUT, SURVIVED, UNMADE = "killed", "timeout", "survived", "unmade"
+KILLED, TIMEOUT, SURVIVED, UNMADE, DRAWN = "killed", "timeout", "survived", "unmade", "drawn"
 
 
 class Covered(NamedTuple):
@@ -139,6 +141,10 @@ def choose_tests(covered: Covered, module: str, line: int) -> list[str]:
     return chosen
 
 
+def _choose(what: str, covered: Covered, mutation: Mutation) -> list[str] | None:
+    return choose_tests(covered, mutation.module, mutation.line) if what == "sample" else None
+
+
 def judge(folder: Path, tests: Sequence[str]) -> str:
     """Run the tests in the clone as it is now."""
     listed = folder / "tests.txt"
@@ -164,8 +170,8 @@ def _pytest(folder: Path, words: Sequence[str], timeout: int | None) -> int | No
             return None
 
 
-def run_mutation(folder: Path, mutation: Mutation, tests: Sequence[str]) -> dict[str, Any]:
-    """Make the mutant, run its tests, and put the module back. The row for mutants.jsonl."""
+def run_mutation(folder: Path, mutation: Mutation, tests: Sequence[str] | None) -> dict[str, Any]:
+    """Make the mutant, run its tests, and put the module back. The row for mutants.jsonl. None: run nothing."""
     from cosmic_ray.mutating import mutate_code
     from cosmic_ray.plugins import get_operator
 
@@ -178,12 +184,14 @@ def run_mutation(folder: Path, mutation: Mutation, tests: Sequence[str]) -> dict
     return _run_text(path, before, after or before, tests) | mutation._asdict()
 
 
-def _run_text(path: Path, before: str, after: str, tests: Sequence[str]) -> dict[str, Any]:
+def _run_text(path: Path, before: str, after: str, tests: Sequence[str] | None) -> dict[str, Any]:
     difference = [
         line
         for line in difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=0)
         if line[:1] in "+-" and line[:3] not in ("+++", "---")
     ]
+    if tests is None:
+        return {"outcome": DRAWN, "difference": difference, "tests": 0}
     try:
         path.write_text(after, encoding="utf-8")
         outcome = judge(next(each for each in path.parents if (each / "venv").is_dir()), tests)
@@ -222,7 +230,7 @@ def _read_done(folder: Path) -> set[tuple[object, ...]]:
 def main(words: Sequence[str]) -> int:
     """Do what the words say; print a line a mutant and the sum."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("cover", "sample"))
+    parser.add_argument("what", choices=("cover", "draw", "sample"))
     parser.add_argument("folder", type=lambda text: Path(text).resolve())
     parser.add_argument("tests", nargs="*")
     parser.add_argument("--seed", type=int, default=1)
@@ -242,11 +250,12 @@ def main(words: Sequence[str]) -> int:
         earlier = [json.loads(line) for line in options.again.read_text(encoding="utf-8").splitlines()]
         todo = (run_again(options.folder, row, covered) for row in earlier[part - 1 :: parts])
     else:
-        done = _read_done(options.folder)
+        done = _read_done(options.folder) if options.what == "sample" else set()
         drawn = draw(mutations(options.folder, covered), options.seed, options.count)[part - 1 :: parts]
         drawn = [each for each in drawn if tuple(each) not in done]
-        todo = (run_mutation(options.folder, each, choose_tests(covered, each.module, each.line)) for each in drawn)
-    with (options.folder / "mutants.jsonl").open("a", encoding="utf-8") as file:
+        todo = (run_mutation(options.folder, each, _choose(options.what, covered, each)) for each in drawn)
+    name = "drawn.jsonl" if options.what == "draw" else "mutants.jsonl"
+    with (options.folder / name).open("a", encoding="utf-8") as file:
         for row in todo:
             outcome = row["outcome"] if row else "gone"
             counts[outcome] = counts.get(outcome, 0) + 1
