@@ -14,7 +14,8 @@ _MIXED = rf"(?<!{_WORD})(?={_WORD}*[0-9_])(?={_WORD}*[A-Z]){_WORD}{{12}}(?!{_WOR
 REMEMBERED = {
     "link": (rf"http://127\.0\.0\.1:\d+/s/{_WORD}{{12}}#1{_WORD}{{43}}",) * 2,
     "collect link": (rf"http://127\.0\.0\.1:\d+/s/r/{_WORD}{{12}}",) * 2,
-    "marker": (rf"{_WORD}{{12}}\.[0-9a-f]{{12}}",) * 2,
+    # A code that could not be part of a name in a store is given as a hash.
+    "marker": (rf"{_WORD}{{12}}\.[0-9a-f]{{12}}", rf"(?:{_WORD}{{12}}\.[0-9a-f]{{12}}|x\.[0-9a-f]{{32}})"),
     # Few words of twelve characters have a capital letter and a digit, and nearly every code has.
     "code": (_MIXED, rf"{_WORD}{{12}}"),
 }

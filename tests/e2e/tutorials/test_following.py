@@ -165,6 +165,7 @@ def test_a_value_that_is_shown_again_is_the_one_that_was_printed() -> None:
     assert not shapes.match(["AbCdEfGh1234 is there"], "yyyyyyyyyyyy is there\n")
     assert not shapes.match(["ABCDefgh1234, ABCDefgh1234"], "xxxxxxxxxxxx, yyyyyyyyyyyy\n")
     assert not shapes.match(["verification"], "notification\n")
+    assert shapes.match(["write ABCDefgh1234.fec760377aa4"], f"write x.{'0' * 32}\n"), "a code that begins with a dash"
 
 
 def test_lines_may_come_in_any_order_where_the_page_says_so() -> None:

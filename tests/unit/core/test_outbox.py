@@ -165,8 +165,13 @@ def test_a_first_line_with_any_member_missing_or_wrong_is_damage(outbox: Outbox,
         assert name in listed.damage
         assert name in caught.value.message
     assert entry.path.read_bytes() == content
-    outbox.discard(entry.id)
-    assert outbox.list(every_run=True) == []
+    if (name, change) == ("schema", "a number"):
+        with pytest.raises(StateError, match="newer sealpipe"):
+            outbox.discard(entry.id)
+        assert entry.path.read_bytes() == content
+    else:
+        outbox.discard(entry.id)
+        assert outbox.list(every_run=True) == []
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
