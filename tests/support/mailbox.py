@@ -33,6 +33,8 @@ class Received:
     user: str | None
     encrypted: bool
     options: list[str]
+    client: str
+    """As what the sender introduced itself."""
 
     @property
     def mail(self) -> EmailMessage:
@@ -163,6 +165,7 @@ class Mailbox:
             user,
             session.ssl is not None or self._implicit,
             envelope.mail_options,
+            session.host_name or "",
         )
         if not self.answers.data:
             self.received.append(taken)

@@ -28,6 +28,8 @@ from sealpipe.errors import (
 from support.mailbox import PASSWORD, USER, Mailbox
 
 TO = "ann@example.com"
+LONGEST = f"{'a' * 64}@{'b' * 61}.{'b' * 61}.{'b' * 61}.ccc"
+"""254 octets, with the most that may stand before the @."""
 ELSEWHERE = "127.1"
 """Another spelling of this machine, which is not taken for it: what goes there is as good as on the network."""
 
@@ -153,6 +155,7 @@ class TestTheRecipient:
             "ann.@example.com", "a..n@example.com", "-oQ/tmp@example.com", "|sh@example.com", "ann\u00a0@example.com",
             "a\\@example.com", "ann\uff20example.com", "ﬁn@example.com", f"{'a' * 65}@example.com",
             f"a@{'b.' * 130}example.com", "root:x@example.com", "a[b]@example.com", "ann\u200b@example.com",
+            "a€@example.com", f"{LONGEST}c", "\u3000ann@example.com", "ann @example.com",
         ],
     )  # fmt: skip
     def test_what_is_not_one_address_changes_nothing_but_gets_an_error(self, mailbox: Mailbox, to: str) -> None:
@@ -169,6 +172,7 @@ class TestTheRecipient:
             ("Ann.O'Neil+a/b=c@mail.Example.COM", "Ann.O'Neil+a/b=c@mail.example.com"),
             ("ann@bücher.example", "ann@xn--bcher-kva.example"),
             ("ann@xn--bcher-kva.example", "ann@xn--bcher-kva.example"),
+            (LONGEST, LONGEST),
         ],
     )
     def test_an_address_arrives_as_it_is_its_domain_in_ascii(self, mailbox: Mailbox, to: str, arrives_at: str) -> None:
@@ -207,6 +211,14 @@ class TestTheServer:
         assert not box.received
         email(box, login=False, security="none").send(TO)
         assert not box.received[0].encrypted
+
+    @pytest.mark.parametrize(("name", "client"), [("runner-1", "[127.0.0.1]"), ("ci.example.com", "ci.example.com")])
+    def test_a_machine_says_its_name_if_that_has_a_domain(
+        self, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch, name: str, client: str
+    ) -> None:
+        monkeypatch.setattr(socket, "gethostname", lambda: name)
+        email(mailbox).send(TO)
+        assert mailbox.received[0].client == client
 
     def test_plain_to_anywhere_else_is_refused_before_any_connection(self, mailbox: Mailbox) -> None:
         error = email(mailbox, security="none", host="mail.acme.example").fails(NotConfiguredError, TO)
