@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from sealpipe_rehearsal.running_service import RunningService
 from support.job import Job
-from support.strace import HASH_SEED, Point
+from support.strace import Point
 from support.terminal import Done
 
 P = TypeVar("P")
@@ -133,10 +133,10 @@ class Sweep:
     def _last(self, job: Job, place: Path, under: Any) -> Done:
         """The command that is swept."""
         if not self.resuming:
-            return job.share(*self.words, under=under, **HASH_SEED)
-        first = job.share(*self.words, under=job.killing(self.first, place / "first"), **HASH_SEED)
+            return job.share(*self.words, under=under)
+        first = job.share(*self.words, under=job.killing(self.first, place / "first"))
         assert first.code == -9, first
-        return job.resume(under=under, **HASH_SEED)
+        return job.resume(under=under)
 
 
 def _told(job: Job, done: Done) -> str:

@@ -35,6 +35,8 @@ from support import forked
 
 SEALPIPE = (sys.executable, "-m", "sealpipe")
 LANG = "C.UTF-8"
+SAME_CALLS = {"PYTHONHASHSEED": "0"}
+"""So that a second start makes the same system calls as the first. What is forked from one process does so anyhow."""
 _AT_ONCE = 1 << 16
 _MAIN = "\nfrom sealpipe.__main__ import main\nmain()\n"
 _ELSEWHERE = "from pathlib import Path; from sealpipe import config; config.MACHINE_CONFIG = Path({!r})"
@@ -53,19 +55,22 @@ def run(
     timeout: float,
     machine: Path | None = None,
     apart: bool = False,
+    tracer: Sequence[str] = (),
 ) -> Ran:
     """Run a command to its end. `machine` is the machine's config file, where it is not the real one.
 
     `apart`: in a process of its own. So it is beside another thread's work, too: two commands cannot share one process.
+    `tracer`: the words of an strace that watches it; then it also waits before it tries again, as users' commands do.
     """
     before = "" if machine is None else _ELSEWHERE.format(str(machine))
     if must_be_whole(environ):
-        command = [sys.executable, "-c", before + _MAIN, *words] if before else [*SEALPIPE, *words]
+        start = [*tracer, *([sys.executable, "-c", before + _MAIN] if before else SEALPIPE)]
+        environ = {**environ, **(SAME_CALLS if tracer else {})}
         return subprocess.run(
-            command, input=stdin, capture_output=True, env=environ, cwd=cwd, timeout=timeout, check=False
+            [*start, *words], input=stdin, capture_output=True, env=environ, cwd=cwd, timeout=timeout, check=False
         )
-    if apart or threading.current_thread() is not threading.main_thread():
-        return _run_forked(words, stdin, environ, cwd, timeout, before)
+    if apart or tracer or threading.current_thread() is not threading.main_thread():
+        return _run_forked(words, stdin, environ, cwd, timeout, before, tracer)
     with ExitStack() as stack:
         if machine is not None:
             stack.enter_context(mock.patch.object(config, "MACHINE_CONFIG", machine))
@@ -177,18 +182,26 @@ def _handlers() -> Iterator[None]:
 
 
 def _run_forked(
-    words: Sequence[str], stdin: bytes, environ: Mapping[str, str], cwd: Path, timeout: float, before: str
+    words: Sequence[str],
+    stdin: bytes,
+    environ: Mapping[str, str],
+    cwd: Path,
+    timeout: float,
+    before: str,
+    tracer: Sequence[str],
 ) -> Ran:
     theirs, ours = _pipes()
-    with socket.socket(socket.AF_UNIX) as line:
+    ours_too, gate = socket.socketpair()
+    with socket.socket(socket.AF_UNIX) as line, ours_too, ExitStack() as stack:
         try:
-            with _STARTING:  # of several threads one starts what all their commands are forked from
-                door = open_door()
-            line.connect(str(door))
-            _hand_over(line, before, words, environ, cwd, theirs)
+            with _STARTING, gate:  # of several threads one starts what all their commands are forked from
+                line.connect(str(open_door()))
+                _hand_over(line, before, words, environ, cwd, [*theirs, *([gate.fileno()] if tracer else [])])
         finally:
             for end in theirs:
                 os.close(end)
+        if tracer:
+            stack.enter_context(forked.traced(tracer, ours_too))
         out, err = _exchange(ours, stdin, time.monotonic() + timeout, words)
         line.settimeout(timeout)
         code = int.from_bytes(line.recv(4, socket.MSG_WAITALL), "big", signed=True)

@@ -29,7 +29,7 @@ from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.service.log import Log
 from support.commands import SEALPIPE
 from support.faulty import Exchange, Fault, Faulty, passes
-from support.strace import Point, killing, only, points, tracing
+from support.strace import Point, Tracer, killing, only, points, tracing
 from support.terminal import PATIENCE, Done, Terminal, addresses, opened
 
 
@@ -65,8 +65,8 @@ class Job:
         return self.run("resume", *words, under=under, **environ)
 
     def run(self, *words: str, under: Sequence[str] = (), **environ: str | None) -> Done:
-        if not under:
-            return self.terminal.sealpipe(*words, **environ)
+        if not under or isinstance(under, Tracer):
+            return self.terminal.sealpipe(*words, tracer=under, **environ)
         return self.terminal.run([*under, *SEALPIPE, *words], environ=environ)
 
     def start(

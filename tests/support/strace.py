@@ -13,14 +13,19 @@ import signal
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from support.commands import SEALPIPE, must_be_whole
 from support.parts import program
 from support.terminal import PATIENCE, Done, Terminal
 
-HASH_SEED = {"PYTHONHASHSEED": "0"}
-"""So that a second run makes the same system calls as the first."""
+
+class Tracer(tuple[str, ...]):
+    """Words to put before a command, or to attach to one that has been forked."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True)
@@ -35,17 +40,17 @@ class Point:
         return f"{self.name} {self.number}"
 
 
-def killing(point: Point, log: Path, signal: str = "SIGKILL") -> list[str]:
+def killing(point: Point, log: Path, signal: str = "SIGKILL") -> Tracer:
     """Words to put before a command: it gets the signal as it enters that call."""
     return injecting([(point, f"signal={signal}")], log)
 
 
-def failing(call: str | Point, error: str, log: Path) -> list[str]:
+def failing(call: str | Point, error: str, log: Path) -> Tracer:
     """Words to put before a command: that call (or every one of that name) fails with that error."""
     return injecting([(call, f"error={error}")], log)
 
 
-def injecting(what: Iterable[tuple[str | Point, str]], log: Path) -> list[str]:
+def injecting(what: Iterable[tuple[str | Point, str]], log: Path) -> Tracer:
     """Words to put before a command: several calls of different names, each with what strace is to do to it."""
     words = [program("strace"), "-f", "-qq", "-o", str(log)]
     names = []
@@ -53,12 +58,12 @@ def injecting(what: Iterable[tuple[str | Point, str]], log: Path) -> list[str]:
         name, when = (call.name, str(call.number)) if isinstance(call, Point) else (call, "1+")
         names.append(name)
         words += ["-e", f"inject={name}:{action}:when={when}"]
-    return [*words, "-e", f"trace={','.join(names)}"]
+    return Tracer([*words, "-e", f"trace={','.join(names)}"])
 
 
-def tracing(log: Path) -> list[str]:
+def tracing(log: Path) -> Tracer:
     """Words to put before a command: every call is written to `log`."""
-    return [program("strace"), "-f", "-qq", "-s", "200", "-o", str(log)]
+    return Tracer([program("strace"), "-f", "-qq", "-s", "200", "-o", str(log)])
 
 
 _CALL = re.compile(r"^\d+\s+(?:\[pid\s+\d+\]\s+)?([a-z_0-9]+)\((.*)$")
@@ -146,19 +151,53 @@ def watch(
     inject: str | None = None,
     interrupt: Callable[[], object] | None = None,
 ) -> Watched:
-    """Run a command to its end. `inject` makes system calls fail (see strace); once `interrupt` returns, SIGTERM."""
+    """Run a command to its end. `inject` makes system calls fail (see strace); once `interrupt` returns, SIGTERM.
+
+    A start of `sealpipe` itself is in what is watched only if it is whole (`support.commands`).
+    """
     before = set(_files(user))
     trace = user.home.parent / "trace"
     calls = ",".join(["%file", "%process", "%network", "getrandom", *WRITING, *SILENT, *TELLING])
+    how = ["-e", f"inject={inject}"] if inject else []
+    tracer = Tracer([program("strace"), "-f", "-qq", *how, *_WHOLE, "-o", str(trace), "-e", f"trace={calls}"])
+    changed = user.with_environ(environ or {})
+    is_whole = (
+        tuple(command[: len(SEALPIPE)]) != SEALPIPE or must_be_whole(changed) or stdout != subprocess.PIPE or interrupt
+    )
+    if is_whole:
+        done = _start(tracer, user, command, stdin, changed, stdout, interrupt)
+    else:
+        with _umask(0):
+            done = user.sealpipe(*command[len(SEALPIPE) :], stdin=stdin, tracer=tracer, **(environ or {}))
+    seen = Watched(done)
+    for number, (name, rest) in enumerate(_calls(trace.read_text())):
+        _note(seen, name, rest, first=bool(is_whole) and number == 0)
+    root = f"{user.home.parent}/"
+    seen.streams = {name.removeprefix(root): stream for name, stream in seen.streams.items()}
+    trace.unlink()
+    seen.left = {name: _content(user.home.parent / name) for name in set(_files(user)) - before}
+    assert "stdout" in seen.streams or not seen.done.out, "strace saw what we saw"
+    return seen
+
+
+def _start(
+    tracer: Tracer,
+    user: Terminal,
+    command: Sequence[str],
+    stdin: bytes,
+    environ: Mapping[str, str],
+    stdout: int,
+    interrupt: Callable[[], object] | None,
+) -> Done:
+    """Watch a command from its start."""
     # By itself strace stops every call; by a filter of the kernel only these. What is injected asks for the former.
-    how = ["-e", f"inject={inject}"] if inject else ["--seccomp-bpf"]
-    under = [program("strace"), "-f", *how, *_WHOLE, "-o", str(trace), "-e", f"trace={calls}"]
+    how = [] if "-e" in tracer[:5] else ["--seccomp-bpf"]
     process = subprocess.Popen(
-        [*under, *command],
+        [*tracer, *how, *command],
         stdin=subprocess.PIPE,
         stdout=stdout,
         stderr=subprocess.PIPE,
-        env=user.with_environ(environ or {}),
+        env={**environ, "PYTHONDONTWRITEBYTECODE": "1"},
         cwd=user.here,
         umask=0,
     )
@@ -168,15 +207,16 @@ def watch(
         (child,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         os.kill(int(child), signal.SIGTERM)
     out, err = process.communicate(None if interrupt else stdin, timeout=PATIENCE)
-    seen = Watched(Done(process.returncode, (out or b"").decode("utf-8", "replace"), err.decode("utf-8", "replace")))
-    for number, (name, rest) in enumerate(_calls(trace.read_text())):
-        _note(seen, name, rest, first=number == 0)
-    root = f"{user.home.parent}/"
-    seen.streams = {name.removeprefix(root): stream for name, stream in seen.streams.items()}
-    trace.unlink()
-    seen.left = {name: _content(user.home.parent / name) for name in set(_files(user)) - before}
-    assert "stdout" in seen.streams or not seen.done.out, "strace saw what we saw"
-    return seen
+    return Done(process.returncode, (out or b"").decode("utf-8", "replace"), err.decode("utf-8", "replace"))
+
+
+@contextmanager
+def _umask(mask: int) -> Iterator[None]:
+    before = os.umask(mask)
+    try:
+        yield
+    finally:
+        os.umask(before)
 
 
 def _feed(process: subprocess.Popen[bytes], stdin: bytes) -> None:

@@ -122,6 +122,7 @@ class Terminal:
         stdin: str | bytes = b"",
         machine: Path | None = None,
         apart: bool = False,
+        tracer: Sequence[str] = (),
         **environ: str | None,
     ) -> Done:
         """Run `sealpipe WORDS` to its end (see `support.commands.run`).
@@ -130,8 +131,8 @@ class Terminal:
         """
         typed = stdin.encode() if isinstance(stdin, str) else stdin
         changed = self.with_environ(environ)
-        ran = run(words, stdin=typed, environ=changed, cwd=self.here, timeout=PATIENCE, machine=machine, apart=apart)
-        return Done.of(ran)
+        how = {"machine": machine, "apart": apart, "tracer": tracer}
+        return Done.of(run(words, stdin=typed, environ=changed, cwd=self.here, timeout=PATIENCE, **how))
 
     def file(self, name: str, content: str | bytes, mode: int = 0o600) -> Path:
         """A file in the working directory (or wherever an absolute name says)."""

@@ -17,7 +17,7 @@ from support.commands import SEALPIPE
 from support.faulty import Faulty
 from support.job import Job, ended, full_pipe
 from support.parts import fill, make_read_only, make_writable, tmpfs
-from support.strace import HASH_SEED, Point, failing, first, injecting, only
+from support.strace import Point, failing, first, injecting, only
 from support.terminal import PATIENCE, Done
 
 
@@ -75,7 +75,7 @@ def test_nothing_is_sent_whichever_write_of_the_entry_fails(job: Job, calls: lis
     writes = only(calls[:named], ["write"])
     assert len(writes) >= 2
     for write in writes:
-        assert_nothing_sent(job.share(under=failing(write, "EDQUOT", tmp_path / "log"), **HASH_SEED), job)
+        assert_nothing_sent(job.share(under=failing(write, "EDQUOT", tmp_path / "log")), job)
 
 
 def test_an_entry_is_put_away_where_there_are_no_hard_links(job: Job, tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_an_entry_is_put_away_where_there_are_no_nameless_files(
     nameless: list[tuple[str | Point, str]] = [(first(calls, "openat", showing="O_TMPFILE"), "error=EOPNOTSUPP")]
     if linking != "possible":
         nameless.append(("linkat", f"error={linking}"))
-    done = job.share(under=injecting(nameless, tmp_path / "log"), **HASH_SEED)
+    done = job.share(under=injecting(nameless, tmp_path / "log"))
     assert "INJECTED" in (tmp_path / "log").read_text()
     assert done.code == 0, done
     assert job.opens(done.out)
@@ -107,7 +107,7 @@ def test_where_there_are_no_nameless_files_a_kill_still_leaves_one_share_or_noth
     # Unlike a nameless file this one is unlinked twice: before it is made, and when it has its name.
     killed = Point("unlink", 2) if call == "unlink" else first(calls, call, after=nameless)
     under = injecting([(nameless, "error=EOPNOTSUPP"), (killed, "signal=SIGKILL")], tmp_path / "log")
-    done = job.share(under=under, **HASH_SEED)
+    done = job.share(under=under)
     assert (done.code, done.out) == (-9, "")
     again = job.resume()
     assert again.code == 0
@@ -121,7 +121,7 @@ def test_a_disk_that_is_full_once_the_service_has_answered_loses_no_link(
     call: str, job: Job, calls: list[Point], tmp_path: Path
 ) -> None:
     noting = first(calls, call, after="recvfrom")
-    done = job.share(under=failing(noting, "ENOSPC", tmp_path / "log"), **HASH_SEED)
+    done = job.share(under=failing(noting, "ENOSPC", tmp_path / "log"))
     assert done.code == 0, done
     assert len(job.shares()) == 1
     assert job.opens(done.out)
@@ -135,7 +135,7 @@ def test_an_entry_that_cannot_be_ended_does_not_make_a_failure_of_a_link_that_is
 ) -> None:
     unlink = first(calls, "unlink", after="recvfrom")
     ending = unlink if call == "unlink" else first(calls, call, after=unlink)
-    done = job.share(under=failing(ending, error, tmp_path / "log"), **HASH_SEED)
+    done = job.share(under=failing(ending, error, tmp_path / "log"))
     assert done.code == 0, done
     assert job.opens(done.out)
     assert "bug" not in done.err
@@ -155,7 +155,7 @@ def test_a_refusal_is_reported_even_if_its_entry_cannot_be_ended(
     server = proxied(then=faults.envelope(403, 78))
     job = job_at(server)
     ending = first(calls, "unlink", after="recvfrom")
-    done = job.share(under=failing(ending, error, tmp_path / "log"), **HASH_SEED)
+    done = job.share(under=failing(ending, error, tmp_path / "log"))
     assert "INJECTED" in (tmp_path / "log").read_text()
     assert (done.code, done.out) == (4, ""), done
 
@@ -393,7 +393,7 @@ def test_a_link_file_that_cannot_be_written_is_written_by_resume(
 ) -> None:
     opening = first(calls_to_file, "openat", after="recvfrom", showing="O_TMPFILE")
     failed = opening if call == "openat" else first(calls_to_file, call, after=opening)
-    done = job.share("--link-file", LINK_FILE, under=failing(failed, "EIO", tmp_path / "log"), **HASH_SEED)
+    done = job.share("--link-file", LINK_FILE, under=failing(failed, "EIO", tmp_path / "log"))
     assert "INJECTED" in (tmp_path / "log").read_text()
     assert done.out == ""
     assert_kept(done, job)

@@ -23,7 +23,7 @@ from support.faulty import Exchange, Fault, Faulty
 from support.job import Job, ended
 from support.places import Place, Values
 from support.storing import MARK, Asked, Given, an_hour_later, another_machine, asked_at_once
-from support.strace import HASH_SEED, Point
+from support.strace import Point
 from support.terminal import Done
 
 MATTER = (
@@ -165,7 +165,7 @@ class Sweep:
         words = self._words(request, there, group)
         return request.job.steps(
             place / "trace",
-            lambda under: request.job.run(*words, under=under, **HASH_SEED),
+            lambda under: request.job.run(*words, under=under),
             f"htons({self.service.address.port})",
             names,
             code=self.ends,
@@ -186,7 +186,7 @@ class Sweep:
         request, there, group, given = self._set_up(place)
         if isinstance(step, Point):
             under = request.job.killing(step, place / "log")
-            done = request.job.run(*self._words(request, there, group), under=under, **HASH_SEED)
+            done = request.job.run(*self._words(request, there, group), under=under)
             return self._afterwards(step, done, request, there, group, given, {})
         between = Between(step)
         with self._doors(there, between) as environ:

@@ -10,7 +10,7 @@ from typing import Any
 from sealpipe_rehearsal.running_service import RunningService
 from support.fake_web import Receiver
 from support.job import Job
-from support.strace import HASH_SEED, Point
+from support.strace import Point
 from support.terminal import Done
 
 MATTER = (
@@ -84,9 +84,7 @@ class Delivering:
         job = self.job(place)
         with Receiver() as receiver:
             words = self.words(receiver)
-            found = job.steps(
-                place / "trace", lambda under: job.share(*words, under=under, **HASH_SEED), "recvfrom(", MATTER
-            )
+            found = job.steps(place / "trace", lambda under: job.share(*words, under=under), "recvfrom(", MATTER)
             assert len(receiver.hooks) == 1
             return found
 
@@ -94,7 +92,7 @@ class Delivering:
         job = self.job(place)
         with Receiver() as receiver:
             words = self.words(receiver)
-            killed = job.share(*words, under=job.killing(point, place / "log"), **HASH_SEED)
+            killed = job.share(*words, under=job.killing(point, place / "log"))
             messages = list(receiver.secrets)
             resumed = job.resume()
             then = list(receiver.secrets)
@@ -203,4 +201,4 @@ class Reminding:
         return job, job.run("request", "-a", "Password", "--receipt", RECEIPT).out.strip()
 
     def _remind(self, job: Job, receiver: Receiver, under: Any = ()) -> Done:
-        return job.run("requests", "remind", RECEIPT, "--send", receiver.target, under=under, **HASH_SEED)
+        return job.run("requests", "remind", RECEIPT, "--send", receiver.target, under=under)

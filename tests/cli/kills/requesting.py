@@ -10,7 +10,7 @@ from sealpipe.wire import keys
 from sealpipe.wire.encoding import decode_base64url, encode_base64url
 from sealpipe_rehearsal.running_service import RunningService
 from support.job import Job, client_of
-from support.strace import HASH_SEED, Point
+from support.strace import Point
 from support.terminal import Done
 
 MATTER = (
@@ -83,14 +83,14 @@ class Asking:
         job = self.job(place, self.service)
         return job.steps(
             place / "trace",
-            lambda under: job.run(*ASK, *self.words, under=under, **HASH_SEED),
+            lambda under: job.run(*ASK, *self.words, under=under),
             str(job.state),
             MATTER,
         )
 
     def kill_at(self, point: Point, place: Path) -> Found:
         job = self.job(place, self.service)
-        killed = job.run(*ASK, *self.words, under=job.killing(point, place / "log"), **HASH_SEED)
+        killed = job.run(*ASK, *self.words, under=job.killing(point, place / "log"))
         requests = codes(job)
         # Where there is no entry, these would have nothing to tell and nothing to do.
         listed = job.resume("--list").out if job.entries() else ""

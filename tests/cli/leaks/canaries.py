@@ -51,7 +51,6 @@ class Canaries:
             "SEALPIPE_BASE_URL": base_url,
             "SEALPIPE_LINK_BASE_URL": service.link_base_url,
             "CANARY_ENV": self.values["environment"],
-            "PYTHONDONTWRITEBYTECODE": "1",
         }
 
     def watch(self, *words: str, **how: object) -> Watched:

@@ -69,6 +69,9 @@ def environ(**changes: str) -> Callable[[Canaries, RunningService], object]:
 
 CASES = {
     "success": Case(0, link_at="stdout", requests=1),
+    "success, from the start of Python": Case(
+        0, link_at="stdout", before=environ(PYTHONDONTWRITEBYTECODE="1"), requests=1
+    ),
     "success as JSON": Case(0, ["--output", "json"], link_at="stdout", requests=1),
     "a link file and a receipt": Case(
         0, ["--link-file", "out/link", "--receipt", "out/receipt"], link_at=LINK_FILE, requests=1
