@@ -23,7 +23,7 @@ def rows(bench: Bench) -> Iterator[Row]:
     smallest = Command([*asking, "0", "0", *bench.python("mcp_server.py")], {})
     yield bench.timed("mcp-start-cpu", "`sealpipe mcp` to its list of tools; importing the official SDK", start, sdk)
     yield bench.timed("mcp-start-sdk-cpu", "the same; the smallest server by the SDK", start, smallest)
-    walls = [(bench.meter.run(start).wall, bench.meter.run(sdk).wall) for _ in range(bench.runs)]
+    walls = [(bench.meter.wall(start), bench.meter.wall(sdk)) for _ in range(bench.runs)]
     beyond = Pair.of([mine - theirs for mine, theirs in walls], [theirs for _, theirs in walls])
     what = "wall time of that start beyond the import; the import"
     yield Row("mcp-start-wall", what, "ms", beyond, MARGIN, bounds_ours=True)

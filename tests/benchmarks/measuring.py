@@ -40,15 +40,22 @@ class MeasurementError(Exception):
 
 
 class Meter:
-    """Runs commands in a home of their own. `callgrind` is None where it is not installed."""
+    """Runs commands in a home of their own. `callgrind` is None where it is not installed.
 
-    def __init__(self, folder: Path) -> None:
+    With `once`, a command that has run is not run again for another figure of it.
+    """
+
+    def __init__(self, folder: Path, *, once: bool = False) -> None:
         self._folder = folder
+        self._once = once
+        self._costs: dict[tuple[object, ...], Cost] = {}
         self.callgrind = shutil.which("valgrind")
 
     def run(self, command: Command) -> Cost:
         """Run it once."""
-        return self.run_at_once([command])[0]
+        [cost] = self.run_at_once([command])
+        self._costs[_identify(command)] = cost
+        return cost
 
     def run_at_once(self, commands: Sequence[Command]) -> list[Cost]:
         """Run each once, all at the same time."""
@@ -77,7 +84,15 @@ class Meter:
 
     def cpu(self, command: Command) -> float:
         """User and system time of one run, in milliseconds."""
-        return self.run(command).cpu
+        return self._measure(command).cpu
+
+    def wall(self, command: Command) -> float:
+        """Time of one run, in milliseconds."""
+        return self._measure(command).wall
+
+    def _measure(self, command: Command) -> Cost:
+        known = self._costs.get(_identify(command)) if self._once else None
+        return known or self.run(command)
 
     def _environ(self, command: Command) -> dict[str, str]:
         bin_folder = Path(sys.executable).parent
@@ -87,6 +102,10 @@ class Meter:
             "LANG": "C.UTF-8",
         }
         return usual | dict(command.environ)
+
+
+def _identify(command: Command) -> tuple[object, ...]:
+    return (*command.words, *sorted(command.environ.items()))
 
 
 @dataclass(frozen=True, slots=True)

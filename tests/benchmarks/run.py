@@ -62,7 +62,7 @@ def main() -> None:
     chosen = parser.parse_args()
     runs = 1 if chosen.short else chosen.runs
     with tempfile.TemporaryDirectory(prefix="sealpipe-benchmarks-") as folder, OtherEnd() as other:
-        bench = Bench(Path(folder), Meter(Path(folder)), other, runs, chosen.short)
+        bench = Bench(Path(folder), Meter(Path(folder), once=chosen.short), other, runs, chosen.short)
         rows: list[Row] = []
         for row in _measured(bench, chosen.only or GROUPS):
             rows.append(row)

@@ -30,7 +30,7 @@ def rows(bench: Bench) -> Iterator[Row]:
 
     start = both(str(one), "true")
     yield bench.counted("run", "`sealpipe run --env-file FILE -- true`, one `env:`; the smallest script", *start)
-    wall = by_turns(*start, bench.runs, lambda command: bench.meter.run(command).wall)
+    wall = by_turns(*start, bench.runs, bench.meter.wall)
     yield Row("run-wall", "the same in wall time", "ms", wall)
     search = both(str(refs), "cat", str(log))
     assert [bench.meter.run(command).out.endswith("\n***\n") for command in search] == [True, True]

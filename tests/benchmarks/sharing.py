@@ -24,7 +24,7 @@ def rows(bench: Bench) -> Iterator[Row]:
     yield _row(bench, "share", "two-part key; the smallest script", ours, theirs, 0.8)
     what = "the same in CPU time, the kernel's included"
     yield bench.timed("share-cpu", what, ours, theirs)
-    wall = by_turns(ours, theirs, bench.runs, lambda command: bench.meter.run(command).wall)
+    wall = by_turns(ours, theirs, bench.runs, bench.meter.wall)
     yield Row("share-wall", "the same in wall time", "ms", wall, 1.0)
     what = "the same; the script reads one root certificate in place of all"
     yield _row(bench, "share-one-root", what, ours, Command(smallest, two | one_root))

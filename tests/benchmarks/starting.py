@@ -29,7 +29,7 @@ def rows(bench: Bench) -> Iterator[Row]:
     yield bench.counted(
         "completion", "completing `sealpipe requests show `, 1,000 requests; importing click", answer, click
     )
-    pair = by_turns(answer, click, bench.runs, lambda command: bench.meter.run(command).wall)
+    pair = by_turns(answer, click, bench.runs, bench.meter.wall)
     yield Row("completion-wall", "the same in wall time", "ms", pair, 250, bounds_ours=True)
 
 
