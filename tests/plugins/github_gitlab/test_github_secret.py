@@ -244,7 +244,7 @@ class TestTrouble:
     @pytest.mark.parametrize(
         ("reply", "kind", "says"),
         [
-            (Reply(401), BackendAuthError, "not expired"),
+            (Reply(401), BackendAuthError, "for this GitHub"),
             (Reply(403), AccessDeniedError, "a job's own GITHUB_TOKEN can never have that"),
             (Reply(404), SecretNotFoundError, "Secrets: write (a classic token: repo)"),
             (Reply(409), UnavailableError, ""),
