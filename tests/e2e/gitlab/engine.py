@@ -1,6 +1,6 @@
 """A real Docker Engine of the tests' own, with the image in it: one a run, shared by the workers.
 
-Everything is in the run's temporary folder: base (debootstrap), wheels, the engine's data. Needs root. The image is
+Everything is in the run's temporary folder: base (mmdebstrap), wheels, the engine's data. Needs root. The image is
 built from a package index of this machine's own, with a password.
 """
 
@@ -14,7 +14,6 @@ import os
 import platform
 import re
 import select
-import shutil
 import signal
 import socket
 import subprocess
@@ -105,10 +104,10 @@ def _keep(place: Path, about: Mapping[str, Any]) -> None:
 
 
 def _started(place: Path) -> dict[str, Any]:
-    programs = [program(name) for name in ("dockerd", "debootstrap", "apt-get", "tar", "mount", "umount")]
+    programs = [program(name) for name in ("dockerd", "mmdebstrap", "apt-get", "mount", "umount")]
     memory = place / "m"
     memory.mkdir()
-    # In memory, for debootstrap waits for the disk after every file. Where it cannot be mounted, it only takes longer.
+    # In memory, for dpkg waits for the disk after every file. Where it cannot be mounted, it only takes longer.
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4g", "tmpfs", str(memory)], check=False, capture_output=True)
     seconds: dict[str, float] = {}
     authority = trustme.CA(organization_name="a company")
@@ -184,11 +183,9 @@ def _bootstrap(memory: Path) -> None:
     mirrors = [uri for uri, _, codename in (line.partition(" ") for line in listed.splitlines()) if codename == SUITE]
     if not mirrors:
         missing(f"this machine's packages are not from {SUITE}: there is no base to be made")
-    command = ["debootstrap", "--variant=minbase", f"--include={PACKAGES}", SUITE, str(memory / "base"), mirrors[0]]
+    command = ["mmdebstrap", "--variant=minbase", f"--include={PACKAGES}", SUITE, str(memory / "base.tar"), mirrors[0]]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-2000:]
-    subprocess.run(["tar", "-C", str(memory / "base"), "-cf", str(memory / "base.tar"), "."], check=True)
-    shutil.rmtree(memory / "base")
+    assert done.returncode == 0, done.stderr[-2000:]
 
 
 def _stop(place: Path, pid: int) -> None:
