@@ -217,18 +217,15 @@ def test_a_folder_of_another_user_is_theirs_to_change() -> None:
     if os.geteuid() != 0:
         pytest.skip("only root gives folders away")
     with tempfile.TemporaryDirectory() as folder:
-        _theirs(Path(folder))
-
-
-def _theirs(theirs: Path) -> None:
-    theirs.chmod(0o755)
-    os.chown(theirs, NOBODY, NOBODY)
-    assert find_folder_flaw(theirs, {}, "it") is None  # root's containers have folders of others mounted
-    os.seteuid(12345)
-    try:
-        flaw = find_folder_flaw(theirs, {}, "it")
-    finally:
-        os.seteuid(0)
+        theirs = Path(folder)
+        theirs.chmod(0o755)
+        os.chown(theirs, NOBODY, NOBODY)
+        assert find_folder_flaw(theirs, {}, "it") is None  # root's containers have folders of others mounted
+        os.seteuid(12345)
+        try:
+            flaw = find_folder_flaw(theirs, {}, "it")
+        finally:
+            os.seteuid(0)
     assert flaw is not None
     assert "belongs to another user" in flaw[0]
 
