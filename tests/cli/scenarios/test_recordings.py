@@ -8,7 +8,6 @@ import pytest
 
 from cli.scenarios.picture import draw
 from cli.scenarios.recording import Recording
-from cli.scenarios.scenario import draw_bytes
 from sealpipe_rehearsal.running_service import RunningService
 from support.parts import ROOT
 from support.terminal import Terminal
@@ -17,17 +16,10 @@ FILES = sorted(Path(__file__).parent.glob("recordings/*.txt"))
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_the_picture_of_a_recording(
-    file: Path,
-    user: Terminal,
-    service: RunningService,
-    request: pytest.FixtureRequest,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(service.service, "token_bytes", draw_bytes)
-    recording = Recording(file, user, service)
+def test_the_picture_of_a_recording(file: Path, user: Terminal, even_codes: RunningService, *, is_update: bool) -> None:
+    recording = Recording(file, user, even_codes)
     picture = draw(recording.title, recording.alternative, recording.record())
     path = ROOT / f"docs/pictures/{file.stem}.svg"
-    if request.config.getoption("--update", default=False):
+    if is_update:
         path.write_text(picture, "utf-8")
     assert picture == path.read_text("utf-8"), "docs/CONTRIBUTING.md names the command that draws all pictures again"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.scenarios.scenario import Scenario, draw_bytes
+from cli.scenarios.scenario import Scenario
 from cli.scenarios.writer import update
 from sealpipe_rehearsal.running_service import RunningService
 from support.terminal import Terminal
@@ -15,16 +15,9 @@ FILES = sorted(Path(__file__).parent.glob("*.txt"))
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_scenario(
-    file: Path,
-    user: Terminal,
-    service: RunningService,
-    request: pytest.FixtureRequest,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(service.service, "token_bytes", draw_bytes)
-    scenario = Scenario(file, user, service)
-    if request.config.getoption("--update", default=False):
+def test_scenario(file: Path, user: Terminal, even_codes: RunningService, *, is_update: bool) -> None:
+    scenario = Scenario(file, user, even_codes)
+    if is_update:
         update(file, scenario)
     else:
         scenario.run()
