@@ -16,7 +16,6 @@ from __future__ import annotations
 import difflib
 import json
 import re
-import secrets
 import shlex
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -183,12 +182,6 @@ class Scenario:
         wanted, came = [*wanted, f"exit {step.code}"], [*came, f"exit {done.code}"]
         shown = difflib.unified_diff(wanted, came, "expected", "got", n=9, lineterm="")
         return "\n".join([f"{self._path}:{step.begin}: {step.text}", *shown])
-
-
-def draw_bytes(length: int) -> bytes:
-    """What becomes a short code; none begins with a dash or an underscore: those have tests of their own."""
-    drawn = secrets.token_bytes(length)
-    return drawn if drawn[0] >> 2 < 62 else draw_bytes(length)
 
 
 def _options(words: list[str]) -> dict[str, str]:

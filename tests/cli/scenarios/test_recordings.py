@@ -16,8 +16,8 @@ FILES = sorted(Path(__file__).parent.glob("recordings/*.txt"))
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_the_picture_of_a_recording(file: Path, user: Terminal, even_codes: RunningService, *, is_update: bool) -> None:
-    recording = Recording(file, user, even_codes)
+def test_the_picture_of_a_recording(file: Path, user: Terminal, service: RunningService, *, is_update: bool) -> None:
+    recording = Recording(file, user, service)
     picture = draw(recording.title, recording.alternative, recording.record())
     path = ROOT / f"docs/pictures/{file.stem}.svg"
     if is_update:

@@ -15,8 +15,8 @@ FILES = sorted(Path(__file__).parent.glob("*.txt"))
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_scenario(file: Path, user: Terminal, even_codes: RunningService, *, is_update: bool) -> None:
-    scenario = Scenario(file, user, even_codes)
+def test_scenario(file: Path, user: Terminal, service: RunningService, *, is_update: bool) -> None:
+    scenario = Scenario(file, user, service)
     if is_update:
         update(file, scenario)
     else:
