@@ -55,7 +55,7 @@ def test_a_robot_that_prints_the_loaded_page_spends_nothing_and_reads_nothing(se
     link = send(service, [field("a secret that nobody must see")], access_counts_left=1, title="A title")
     with tempfile.TemporaryDirectory() as profile:
         command = [
-            program("chromium"), "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
+            program("chromium-headless-shell"), "--no-sandbox", "--disable-gpu", "--no-first-run",
             "--disable-background-networking", "--disable-component-update", f"--user-data-dir={Path(profile)}",
             "--virtual-time-budget=5000", "--dump-dom", link,
         ]  # fmt: skip
