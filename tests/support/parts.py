@@ -167,6 +167,7 @@ class Postgres:
         else:
             shutil.chown(folder, "postgres", "postgres")
         self.folder = folder
+        self._log = folder / "postgres.log"
         self._server: subprocess.Popen[bytes] | None = None
         self.address = f"postgresql:///postgres?host={folder}&user=tests"
         self._run("initdb", "-D", str(folder / "data"), "-A", "trust", "-U", "tests", "-E", "UTF8", "--no-sync")
@@ -174,20 +175,21 @@ class Postgres:
     def start(self, *more: str, port: int = 5432) -> None:
         """Start it, with more settings, and wait until it accepts connections."""
         settings = ("listen_addresses=", f"unix_socket_directories={self.folder}", "fsync=off", f"port={port}", *more)
-        self._server = subprocess.Popen(
-            [self._programs / "postgres", "-D", self.folder / "data", *(f"-c{each}" for each in settings)],
-            cwd=self.folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            **self._user,
-        )
+        with self._log.open("w") as log:
+            self._server = subprocess.Popen(
+                [self._programs / "postgres", "-D", self.folder / "data", *(f"-c{each}" for each in settings)],
+                cwd=self.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+                **self._user,
+            )
         for _ in range(300):
             if not self._run("pg_isready", "-q", "-h", str(self.folder), "-p", str(port), is_required=False):
                 return
-            assert self._server.poll() is None, "PostgreSQL has ended"
+            assert self._server.poll() is None, f"PostgreSQL has ended: {self._log.read_text()}"
             time.sleep(0.1)
-        raise AssertionError("PostgreSQL does not start")
+        raise AssertionError(f"PostgreSQL does not start: {self._log.read_text()}")
 
     def stop(self) -> None:
         """End it in good order: connections are closed, the data is written."""
@@ -196,14 +198,15 @@ class Postgres:
     def kill(self) -> None:
         """Kill it with all its processes, as a machine that loses power does."""
         assert self._server is not None
-        self._server.send_signal(signal.SIGSTOP)  # it makes no more of them
+        self._server.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self._server.pid, os.WSTOPPED)  # from here on it makes no more of them
         children = Path(f"/proc/{self._server.pid}/task/{self._server.pid}/children").read_text().split()
         for child in children:
             with suppress(ProcessLookupError):
                 os.kill(int(child), signal.SIGKILL)
         self._end(signal.SIGKILL)
         # As long as one of them holds the shared memory, another server refuses to start.
-        while any(map(_has_memory, children)):
+        while not all(map(_has_ended, children)):
             time.sleep(0.01)
 
     def _end(self, number: signal.Signals) -> None:
@@ -219,12 +222,12 @@ class Postgres:
         return done.returncode
 
 
-def _has_memory(process: str) -> bool:
-    """Whether a process still has memory: a zombie has none."""
+def _has_ended(process: str) -> bool:
+    """Whether a process is gone, or a zombie: one that ends loses its memory before it has let go of what it shared."""
     try:
-        return not Path(f"/proc/{process}/statm").read_text().startswith("0 ")
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except OSError:
-        return False
+        return True
 
 
 @contextmanager
