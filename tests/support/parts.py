@@ -123,6 +123,14 @@ def _mount(*words: str) -> int:
 
 
 BACKEND = "keyring.backends.SecretService.Keyring"
+KEYRING_ANSWERS = """\
+until dbus-send --session --print-reply --dest=org.freedesktop.DBus / org.freedesktop.DBus.NameHasOwner \\
+    string:org.freedesktop.secrets | grep -q true; do sleep 0.05; done
+until dbus-send --session --print-reply --dest=org.freedesktop.secrets /org/freedesktop/secrets \\
+    org.freedesktop.Secret.Service.SearchItems dict:string:string:service,none; do sleep 0.05; done
+"""
+"""Shell: waits until a keyring is on the bus, for a call before that would start another, a locked one; and then until
+it answers as it will from there on, for it can refuse calls for a moment."""
 
 
 @contextmanager
@@ -130,21 +138,24 @@ def secret_service(home: Path) -> Iterator[Mapping[str, str]]:
     """A bus, and an unlocked keyring on it: the variables by which both are found."""
     (home / "run").mkdir(mode=0o700)
     environ = {"PATH": os.environ["PATH"], "HOME": str(home), "XDG_RUNTIME_DIR": str(home / "run")}
-    bus = subprocess.Popen(
-        [program("dbus-daemon"), "--session", "--nofork", "--print-address"],
-        env=environ,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    assert bus.stdout is not None
-    environ["DBUS_SESSION_BUS_ADDRESS"] = bus.stdout.readline().strip()
-    command = [program("gnome-keyring-daemon"), "--unlock", "--components=secrets"]
-    with bus:
+    quiet: Mapping[str, Any] = {"env": environ, "stderr": subprocess.DEVNULL}
+    keyring = [program("gnome-keyring-daemon"), "--foreground", "--unlock", "--components=secrets"]
+    bus_command = [program("dbus-daemon"), "--session", "--nofork", "--print-address"]
+    with subprocess.Popen(bus_command, stdout=subprocess.PIPE, text=True, **quiet) as bus:
         try:
-            # It goes to the background once it is on the bus, and ends with the bus.
-            subprocess.run(command, env=environ, input=b"secret", stdout=subprocess.DEVNULL, check=True)
-            yield environ
+            assert bus.stdout is not None
+            environ["DBUS_SESSION_BUS_ADDRESS"] = bus.stdout.readline().strip()
+            with subprocess.Popen(keyring, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, **quiet) as daemon:
+                try:
+                    assert daemon.stdin is not None
+                    daemon.stdin.write(b"secret")
+                    daemon.stdin.close()
+                    subprocess.run(
+                        ["sh", "-c", KEYRING_ANSWERS], stdout=subprocess.DEVNULL, check=True, timeout=60, **quiet
+                    )
+                    yield environ
+                finally:
+                    daemon.terminate()  # it has written its last file in the home before that is removed
         finally:
             bus.terminate()
 

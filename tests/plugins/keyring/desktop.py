@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from support.parts import missing, program
+from support.parts import KEYRING_ANSWERS, missing, program
 
 CANARY = "Canary-c611"
 
@@ -42,13 +42,10 @@ def collection():
 """
 
 
-UNLOCKED = """\
-{
-printf secret | gnome-keyring-daemon --unlock &&
-until dbus-send --session --print-reply --dest=org.freedesktop.DBus / org.freedesktop.DBus.NameHasOwner \\
-    string:org.freedesktop.secrets | grep -q true; do sleep 0.05; done
-}"""
-"""Starts a keyring, and waits until it is on the bus: a call before that would start another, a locked one."""
+UNLOCKED = f"""\
+{{
+printf secret | gnome-keyring-daemon --unlock || exit 1
+{KEYRING_ANSWERS}}}"""
 
 
 @dataclass
