@@ -142,7 +142,7 @@ def cancel(name: str, keys: Sequence[str], **values: Any) -> None:
 
 
 def _act(name: str, verb: Literal["remind", "reissue", "cancel"], keys: Sequence[str], values: dict[str, Any]) -> None:
-    from sealpipe.batch.engine.actions import act
+    from sealpipe.batch.engine.actions import PARTICIPLES, act
 
     with open_store_of(values) as (session, store), open_named(session, store, name) as engine:
         outcomes = act(engine, verb, keys)
@@ -153,15 +153,12 @@ def _act(name: str, verb: Literal["remind", "reissue", "cancel"], keys: Sequence
         for each in outcomes:
             _print_outcome(each)
         if not outcomes:
-            render.print_note(f"no row of {render.escape(name)} can be {_PARTICIPLES[verb]}")
+            render.print_note(f"no row of {render.escape(name)} can be {PARTICIPLES[verb]}")
     for warning in postponed:
         render.print_note(warning)
     failed = sum(bool(each.problem) for each in outcomes)
     if failed:
         raise FailedRowsError(f"{render.count(failed, 'row')} failed", remedy=_name_status(name))
-
-
-_PARTICIPLES = {"remind": "reminded", "reissue": "reissued", "cancel": "cancelled"}
 
 
 def _name_status(name: str) -> str:

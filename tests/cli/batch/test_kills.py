@@ -15,6 +15,7 @@ from cli.batch.request_batch import NOTIFY
 from cli.batch.share_batch import FILE as SHARES
 from cli.batch.share_batch import REMIND
 from cli.batch.world import DAY, BatchWorld
+from sealpipe.batch.engine.actions import Verb
 
 ROWS = [{"name": "acme", "system": "CRM", "to": "acme.example"}]
 
@@ -107,6 +108,58 @@ def test_a_share_survives_a_kill_at_every_step(tmp_path: Path, story: int) -> No
             error.add_note(f"killed at step {at}, {switch.steps[-1]}, after {switch.steps[-6:-1]}")
             raise
         world.close()
+
+
+@pytest.mark.parametrize("verb", ["cancel", "reissue"])
+@pytest.mark.parametrize("file", [REQUESTS, SHARES + REMIND], ids=["request", "share"])
+def test_what_is_asked_for_a_row_that_is_gone_survives_a_kill_at_every_step(
+    tmp_path: Path, file: str, verb: Verb
+) -> None:
+    """The next run of a file that no longer has the row goes on with what was recorded; else the command, once more."""
+    steps = len(kill_action(tmp_path / "0", file, verb, 0))
+    assert steps >= 8
+    for at in range(1, steps + 1):
+        kill_action(tmp_path / str(at), file, verb, at)
+
+
+def kill_action(folder: Path, file: str, verb: Verb, at: int) -> list[str]:
+    """Kill an action by hand at a step (0: never), and see how it ends. Returns its steps."""
+    world, path = begin(folder, file)
+    world.run(path)
+    world.write(file, [{"name": "bolt", "system": "CRM", "to": "bolt.example"}])
+    world.run(path)
+    switch = KillSwitch(at)
+    with switch.watching(world):
+        world.act(path, verb, "acme")
+    try:
+        check_ending(world, path, verb)
+    except AssertionError as error:
+        error.add_note(f"killed at step {at}, {switch.steps[-1]}, after {switch.steps[-6:-1]}")
+        raise
+    world.close()
+    return switch.steps
+
+
+def check_ending(world: BatchWorld, path: Path, verb: Verb) -> None:
+    """After the next run, and an hour later another (rule D): what was out has ended, and no DELETE was sent twice."""
+    world.wait(600)
+    world.run(path)
+    world.wait(2 * 3600)
+    world.run(path)
+    if world.states(path)["acme"] == "waiting" and world.rows(path)["acme"].generation == 1:
+        world.act(path, verb, "acme")  # killed before anything was recorded
+    kind = "requests" if world.all_requests() else "shares"
+    states, progress = world.states(path), world.progress(path, "acme")
+    if states["acme"] == "blocked":
+        assert (verb, bool(progress.unclear)) == ("reissue", True), progress
+    else:
+        assert states["acme"] == {"cancel": "cancelled", "reissue": "waiting"}[verb], progress
+    live = [row for row in world._list(kind) if row["ended_at"] is None]
+    assert len(live) == {"cancel": 1, "reissue": 2}[verb]
+    if kind == "requests":
+        assert len(world.all_requests()) == len(live) + 1, "a second DELETE destroys"
+    assert len(world.messages("acme.example")) <= {"cancel": 1, "reissue": 2}[verb]
+    assert world.run(path).changes == [], "and then nothing is left to do"
 
 
 def test_news_survive_a_kill_at_every_step(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from sealpipe.api import Operation, Response
 from sealpipe.batch.database.opening import open_database, prepare_schema
 from sealpipe.batch.database.records import SECOND
 from sealpipe.batch.engine import worker as worker_module
-from sealpipe.batch.engine.actions import act
+from sealpipe.batch.engine.actions import Outcome, Verb, act
 from sealpipe.batch.engine.session import adopt, open_engine, run_batch
 from sealpipe.batch.engine.sync import sync
 from sealpipe.batch.engine.worker import Worker, prepare_queue
@@ -290,6 +290,49 @@ def test_two_machines_send_one_delete(shared_world: BatchWorld, verb: str) -> No
     number = race(shared_world, verb).index("DELETE")
     race(shared_world, verb, "after", number)  # it knows that the request is active, and is about to note a DELETE
     race(shared_world, verb, "before", number + 1)  # it has noted it
+
+
+@pytest.mark.parametrize("verb", ["cancel", "reissue"])
+def test_a_worker_does_what_was_asked_for_a_row_that_is_gone(shared_world: BatchWorld, verb: Verb) -> None:
+    """The command was killed when it had recorded it; meanwhile the file lost the row."""
+    world = shared_world
+    path = world.write(FILE.replace("vendors", f"gone-{verb}"), ROWS)
+    world.run(path)
+
+    def kill(_: object) -> None:
+        raise KeyboardInterrupt
+
+    world.before = kill  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        world.act(path, verb, "acme")
+    del world.before
+    world.write(path.read_text(), ROWS[1:])
+    world.wait(600)
+    assert sync(world.store, read_definition(path)).gone == ()
+    goal = {"cancel": "cancelled", "reissue": "waiting"}[verb]
+    work_until(lambda: world.states(path)["acme"] == goal, world)
+    assert len(world.active_requests()) == {"cancel": 2, "reissue": 3}[verb]
+
+
+def test_a_row_that_a_worker_holds_is_left_to_it_and_then_cancelled(shared_world: BatchWorld) -> None:
+    world = shared_world
+    path = world.write(FILE.replace("vendors", "held"), ROWS[:1])
+    sync(world.store, read_definition(path))
+    told: list[Outcome] = []
+
+    def cancel(_: str) -> None:
+        machine = Machine(world, "another")
+        told.extend(act(open_engine(machine.driver, machine.store, "held"), "cancel", ["acme"]))
+        machine.store.close()
+
+    world.loft.before = cancel
+    work_until(all_are_out(world, path), world, threads=1)
+    world.loft.before = lambda _: None
+    assert [outcome.problem.partition(", until")[0] for outcome in told] == ["it is sending, and another worker has it"]
+    world.write(path.read_text(), ROWS[1:2])
+    sync(world.store, read_definition(path))
+    (outcome,) = world.act(path, "cancel", "acme")
+    assert (outcome.problem, world.states(path)["acme"], world.active_requests()) == ("", "cancelled", [])
 
 
 def test_there_are_few_jobs_however_many_rows_are_due(

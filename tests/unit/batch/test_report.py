@@ -92,6 +92,12 @@ def test_a_row_that_the_file_no_longer_has_is_told() -> None:
     assert row.remedy == "put it back, or run `sealpipe batch cancel vendors -- gone`"
 
 
+def test_what_was_asked_for_a_row_that_is_gone_is_told_as_its_next_step() -> None:
+    cancelled = replace(OUT, wish="cancel")
+    told = report(RowFacts("gone", State.ENDING, BEGIN, NOW, cancelled, is_gone=True)).rows[0]
+    assert (told.next_step, told.next_at, told.problem) == ("end", NOW, "")
+
+
 def test_texts_from_outside_are_redacted() -> None:
     row = RowFacts("canary", State.FAILED, 0, 0, TROUBLED, history=[(0, {"what": "failed", "problem": "canary"})])
     told = make_report("v", "request", "", [row], REMINDED, NOW, redact=lambda text: text.replace("canary", "-"))

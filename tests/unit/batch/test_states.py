@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sealpipe.batch.engine.breaker import choose_retry
 from sealpipe.batch.steps.states import (
     HOUR,
     MINUTE,
@@ -20,7 +21,6 @@ from sealpipe.batch.steps.states import (
     State,
     Step,
     choose_interval,
-    choose_retry,
     find_next,
     get_phase,
     is_over,
@@ -116,6 +116,25 @@ def test_a_message_that_may_not_have_arrived_blocks_until_the_link_is_used() -> 
 )
 def test_the_next_step(state: State, progress: Progress, step: Step) -> None:
     assert find_next(state, progress, Schedule(), MINUTE).step is step
+
+
+@pytest.mark.parametrize(
+    ("state", "progress", "step"),
+    [
+        (State.NEW, Progress(), Step.REST),
+        (State.NEW, Progress(is_asked_for=True), Step.CREATE),
+        (State.FAILED, Progress(is_asked_for=True), Step.CREATE),
+        (State.SENDING, replace(OUT, delivered_at=None), Step.REST),
+        (State.SENDING, replace(OUT, delivered_at=None, is_asked_for=True), Step.DELIVER),
+        (State.WAITING, replace(OUT, is_asked_for=True), Step.REST),
+        (State.ENDING, replace(OUT, wish="cancel"), Step.END),
+        (State.FAILED, replace(OUT, wish="reissue"), Step.END),
+        (State.CANCELLED, OUT, Step.REST),
+    ],
+)
+def test_only_what_was_asked_for_is_done_for_a_row_that_is_gone(state: State, progress: Progress, step: Step) -> None:
+    due = find_next(state, progress, REMINDED, MINUTE, is_gone=True)
+    assert (due.step, due.at is None) == (step, step is Step.REST)
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from sealpipe.batch.database.records import Row
 from sealpipe.batch.engine.advance import LEASE, Advanced, Change, Engine
@@ -17,18 +17,20 @@ from sealpipe.batch.engine.high_water import check_high_water, note_high_water
 from sealpipe.batch.engine.notify import check_allowed
 from sealpipe.batch.steps import request_steps, share_steps
 from sealpipe.batch.steps.content import RowContent
-from sealpipe.batch.steps.states import Event, Progress, State, get_phase, is_over, move
-from sealpipe.batch.steps.work import RowWork, StepResult, mark_unclear
+from sealpipe.batch.steps.states import Event, Progress, State, get_phase, is_over, is_troubled, move
+from sealpipe.batch.steps.work import RowWork, StepResult, mark_unclear, name_command, to_datetime
 from sealpipe.errors import UsageError
 from sealpipe.flows import Flow
+from sealpipe.values import format_time
 from sealpipe.wire import link
 
 Verb = Literal["remind", "reissue", "cancel"]
-_AGAIN = "run the command again in some minutes"
+PARTICIPLES: Final[Mapping[Verb, str]] = {"remind": "reminded", "reissue": "reissued", "cancel": "cancelled"}
+_AGAIN = "run the command again then"
 
 
 class Outcome(NamedTuple):
-    """What became of a row that somebody asked something for. `problem` says why nothing was done; empty if it was."""
+    """What became of a row that somebody asked something for. `problem` says why it is not done; empty if it is."""
 
     key: str
     changes: Sequence[Change] = ()
@@ -45,9 +47,8 @@ def act(engine: Engine, verb: Verb, keys: Sequence[str]) -> list[Outcome]:
     check_high_water(engine.store, engine.batch)
     if verb != "cancel":  # which sends nothing, and each row's end is asked about on its own
         engine.driver.run(check_allowed(engine.driver.session, engine.batch.name))
-    work = {"remind": _remind, "reissue": _reissue, "cancel": _cancel}[verb]
     holder = f"{os.urandom(6).hex()}/{verb}"
-    outcomes = [_act_on_row(engine, key, row_id, holder, work) for key, row_id in _select(engine, verb, keys)]
+    outcomes = [_act_on_row(engine, verb, key, row_id, holder) for key, row_id in _select(engine, verb, keys)]
     note_high_water(engine.store, engine.batch)
     return outcomes
 
@@ -81,24 +82,51 @@ def _applies(verb: Verb, state: State, progress: Progress) -> bool:
         return not is_over(state) and get_phase(progress) is State.WAITING
     if verb == "reissue":
         return state is State.EXPIRED
-    return not is_over(state) and progress.wish != "cancel"
+    return not is_over(state)
 
 
-def _act_on_row(engine: Engine, key: str, row_id: str, holder: str, work: Callable[[Engine, Row], Advanced]) -> Outcome:
+def _act_on_row(engine: Engine, verb: Verb, key: str, row_id: str, holder: str) -> Outcome:
     row = engine.store.claim_row(engine.batch, row_id, holder, LEASE, due=False)
     if row is None:
-        return Outcome(key, (), "another worker has this row now", _AGAIN)
+        return _make_held_outcome(engine, key, row_id)
     try:
-        advanced = work(engine, row)
+        advanced = _WORK[verb](engine, row)
     except UsageError as error:
         engine.store.release(row)
         return Outcome(key, (), error.message, error.remedy)
-    if advanced.error is not None:
-        progress = RowContent.load(advanced.row).progress
-        return Outcome(key, advanced.changes, progress.problem, progress.remedy)
     if advanced.is_lost:
-        return Outcome(key, advanced.changes, "another worker took this row meanwhile", _AGAIN)
-    return Outcome(key, advanced.changes)
+        return Outcome(key, advanced.changes, "another worker took this row meanwhile", "run the command again")
+    return Outcome(key, advanced.changes, *_find_problem(engine, verb, advanced.row))
+
+
+def _make_held_outcome(engine: Engine, key: str, row_id: str) -> Outcome:
+    row = engine.store.read_row(engine.batch, row_id)
+    if row is None:
+        return Outcome(key, (), "it was purged meanwhile")
+    until = f", until {_format(row.held_until)} at the latest" if row.held_until else ""
+    return Outcome(key, (), f"it is {row.state}, and another worker has it{until}: nothing was done", _AGAIN)
+
+
+def _find_problem(engine: Engine, verb: Verb, row: Row) -> tuple[str, str]:
+    """Return why a row is not where the verb brings it, and what to do; nothing if it is there."""
+    state, progress = State(row.state), RowContent.load(row).progress
+    if is_troubled(state):
+        return progress.problem, progress.remedy
+    is_out = state is State.DONE or get_phase(progress) is State.WAITING
+    if {"remind": True, "reissue": is_out, "cancel": state is State.CANCELLED}[verb]:
+        return "", ""
+    reason = engine.breaker.reason
+    if reason is not None:
+        why = f" ({reason.message})"
+    else:  # a DELETE that comes late would destroy what was submitted
+        why = " (its request ends by itself within two minutes)" if state is State.ENDING else ""
+    at = "with the next run" if row.due_at is None else f"at {_format(row.due_at)}"
+    problem = f"not {PARTICIPLES[verb]} yet: it is {state}, and goes on {at}{why}"
+    return problem, "`sealpipe batch run FILE` or a worker does it then"
+
+
+def _format(moment: int) -> str:
+    return format_time(to_datetime(moment))
 
 
 def _remind(engine: Engine, row: Row) -> Advanced:
@@ -141,14 +169,23 @@ def _withdraw(engine: Engine, row: Row, wish: Literal["reissue", "cancel"]) -> A
     return engine.advance(engine.record_wish(row, progress, move(state, progress, Event.WITHDRAWN)), force=True)
 
 
+_WORK: Final[Mapping[Verb, Callable[[Engine, Row], Advanced]]] = {
+    "remind": _remind,
+    "reissue": _reissue,
+    "cancel": _cancel,
+}
+
+
 def show_link(engine: Engine, key: str) -> str:
     """Return the collect link of a row, which is no secret. Raises UsageError."""
     row = find_row(engine, key)
-    progress = RowContent.load(row).progress
+    content = RowContent.load(row)
     if engine.definition.kind == "share":
         raise UsageError(
             "the link of a share is a secret, and is only delivered", remedy="`sealpipe batch reissue` sends a new one"
         )
-    if not progress.short_code:
-        raise UsageError(f"row {key} has no link yet: it is {row.state}", remedy="`sealpipe batch run FILE` creates it")
-    return link.collect_link(engine.driver.session.link_base_url, progress.short_code)
+    short_code = content.progress.short_code
+    if not short_code:
+        command = name_command(engine.batch, row, "reissue") if content.is_gone else "sealpipe batch run FILE"
+        raise UsageError(f"row {key} has no link yet: it is {row.state}", remedy=f"`{command}` creates it")
+    return link.collect_link(engine.driver.session.link_base_url, short_code)

@@ -14,7 +14,7 @@ from sealpipe.batch.database.interface import DatabaseUnavailableError
 from sealpipe.batch.database.records import Batch, ConflictError, Row
 from sealpipe.batch.database.sealing import Members
 from sealpipe.batch.database.store import BatchStore
-from sealpipe.batch.engine.breaker import POSTPONEMENT, Breaker
+from sealpipe.batch.engine.breaker import LONGEST_RETRY, POSTPONEMENT, Breaker, choose_retry
 from sealpipe.batch.engine.hourly import HourlyLimit
 from sealpipe.batch.file.definition import BatchDefinition
 from sealpipe.batch.steps.content import RowContent, describe_error
@@ -22,7 +22,6 @@ from sealpipe.batch.steps.listing import ServiceList
 from sealpipe.batch.steps.request_steps import REQUEST_STEPS
 from sealpipe.batch.steps.share_steps import SHARE_STEPS
 from sealpipe.batch.steps.states import (
-    LONGEST_RETRY,
     MINUTE,
     Due,
     Event,
@@ -30,7 +29,6 @@ from sealpipe.batch.steps.states import (
     State,
     Step,
     choose_interval,
-    choose_retry,
     find_next,
     is_troubled,
     move,
@@ -106,13 +104,11 @@ class Engine:
     def advance(self, row: Row, *, force: bool = False, steps: Sequence[Step] = ()) -> Advanced:
         """Do what is due for a row that this worker holds, and give it back.
 
-        With `force`, its next step is due. If there are `steps`, only these are done. Raises DatabaseUnavailableError.
+        With `force`, its next step is due. If there are `steps`, only these are done. Of a row that is gone from the
+        file, only what somebody asked for is due. Raises DatabaseUnavailableError.
         """
         work, advanced = self._begin(row), Advanced(row)
         try:
-            if RowContent.load(row).is_gone:
-                self._save(work, State(row.state), None)
-                return advanced
             with self.store.merge_writes(row):
                 for _ in range(MAX_STEPS):
                     if work.row.held_until - self.store.now() < LEASE - MINUTE:  # ending a request takes up to four
@@ -153,7 +149,7 @@ class Engine:
     def renew(self, row: Row) -> Advanced:
         """Begin the next generation of a row of which nothing is out any more, and carry it out."""
         work = self._begin(row)
-        progress = work.progress.next_generation()
+        progress = work.progress.next_generation(is_asked_for=True)
         result = StepResult(Event.RENEWED, progress, [{"what": "reissued"}], generation=row.generation + 1)
         work.progress = progress
         self._save(work, State.NEW, self.store.now(), result, keep=True)
@@ -173,16 +169,16 @@ class Engine:
             row,
             {**(content.newer or {}), **content.values},  # [collect] may name a column that is new
             content.progress,
+            content.is_gone,
             content.options,
         )
 
-    def find_due(self, state: State, progress: Progress) -> Due:
-        """Return the next step of a row, and when it is due."""
-        return find_next(state, progress, self.schedule, self._choose_interval(progress))
+    def _find_due(self, work: RowWork, state: State, progress: Progress) -> Due:
+        return find_next(state, progress, self.schedule, self._choose_interval(progress), is_gone=work.is_gone)
 
     def _take_step(self, work: RowWork, advanced: Advanced, steps: Sequence[Step], *, force: bool) -> bool:
         """Do the next step if it is due. Returns whether the row is still held for another one."""
-        due, now = self.find_due(State(work.row.state), work.progress), self.store.now()
+        due, now = self._find_due(work, State(work.row.state), work.progress), self.store.now()
         if due.at is not None and self.breaker.is_open(due.step):
             due = due._replace(at=max(due.at, now + POSTPONEMENT))
             force = False
@@ -229,7 +225,7 @@ class Engine:
         if not result.history and is_troubled(before) and not is_troubled(state):
             # Else the history would end with what went wrong.
             result = result._replace(history=[{"what": str(Event.RECOVERED)}])
-        due = self.find_due(state, progress)
+        due = self._find_due(work, state, progress)
         at = None if due.at is None else max(due.at, result.again_at or 0)
         advanced.changes += [
             Change(work.key, str(line["what"]), progress.problem, progress.remedy) for line in result.history
@@ -267,7 +263,7 @@ class Engine:
         generation = None if result is None else result.generation
         if result is not None and result.event is Event.RENEWED:
             content = content.renew()
-            work.values, work.options, work.created = content.values, None, None
+            work.values, work.options, work.created = content.values, content.options, None
         content = content._replace(progress=work.progress, options=work.options)
         work.row = self.store.save(
             work.row,

@@ -1,4 +1,7 @@
-"""Stops a run from making the same call in vain for every row: when the service refuses or does not answer at all."""
+"""When a step that failed is tried again.
+
+A run does not make the same call in vain for every row: when the service refuses or does not answer at all, they wait.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import threading
 from collections import Counter
 from typing import Final
 
-from sealpipe.batch.steps.states import MINUTE, Step
+from sealpipe.batch.steps.states import HOUR, MINUTE, Step
 from sealpipe.errors import (
     AuthenticationError,
     ConnectError,
@@ -58,3 +61,12 @@ class Breaker:
             self._failures[step] += FAILURES if isinstance(error, AuthenticationError) else 1
             if self._failures[step] >= FAILURES:
                 self.reason = error
+
+
+FIRST_RETRY: Final = MINUTE
+LONGEST_RETRY: Final = HOUR
+
+
+def choose_retry(attempts: int) -> int:
+    """Return the time until a failed step is repeated, in microseconds: it doubles up to an hour."""
+    return min(LONGEST_RETRY, FIRST_RETRY << min(attempts - 1, 10))

@@ -44,7 +44,8 @@ class PlannedRow(NamedTuple):
     """What a run would do with a row. `digest` identifies what would be sent for it.
 
     `at` is when its next step is due, in microseconds; None for never. `is_changed`: the file says something else than
-    what is out, which takes effect with a reissue. `is_gone`: the file no longer has it, so it is left alone.
+    what is out, which takes effect with a reissue. `is_gone`: the file no longer has it, so only what somebody asked
+    for is done.
     """
 
     key: str
@@ -101,7 +102,7 @@ def plan_rows(
         row = left.pop(key, None)
         new = PlannedRow(key, "create", State.NEW, digest)
         planned.append(new if row is None else _plan_row(row, digest, schedule, now))
-    return (*planned, *(_plan_gone(row) for _, row in sorted(left.items())))
+    return (*planned, *(_plan_gone(row, schedule, now) for _, row in sorted(left.items())))
 
 
 def mark_over(rows: Iterable[PlannedRow], left: int, most: int) -> tuple[PlannedRow, ...]:
@@ -153,10 +154,15 @@ def _choose_action(
     return "collect" if is_due and (progress.submissions > progress.collected or is_over_now) else "wait"
 
 
-def _plan_gone(row: Row) -> PlannedRow:
-    state = State(row.state)
-    action: Action = "done" if is_over(state) else "wait"
-    detail = "the file no longer has this row: it is left alone"
+def _plan_gone(row: Row, schedule: Schedule, now: int) -> PlannedRow:
+    state, progress = State(row.state), RowContent.load(row).progress
+    due = find_next(state, progress, schedule, 0, is_gone=True)
+    if due.step is Step.REST:
+        action: Action = "done" if is_over(state) else "wait"
+        detail = "the file no longer has this row: it is left alone"
+    else:
+        action = _choose_action(state, progress, schedule, due._replace(at=row.due_at), now, reminds=False)
+        detail = f"the file no longer has this row, but somebody asked to {progress.wish or 'reissue'} it"
     return PlannedRow(row.key or "", action, state, generation=row.generation, detail=detail, is_gone=True)
 
 

@@ -23,7 +23,7 @@ from sealpipe.batch.file.definition import BatchDefinition
 from sealpipe.batch.file.reading import load_definition
 from sealpipe.batch.file.render import render_row
 from sealpipe.batch.steps.content import RowContent
-from sealpipe.batch.steps.states import Progress, State, get_phase, is_over
+from sealpipe.batch.steps.states import Progress, Schedule, State, Step, find_next, get_phase, is_over
 from sealpipe.batch.steps.work import make_schedule
 from sealpipe.errors import UsageError
 from sealpipe.wire import jsontext
@@ -73,7 +73,7 @@ def sync(store: BatchStore, definition: BatchDefinition) -> SyncResult:
     store.add_rows(batch, new)
     changed: list[str] = []
     gone: list[str] = []
-    held = 0
+    held, schedule = 0, make_schedule(definition)
     by_key = {row.key: row for row in definition.rows}
     holder = f"{os.urandom(6).hex()}/sync"
     for row in store.list_rows(batch, contents=True):
@@ -82,12 +82,13 @@ def sync(store: BatchStore, definition: BatchDefinition) -> SyncResult:
         found = by_key.get(key)
         if not is_over(State(row.state)):
             if found is None:
-                gone.append(key)
+                if row.due_at is None or _rests(row, content.progress, schedule, is_gone=True):
+                    gone.append(key)
             elif content.progress.digest and content.progress.digest != render_row(definition, found).digest:
                 changed.append(key)
         after = _compare(content, None if found is None else found.values)
         if after != content:
-            held += not _save_row(store, batch, row, after, holder)
+            held += not _save_row(store, batch, row, after, schedule, holder)
     # Without the digest, the next run compares again what another worker holds now.
     batch = _save(store, batch, dumped, "" if held else rows_digest)
     return SyncResult(batch, tuple(sorted(changed)), tuple(sorted(gone)))
@@ -106,7 +107,15 @@ def _compare(content: RowContent, values: Mapping[str, str] | None) -> RowConten
     return content._replace(newer=newer, is_gone=False)
 
 
-def _save_row(store: BatchStore, batch: Batch, row: Row, content: RowContent, holder: str) -> bool:
+def _rests(row: Row, progress: Progress, schedule: Schedule, *, is_gone: bool) -> bool:
+    """Return whether nothing is done with a row by itself."""
+    state = State(row.state)
+    if state is State.BLOCKED and get_phase(progress) is State.NEW:
+        return True  # before anything is known to be out, somebody decides
+    return find_next(state, progress, schedule, 0, is_gone=is_gone).step is Step.REST
+
+
+def _save_row(store: BatchStore, batch: Batch, row: Row, content: RowContent, schedule: Schedule, holder: str) -> bool:
     """Note what the file says beside a row. Returns whether nobody holds it."""
     held = store.claim_row(batch, row.id, holder, LEASE, due=False)
     if held is None:
@@ -116,10 +125,7 @@ def _save_row(store: BatchStore, batch: Batch, row: Row, content: RowContent, ho
     due_at = held.due_at
     if content.is_gone != before.is_gone:
         events = [{"what": "gone" if content.is_gone else "back"}]
-        # What is blocked before anything is known to be out rests until somebody decides.
-        state = State(held.state)
-        is_undecided = state is State.BLOCKED and get_phase(before.progress) is State.NEW
-        due_at = None if content.is_gone or is_over(state) or is_undecided else store.now()
+        due_at = None if _rests(held, before.progress, schedule, is_gone=content.is_gone) else store.now()
     elif content.newer != before.newer:
         events = [{"what": "changed" if content.newer is not None else "changed back"}]
     store.save(

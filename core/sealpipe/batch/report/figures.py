@@ -155,7 +155,7 @@ def _report_row(batch: str, row: RowFacts, schedule: Schedule, redact: Callable[
     step = _find_step(row, schedule)
     conceal = _make_concealer(row, redact)
     problem, remedy = conceal(progress.problem), conceal(progress.remedy)
-    if row.is_gone and not problem and not is_over(row.state):
+    if row.is_gone and step is Step.REST and not problem and not is_over(row.state):
         problem = "the file no longer has this row: it is left alone"
         remedy = f"put it back, or run `sealpipe batch cancel {quote(batch)} -- {quote(key)}`"
     history = tuple(HistoryLine(at, _tell(content, conceal)) for at, content in row.history)
@@ -195,10 +195,10 @@ def _make_concealer(row: RowFacts, redact: Callable[[str], str]) -> Callable[[st
 
 def _find_step(row: RowFacts, schedule: Schedule) -> Step:
     """Return what is done when the row is due."""
-    if row.due_at is None or row.is_gone:
+    if row.due_at is None:
         return Step.REST
     interval = row.due_at - (row.progress.looked_at or row.progress.delivered_at or 0)
-    return find_next(row.state, row.progress, schedule, max(0, interval)).step
+    return find_next(row.state, row.progress, schedule, max(0, interval), is_gone=row.is_gone).step
 
 
 def _tell(content: Mapping[str, Any], redact: Callable[[str], str]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ class RowContent(NamedTuple):
     progress: Progress
     newer: Mapping[str, str] | None = None
     is_gone: bool = False
-    """Whether the file no longer has the row: then nothing is done with it."""
+    """Whether the file no longer has the row: then only what somebody asks for is done with it."""
     options: Members | None = None
 
     def to_members(self) -> Members:
@@ -47,7 +47,13 @@ class RowContent(NamedTuple):
         return RowContent(members["values"], progress, members.get("newer"), is_gone, members.get("options"))
 
     def renew(self) -> RowContent:
-        """Return the content of the next generation, which is made of what the file says now."""
+        """Return the content of the next generation, which is made of what the file says now.
+
+        Of a row that is gone from the file, it is made of what the file said last: other options may name columns that
+        the row does not have.
+        """
+        if self.is_gone:
+            return self._replace(values={**self.values, **(self.newer or {})}, newer=None)
         return self._replace(values=self.values if self.newer is None else self.newer, newer=None, options=None)
 
 

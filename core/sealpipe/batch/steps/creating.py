@@ -40,10 +40,10 @@ class Begun(NamedTuple):
 def find_begun(work: RowWork) -> Flow[Begun]:
     """Return what an earlier process began for this generation, and let `work` have the options that it began with."""
     create: Effect | None = yield Do(partial(work.store.effects.find, work.row, work.name_effect("create")))
-    if create is None or create.state == "failed":
-        work.options = work.definition.dump_options()
-    else:
+    if create is not None and create.state != "failed":
         work.options = create.content.get("options")
+    elif not work.is_gone or work.options is None:  # else the file says nothing of the row any more
+        work.options = work.definition.dump_options()
     if _was_sent_under_another_key(work, create):
         return Begun(None, _ROTATED)
     entry: Entry | None = yield Do(RowOutbox(work.store, work.batch, work.row).open)

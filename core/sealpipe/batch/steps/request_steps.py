@@ -212,7 +212,8 @@ def finish_ending(progress: Progress, generation: int, submissions: int = 0) -> 
     word = "reissued" if progress.wish == "reissue" else "cancelled"
     history = [{"what": word, "submissions": submissions}]
     if progress.wish == "reissue":
-        return StepResult(Event.RENEWED, progress.next_generation(), history, generation=generation + 1)
+        renewed = progress.next_generation(is_asked_for=True)
+        return StepResult(Event.RENEWED, renewed, history, generation=generation + 1)
     return StepResult(Event.ENDED, replace(progress, wish="", outcome="cancelled", submissions=submissions), history)
 
 

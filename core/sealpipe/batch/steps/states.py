@@ -130,6 +130,8 @@ class Progress:
     """When its link was used: the time of the first submission, or of the look that found the share opened."""
     reissued: int = 0
     """How many generations were made because a share expired unopened."""
+    is_asked_for: bool = False
+    """Whether somebody asked for this generation: it is made and delivered even if the file no longer has the row."""
     unclear: Sequence[str] = ()
     """The recipients whose message may not have arrived, until a person decides or the link is used."""
     wish: Wish = ""
@@ -153,9 +155,9 @@ class Progress:
         values = {name: members[name] for name in _MEMBERS if name in members}
         return Progress(**{**values, "unclear": tuple(values.get("unclear", ()))})
 
-    def next_generation(self) -> Progress:
+    def next_generation(self, *, is_asked_for: bool = False) -> Progress:
         """Return the progress of a row whose next share or request is to be made."""
-        return Progress(reissued=self.reissued)
+        return Progress(reissued=self.reissued, is_asked_for=is_asked_for)
 
 
 _MEMBERS: Final = tuple(each.name for each in fields(Progress))
@@ -239,11 +241,21 @@ class Due(NamedTuple):
     at: int | None
 
 
-def find_next(state: State, progress: Progress, schedule: Schedule, interval: int) -> Due:
+def find_next(state: State, progress: Progress, schedule: Schedule, interval: int, *, is_gone: bool = False) -> Due:
     """Return the next step of a row, and when it is due.
 
-    `interval` is the time between two looks in microseconds, as `choose_interval` returns it.
+    `interval` is the time between two looks in microseconds, as `choose_interval` returns it. With `is_gone`, the file
+    no longer has the row: then only what somebody asked for is done.
     """
+    due = _find_next(state, progress, schedule, interval)
+    return Due(Step.REST, None) if is_gone and not _is_asked_for(due.step, progress) else due
+
+
+def _is_asked_for(step: Step, progress: Progress) -> bool:
+    return step is Step.END or (progress.is_asked_for and step in (Step.CREATE, Step.DELIVER))
+
+
+def _find_next(state: State, progress: Progress, schedule: Schedule, interval: int) -> Due:
     if state is State.EXPIRED and progress.outcome == "unopened" and progress.reissued < schedule.reissues:
         return Due(Step.REISSUE, 0)
     if is_over(state):
@@ -280,12 +292,3 @@ def choose_interval(progress: Progress, now: int, waiting: int, per_minute: floa
     quiet = 0 if progress.touched_at is None else now - progress.touched_at
     pace = int(waiting * MINUTE / (per_minute / 2))
     return max(FIRST_INTERVAL, min(LONGEST_INTERVAL, quiet // 20), pace)
-
-
-FIRST_RETRY: Final = MINUTE
-LONGEST_RETRY: Final = HOUR
-
-
-def choose_retry(attempts: int) -> int:
-    """Return the time until a failed step is repeated, in microseconds: it doubles up to an hour."""
-    return min(LONGEST_RETRY, FIRST_RETRY << min(attempts - 1, 10))

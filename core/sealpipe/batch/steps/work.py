@@ -23,7 +23,7 @@ from sealpipe.batch.file.render import RenderedRow, render_row
 from sealpipe.batch.file.rows import Row as FileRow
 from sealpipe.batch.steps.content import MAX_PROBLEM
 from sealpipe.batch.steps.states import Event, Progress, Schedule
-from sealpipe.errors import DeliveryError, SealpipeError
+from sealpipe.errors import DeliveryError, SealpipeError, UsageError
 from sealpipe.flows import Do, Flow
 from sealpipe.flows.deliver import Recipient
 from sealpipe.flows.deliver.send import TrackedDelivery, deliver
@@ -31,6 +31,7 @@ from sealpipe.flows.session import Session
 from sealpipe.values import redact_address
 
 if TYPE_CHECKING:
+    from sealpipe.batch.file.options import Options
     from sealpipe.batch.steps.listing import ServiceList
     from sealpipe.flows.deliver.send import Deliverable
 
@@ -49,6 +50,8 @@ class RowWork:
     values: Mapping[str, str] = field(repr=False)
     """The row's cells, as they are out."""
     progress: Progress
+    is_gone: bool = False
+    """Whether the file no longer has the row."""
     options: Members | None = field(default=None, repr=False)
     """What `dump_options` returned when what is out was made; None: what the file says now."""
     takes_newer: bool = False
@@ -73,7 +76,11 @@ class RowWork:
 
     def render(self) -> RenderedRow:
         """Fill in what is out, and what the file says now about reminding and collecting it. Raises UsageError."""
-        return render_row(self.restore_definition(), FileRow(self.key, self.values, Place("")))
+        definition = self.restore_definition()
+        if self.is_gone:  # what the file says now may name columns that the row does not have
+            definition = replace(definition, collect=None)  # nothing is collected
+            check_columns(definition.options, self.values)
+        return render_row(definition, FileRow(self.key, self.values, Place("")))
 
     def list_arguments(self, *, is_new: bool) -> dict[str, Any]:
         """Return the arguments of the row's options. A new link's lifetime is counted by the database's clock."""
@@ -89,9 +96,14 @@ class RowWork:
 
     def name_command(self, verb: str) -> str:
         """Return the command that decides about this row."""
-        from shlex import quote  # for rows in trouble
+        return name_command(self.batch, self.row, verb)
 
-        return f"sealpipe batch {verb} {quote(self.batch.name)} {quote(self.key)}"
+
+def name_command(batch: Batch, row: Row, verb: str) -> str:
+    """Return the command that decides about a row."""
+    from shlex import quote  # for rows in trouble
+
+    return f"sealpipe batch {verb} {quote(batch.name)} {quote(row.key or '')}"
 
 
 def open_row_session(session: Session, batch: Batch, row: Row) -> Session:
@@ -99,6 +111,18 @@ def open_row_session(session: Session, batch: Batch, row: Row) -> Session:
     if not session.policy_hooks:
         return session
     return session.with_origin((("batch", batch.name), ("row", redact_address(row.key or ""))))
+
+
+def check_columns(options: Options, values: Mapping[str, str]) -> None:
+    """Raise UsageError if options name columns of which a row has no cell: they would be filled in as nothing."""
+    params = options.get("param")
+    given = {*values, *(pattern.name for pattern in params.patterns)} if params else {*values}
+    missing = sorted({name for option in options.values() for name in option.columns} - given)
+    if missing:
+        raise UsageError(
+            f"the file no longer has this row, and names columns now that it does not have: {', '.join(missing)}",
+            remedy="put the row back into the file with these cells, and run it",
+        )
 
 
 class StepResult(NamedTuple):
