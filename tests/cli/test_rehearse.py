@@ -6,7 +6,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ import pytest
 
 from sealpipe_rehearsal.control_client import send_request
 from sealpipe_rehearsal.running_service import RunningService
+from support.ports import free_port
 from support.terminal import PATIENCE, Done, Terminal, addresses
 
 # -- the tour -----------------------------------------------------------------------------------
@@ -124,12 +124,6 @@ def test_keep_goes_on_serving_until_interrupted(bare: Terminal) -> None:
 
 
 # -- rehearsal serve and key --------------------------------------------------------------------
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import mcp_types
 import pytest
 from mcp import MCPError, types
 
+from support.damage import exchanged
 from support.job import Job, client_of
 
 ERAS = ("auto", "legacy")
@@ -133,7 +134,7 @@ def test_a_confirmation_is_for_its_arguments(connect: Any, person: Any, wanted: 
         with pytest.raises(MCPError):
             assistant.round(tool, arguments, {"confirm": YES}, state)
     with pytest.raises(MCPError):
-        assistant.round("request_secret", wanted, {"confirm": YES}, state[:-2] + "AA")
+        assistant.round("request_secret", wanted, {"confirm": YES}, exchanged(state))
     assert requests_of(job) == 0
 
 

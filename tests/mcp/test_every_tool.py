@@ -18,7 +18,7 @@ from support.commands import SEALPIPE
 from support.job import Job
 from support.leaks import Detector
 from support.mailbox import Mailbox
-from support.openbao import free_port
+from support.ports import free_port
 from support.terminal import opened
 from support.typing_person import Person as Typist
 

@@ -15,7 +15,7 @@ from support.commands import SEALPIPE
 from support.job import Job
 from support.leaks import Detector
 from support.mailbox import PASSWORD, Mailbox
-from support.openbao import free_port
+from support.ports import free_port
 from support.strace import Watched, watch
 
 POLICY = """

@@ -13,6 +13,7 @@ import pytest
 from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.service.clock import parse_rfc3339
 from service.callers import PAIR, PUBLIC_KEY, Api, by_hand, refusal, request_body, rows
+from support.damage import flipped
 
 CONTENT = json.dumps(request_body(title="first")).encode()
 DAY = 24 * 3600
@@ -28,7 +29,7 @@ REJECTED: dict[str, list[Any]] = {
         PUBLIC_KEY + "=",
         "A" * 87,
         base64.urlsafe_b64encode(b"\x02" + PAIR.public_key[1:33]).decode().rstrip("="),
-        base64.urlsafe_b64encode(PAIR.public_key[:64] + bytes([PAIR.public_key[64] ^ 1])).decode().rstrip("="),
+        base64.urlsafe_b64encode(flipped(PAIR.public_key)).decode().rstrip("="),
     ],
     "fields": [
         ...,

@@ -35,6 +35,7 @@ from sealpipe_rehearsal.people import LinkRefusedError
 from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.service.faults import FAULTS
 from service.callers import DATA, PAIR, PUBLIC_KEY, TOKEN, WRAP
+from support.damage import exchanged
 
 SHARE: dict[str, Any] = {"data": DATA, "access_token": TOKEN}
 REQUEST: dict[str, Any] = {"title": "t", "public_key": PAIR.public_key, "fields": [("Password", "password")]}
@@ -160,7 +161,7 @@ def test_a_credential_that_is_not_usable_is_refused(service: RunningService, con
     error = told(AuthenticationError, client.list_shares)
     assert (error.status, error.error_code) == (403, None)
     key_id, auth, custody = service.create_key().reveal().split(".")
-    wrong = Secret(f"{key_id}.{auth[:-1] + ('A' if auth[-1] != 'A' else 'E')}.{custody}")
+    wrong = Secret(f"{key_id}.{exchanged(auth)}.{custody}")
     assert told(AuthenticationError, connect(wrong).list_shares).status == 403
 
 

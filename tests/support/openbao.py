@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import ssl
 import subprocess
 import sys
@@ -22,6 +21,7 @@ import hvac
 
 from support.parts import missing
 from support.places import BOTH, Place, Values
+from support.ports import free_port
 
 ROOT_TOKEN = "root-token-of-the-tests"
 
@@ -68,12 +68,6 @@ class Bao:
     def token(self, *policies: str, **members: Any) -> str:
         """A new token."""
         return str(self.call("POST", "auth/token/create", {"policies": policies, **members})["client_token"])
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextmanager

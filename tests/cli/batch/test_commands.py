@@ -22,7 +22,7 @@ from sealpipe.batch.database.sqlite import SqliteDatabase
 from sealpipe.cli import render
 from sealpipe.state.ledger import open_ledger
 from sealpipe_rehearsal.running_service import RunningService
-from support.openbao import free_port
+from support.ports import free_port
 from support.terminal import Done, Terminal
 
 THIRTY = Path(__file__).parents[2] / "unit" / "batch" / "thirty"

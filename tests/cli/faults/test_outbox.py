@@ -23,6 +23,7 @@ from sealpipe.state.entry import MAX_RESEND_AGE, Entry
 from sealpipe.state.outbox import Outbox
 from sealpipe.wire import link as links
 from support import faults
+from support.damage import flipped
 from support.faulty import Faulty
 from support.job import Job, ended
 from support.terminal import ABROAD, PATIENCE, Done
@@ -127,7 +128,7 @@ def test_an_entry_that_was_changed_is_refused_and_kept(where: str, lost: Lost) -
     line, _, records = whole.partition(b"\n")
     header = json.loads(line)
     if where == "the body":
-        records = records[:100] + bytes([records[100] ^ 1]) + records[101:]
+        records = flipped(records, 100)
     elif where == "the time":
         header["created_at"] = "2020-01-01T00:00:00Z"
     elif where == "the header":

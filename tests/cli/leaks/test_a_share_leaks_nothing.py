@@ -21,6 +21,7 @@ import pytest
 from cli.leaks.canaries import LINK_FILE, PLANT, SHARE, Canaries, leaks, planted
 from sealpipe_rehearsal.running_service import RunningService
 from support.ci_jobs import BUILDKITE
+from support.damage import flipped
 from support.faults import echoes, holds, holds_before, reset_after, says
 from support.faulty import Fault, Faulty, passes
 from support.leaks import Detector
@@ -318,7 +319,7 @@ def test_resuming_leaks_nothing_either(bare: Terminal, service: RunningService, 
     assert (watched.done.code, leaks(canaries, watched, 0, None, None), requests) == (0, [], 0)
     watched, requests = resume(entry.stem, SEALPIPE_API_KEY=service.create_key().reveal())
     assert (watched.done.code, leaks(canaries, watched, 0, None, None), requests) == (2, [], 0)
-    entry.write_bytes(sealed[:-1] + bytes([sealed[-1] ^ 1]))
+    entry.write_bytes(flipped(sealed))
     watched, requests = resume(entry.stem, "--output", "json")
     assert (watched.done.code, leaks(canaries, watched, 0, None, None), requests) == (2, [], 0)
     entry.write_bytes(sealed)

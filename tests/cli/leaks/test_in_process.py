@@ -22,6 +22,7 @@ from sealpipe.flows.share.seal import seal_share
 from sealpipe.http import exchange
 from sealpipe.wire import envelope, keys, tokens
 from sealpipe_rehearsal.running_service import RunningService
+from support.damage import flipped
 from support.faults import reset_after, says
 from support.faulty import Fault, Faulty, passes
 from support.leaks import Detector, exposed, shown
@@ -324,7 +325,7 @@ def test_an_outbox_entry_that_does_not_open_tells_nothing(kept: Kept, drawn: lis
         client.share([Field("Password", kept.value)], passcode=kept.passcode, outbox=tmp_path)
         (file,) = tmp_path.glob("*.sealed")
         whole = file.read_bytes()
-        file.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+        file.write_bytes(flipped(whole))
         outbox = Outbox(tmp_path, client.session.credential)
         with pytest.raises(SealpipeError) as caught:
             outbox.open(file.stem)

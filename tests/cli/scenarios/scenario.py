@@ -9,6 +9,9 @@ docs/CONTRIBUTING.md tells how to write one. Every line is a step, or belongs to
 Steps that are no commands: `env NAME=VALUE`, `unset NAME ...`, `file NAME [MODE]`; at the service `key [OPTION=VALUE
 ...]`, `account OPTION=VALUE ...`, `fault [NAME OPTION=VALUE ...]`, `advance SECONDS` and `sent` (the requests since the
 last `sent`); people with a browser `open LINK [PASSCODE]` and `submit LINK LABEL=VALUE ...`.
+
+`$SERVICE` and `$PORT` are the service's address and port, `$NOBODY` is a port where nobody listens, `$HOME` and `$HERE`
+are the user's folders.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from typing import Any
 
 from sealpipe_rehearsal.people import LinkRefusedError
 from sealpipe_rehearsal.running_service import RunningService
+from support.ports import silent_port
 from support.terminal import Done, Terminal, opened
 
 _WORD = "[A-Za-z0-9_-]"
@@ -82,7 +86,7 @@ class Scenario:
 
     def __init__(self, path: Path, user: Terminal, service: RunningService) -> None:
         self._path, self._user, self._service = path, user, service
-        self.values = {"SERVICE": service.origin, "PORT": str(service.address.port)}
+        self.values = {"SERVICE": service.origin, "PORT": str(service.address.port), "NOBODY": str(silent_port())}
         self.values |= {"HERE": str(user.here), "HOME": str(user.home)}
         self._use(user.environ["SEALPIPE_API_KEY"])
         self._told = 0

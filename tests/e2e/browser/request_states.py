@@ -7,6 +7,7 @@ from collections.abc import Callable
 from e2e.browser.asked import ask
 from e2e.browser.sending import as_json
 from e2e.browser.stage import DESCRIPTION, EVERY_TYPE, Stage
+from support.damage import exchanged
 
 
 def _request_ready(stage: Stage) -> str:
@@ -146,5 +147,5 @@ REQUEST: dict[str, Callable[[Stage], str]] = {
     "owner-hidden": _owner_hidden,
     "owner-malformed-key": _owner_link(lambda full: full[:-3], "The key in the link is damaged"),
     "owner-encoded-hash": _owner_link(lambda full: full.replace("#", "%23"), "The link was changed on its way"),
-    "owner-wrong-key": _owner_link(lambda full: full[:-4] + "AAAA", "The key does not belong to this request"),
+    "owner-wrong-key": _owner_link(exchanged, "The key does not belong to this request"),
 }

@@ -26,6 +26,7 @@ from sealpipe.errors import (
 from sealpipe.plugin import PLAINTEXT_LIMIT
 from sealpipe_plugins.age import file_format
 from sealpipe_plugins.age.settings import split_recipients
+from support.damage import flipped
 from support.flows import at_once, put, put_refused, refused, registry, value_of, values
 
 P = "SEALPIPE_PLUGIN_AGE__"
@@ -92,7 +93,7 @@ class TestReading:
     def test_damage_is_never_read_as_a_value(self, keys: Keys, tmp_path: Path) -> None:
         whole = age("-r", keys.recipient, given=PASSWORD.encode() * 10)
         file = tmp_path / "token.age"
-        for damaged in (whole[:-1], whole[:-1] + bytes([whole[-1] ^ 1]), whole[:90], whole + b"x"):
+        for damaged in (whole[:-1], flipped(whole), whole[:90], whole + b"x"):
             file.write_bytes(damaged)
             refused(keys.environ(), f"age:{file}", PluginError, "is damaged, or cut off")
         file.write_bytes(whole.replace(b"/v1", b"/v9", 1))

@@ -25,6 +25,7 @@ from sealpipe.plugin import Mode
 from sealpipe.registry import Registry
 from sealpipe_plugins.keepass import database as plugin_database
 from sealpipe_plugins.keepass import entries
+from support.damage import flipped
 from support.flows import at_once, fetched, put, put_by, put_refused, refused, registry, values
 
 VALUE = "canary-in-an-entry-5f1e"
@@ -130,7 +131,7 @@ class TestOpening:
             (None, {f"{P}KEY_FILE": str(tmp_path / "none")}, NotConfiguredError, "key_file of keepass cannot be read"),
             (None, {f"{P}DATABASE": str(tmp_path / "none")}, NotConfiguredError, "database of keepass cannot be read"),
             (content[:-20], {}, PluginError, "is damaged"),
-            (content[:200] + b"x" + content[201:], {}, PluginError, "is damaged"),
+            (flipped(content, 200), {}, PluginError, "is damaged"),
             (b"\x03\xd9\xa2\x9a\x65\xfb\x4b\xb5" + content[8:], {}, PluginError, "is not a KeePass database"),
             (b"", {}, PluginError, "is not a KeePass database"),
         ]

@@ -76,11 +76,11 @@ def our_source(file: Path, keys: Sequence[str]) -> dict[str, str | None]:
     return {key: found.get(key) for key in keys}
 
 
-def docker(file: Path, keys: Sequence[str], *, client: str = "docker") -> dict[str, str | None]:
+def docker(file: Path, keys: Sequence[str]) -> dict[str, str | None]:
     """`docker create --env-file FILE`: the client reads the file, and what it sends to its engine is looked at."""
     with _engine() as (address, sent):
         environ = {"PATH": os.defpath, "HOME": str(file.parent), "DOCKER_CONFIG": str(file.parent)}
-        _told([client, "-H", address, "create", "--env-file", str(file), "image"], environ, file.parent)
+        _told([program("docker"), "-H", address, "create", "--env-file", str(file), "image"], environ, file.parent)
     return _last(sent[0]["Env"], keys)
 
 

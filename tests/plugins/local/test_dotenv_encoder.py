@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -246,6 +247,19 @@ def test_names_that_shells_keep_are_refused_and_no_others(tmp_path: Path) -> Non
         if kept == (name in NEVER_READ_BACK):
             wrong.append(name)
     assert wrong == []
+
+
+def test_a_client_of_docker_is_found_in_any_folder_of_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = shutil.which("docker")
+    if client is None:
+        pytest.skip("docker's client is not installed: its place is taken by the fake")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/docker").symlink_to(client)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.setattr(os, "defpath", str(tmp_path))
+    file = tmp_path / "env"
+    file.write_text("A=1\n")
+    assert env_readers.readers()["docker"](file, ["A"]) == {"A": "1"}
 
 
 def test_the_fake_of_docker_reads_as_docker_does(tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ from sealpipe.plugin import Mode, Secret, SinkField, WriteResult
 from sealpipe.reference import parse
 from sealpipe.registry import Registry
 from sealpipe.registry.calls import write_fields
-from support.openbao import free_port
 from support.parts import Postgres, run_postgres
+from support.ports import free_port
 from support.terminal import bare, one_service, service, user
 
 __all__ = ["bare", "one_service", "service", "user"]

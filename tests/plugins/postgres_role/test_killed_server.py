@@ -10,8 +10,8 @@ import pytest
 
 from plugins.postgres_role.conftest import Roles, Sinks
 from sealpipe.errors import UnavailableError, UnknownOutcomeError
-from support.openbao import free_port
 from support.parts import Postgres, run_postgres
+from support.ports import free_port
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from support.openbao import free_port
 from support.parts import program
+from support.ports import free_port
 
 PASSWORD = "password-of-the-database"
 

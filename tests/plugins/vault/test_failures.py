@@ -28,7 +28,8 @@ from support import faults
 from support.faults import says
 from support.faulty import Exchange, Faulty
 from support.flows import drive, failed
-from support.openbao import Bao, free_port, server
+from support.openbao import Bao, server
+from support.ports import free_port
 from support.terminal import Terminal
 
 HOST = "vault.example"

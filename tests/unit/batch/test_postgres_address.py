@@ -17,8 +17,8 @@ from sealpipe.batch.database.postgres import check_address
 from sealpipe.errors import SettingError, StateError
 from sealpipe.secret import Secret
 from support.leaks import Detector, exposed
-from support.openbao import free_port
 from support.parts import run_postgres
+from support.ports import free_port
 from unit.batch.stores import Place, PostgresPlace, add_rows
 
 PASSWORD = "canary-7391-kangaroo"

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from sealpipe import StateError
 from sealpipe.state.journal import CHUNK_SIZE, Journal, read_header
+from support.damage import flipped
 
 KEY, OTHER = bytes(range(32)), bytes(range(1, 33))
 HEADER = {"schema": 1, "id": "0123456789ab"}
@@ -120,7 +121,7 @@ def test_a_flipped_byte_is_detected_wherever_it_is(path: Path, bit: int) -> None
     content = written(path)
     begins = starts(content)
     for place in range(len(content)):
-        path.write_bytes(content[:place] + bytes([content[place] ^ bit]) + content[place + 1 :])
+        path.write_bytes(flipped(content, place, bit))
         struck = sum(begin <= place for begin in begins[:-1]) - 1
         if struck >= 0 and place < begins[struck] + 4 and _is_longer(path, begins[struck]):
             assert read(path) == RECORDS[:struck]

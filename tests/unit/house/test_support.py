@@ -9,7 +9,7 @@ from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[2]
 HERE = "tests/unit/house/test_support.py"
-FILES_AT_MOST = 30  # `failures` joined: every store tells its failures apart
+FILES_AT_MOST = 32  # `damage` and `ports` joined: what is changed and who listens is not left to chance
 LINES_AT_MOST = 300
 
 

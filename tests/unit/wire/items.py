@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from sealpipe.wire import envelope, fields, keys, link, sealed_box, tokens
+from support.damage import flipped
 from unit.wire.node import Job
 from unit.wire.reader import again, verdict
 
@@ -122,7 +123,7 @@ class Envelope(Item):
 
     def mistake(self, chance: random.Random) -> None:
         if self.fault == "another content key":
-            self.key = flipped(chance, self.key)
+            self.key = broken(chance, self.key)
         else:
             others = [f"{self.passcode or ''}{chance.choice(LETTERS)}", some_text(chance, 9, shortest=1), None]
             self.passcode = chance.choice([other for other in others if other != self.passcode])
@@ -165,7 +166,7 @@ class Box(Item):
 
     def mistake(self, chance: random.Random) -> None:
         if self.fault == "another seed":
-            self.seed = flipped(chance, self.seed)
+            self.seed = broken(chance, self.seed)
         else:
             self.tag = chance.choice([tag for tag in TAGS if tag != self.tag])
 
@@ -180,7 +181,5 @@ class Box(Item):
         return [keys.from_seed(self.seed, tag=self.tag).public_key.hex()]
 
 
-def flipped(chance: random.Random, data: bytes) -> bytes:
-    changed = bytearray(data)
-    changed[chance.randrange(len(changed))] ^= 1 << chance.randrange(8)
-    return bytes(changed)
+def broken(chance: random.Random, data: bytes) -> bytes:
+    return flipped(data, chance.randrange(len(data)), 1 << chance.randrange(8))

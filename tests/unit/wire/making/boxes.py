@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from support.damage import flipped
 from unit.wire.making.envelopes import unused_bit
 from unit.wire.making.primitives import (
     PLAINTEXT,
@@ -15,7 +16,6 @@ from unit.wire.making.primitives import (
     P,
     Vector,
     b64,
-    flipped,
     gcm,
     hkdf,
     noise,

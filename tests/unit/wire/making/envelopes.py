@@ -11,7 +11,8 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.hashes import SHA512
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from unit.wire.making.primitives import PLAINTEXT, Vector, b64, b64url, flipped, gcm, hkdf, noise, vector
+from support.damage import flipped
+from unit.wire.making.primitives import PLAINTEXT, Vector, b64, b64url, gcm, hkdf, noise, vector
 
 KEY, SALT, IV = noise("content key", 32), noise("salt", 16), noise("iv", 12)
 UMLAUTS = "  pä|ss 🔑 "

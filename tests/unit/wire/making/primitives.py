@@ -75,12 +75,6 @@ def gcm(key: bytes, iv: bytes, text: bytes, aad: bytes | None = None) -> bytes:
     return AESGCM(key).encrypt(iv, text, aad)
 
 
-def flipped(data: bytes, index: int, bit: int = 1) -> bytes:
-    changed = bytearray(data)
-    changed[index] ^= bit
-    return bytes(changed)
-
-
 def private(scalar: int) -> ec.EllipticCurvePrivateKey:
     return ec.derive_private_key(scalar, ec.SECP256R1())
 
