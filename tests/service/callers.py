@@ -75,7 +75,7 @@ class Api:
         self.credential = credential
         self.http = httpx.Client(
             base_url=running.base_url,
-            headers={"Authorization": f"Bearer {two_parts(credential)}"},
+            headers={"Authorization": f"Bearer {two_parts(credential)}", "Content-Type": "application/json"},
             trust_env=False,
             verify=NO_TLS,
             timeout=30,

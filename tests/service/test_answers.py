@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import json
 from collections.abc import Callable
 
 import httpx
@@ -11,7 +12,7 @@ import pytest
 from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.service import credentials, share_link
 from sealpipe_rehearsal.service.responses import REFUSALS
-from service.callers import NO_TLS, TOKEN, Api, body, by_hand, refusal, two_parts
+from service.callers import NO_TLS, TOKEN, Api, body, by_hand, refusal, request_body, two_parts
 
 CODES = {
     (400, 19), (400, 44), (400, 104), (403, 53), (403, 61), (403, 78), (403, 98), (403, 100), (404, 1), (404, 70),
@@ -179,3 +180,36 @@ def test_a_create_takes_both_headers(
     headers.pop(leave_out or "", None)
     response = httpx.post(f"{service.base_url}/shares", json=body(), headers=headers, trust_env=False, verify=NO_TLS)
     assert response.status_code == {"Authorization": 401, "Idempotency-Key": 400, None: 201}[leave_out]
+
+
+CONTENT_TYPES = {
+    "application/json": True,
+    "application/json; charset=utf-8": True,
+    "Application/JSON ;charset=latin-1": True,
+    "": False,
+    "text/plain": False,
+    "application/x-www-form-urlencoded": False,
+    "application/json-patch+json": False,
+    "application/problem+json": False,
+    "text/plain; application/json": False,
+    "application/json, text/plain": False,
+}
+
+
+@pytest.mark.spec("gap.content-type")
+@pytest.mark.parametrize("header", [*CONTENT_TYPES, None])
+def test_a_body_says_that_it_is_json(api: Api, header: str | None) -> None:
+    del api.http.headers["Content-Type"]
+    said = {} if header is None else {"Content-Type": header}
+    message = b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}'
+    for path, content in (
+        ("/shares", json.dumps(body())),
+        ("/requests", json.dumps(request_body())),
+        ("/mcp", message),
+    ):
+        response = api.http.post(path, content=content, headers={**said, "Idempotency-Key": path})
+        if header is not None and CONTENT_TYPES[header]:
+            assert response.status_code < 300
+        else:
+            assert refusal(response) == (400, 19)
+            assert response.json()["additional_data"] == {}

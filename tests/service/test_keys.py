@@ -41,13 +41,24 @@ def test_the_form_starts_with_shares_write_and_custody_self(service: RunningServ
     assert (key["scopes"], key["custody_requested"]) == (["shares:write"], "self")
 
 
-@pytest.mark.spec("credential.form", "key.name", "limits.key-name")
+@pytest.mark.spec("credential.form", "key.name", "limits.key-name", "gap.key-name")
 @pytest.mark.parametrize(
-    ("name", "taken"), [(..., False), ("", False), ("x", True), ("x" * 256, True), ("x" * 257, False)]
+    ("name", "taken"),
+    [
+        (..., False),
+        ("", False),
+        (" \t\n", False),
+        ("x", True),
+        (" x ", True),
+        ("x" * 256, True),
+        (f"  {'x' * 256}\n", True),
+        ("x" * 257, False),
+        (f" {'x' * 257}", False),
+    ],
 )
 def test_a_name_is_needed_and_has_up_to_256_characters(service: RunningService, name: Any, taken: bool) -> None:  # noqa: FBT001
     if taken:
-        assert form(service, name=name)["name"] == name
+        assert form(service, name=name)["name"] == name.strip()
         return
     with pytest.raises(RehearsalError, match="name"):
         form(service, name=name)
@@ -235,21 +246,82 @@ def test_revoking_removes_the_account_custody(service: RunningService, caller: C
     assert (key["granted_at"], key["custody_effective"]) == (None, "self")
 
 
-@pytest.mark.spec("credential.three-parts", "credential.only-two", "credential.custody-nowhere", "gateway.403")
-@pytest.mark.parametrize("how", ["whole", "wrong auth secret", "revoked"])
+def send(service: RunningService, credential: str) -> httpx.Response:
+    headers = {"Authorization": f"Bearer {credential}"}
+    return httpx.get(f"{service.base_url}/shares", headers=headers, trust_env=False, verify=NO_TLS)
+
+
+@pytest.mark.spec(
+    "credential.three-parts", "credential.only-two", "credential.custody-nowhere", "gateway.403", "gap.compromise"
+)
+@pytest.mark.parametrize("how", ["whole", "another custody secret", "revoked"])
 def test_three_parts_are_refused_and_recorded_as_a_compromise(service: RunningService, api: Api, how: str) -> None:
     whole = api.credential.reveal()
-    key_id, auth, custody = whole.split(".")
+    custody = whole.rpartition(".")[2]
     if how == "revoked":
         service.revoke_key(api.credential)
-    sent = f"{key_id}.{'x' * 43}.{custody}" if how == "wrong auth secret" else f"{key_id}.{auth}.{custody}"
-    response = httpx.get(
-        f"{service.base_url}/shares", headers={"Authorization": f"Bearer {sent}"}, trust_env=False, verify=NO_TLS
-    )
+    response = send(service, whole.replace(custody, "c" * 43) if how == "another custody secret" else whole)
     assert (response.status_code, list(response.json())) == (403, ["Message"])
     assert shown(service, api)["compromised_at"] is not None
     assert [note.what for note in service.notes()] == ["key.compromised"]
     assert all(custody.encode() not in bytes(seen) for seen in service.seen())
+
+
+NO_COMPROMISE: dict[str, Callable[[str, str, str], str]] = {
+    "the auth secret is wrong": lambda key_id, _, custody: f"{key_id}.{'x' * 43}.{custody}",
+    "the auth secret is cut": lambda key_id, auth, custody: f"{key_id}.{auth[:-1]}.{custody}",
+    "the key id is unknown": lambda key_id, auth, custody: f"{key_id[:-16]}{'x' * 16}.{auth}.{custody}",
+    "the third part is empty": lambda key_id, auth, _: f"{key_id}.{auth}.",
+    "the third part is cut": lambda key_id, auth, custody: f"{key_id}.{auth}.{custody[:-1]}",
+    "the third part is longer": lambda key_id, auth, custody: f"{key_id}.{auth}.{custody}A",
+    "the third part has a line end": lambda key_id, auth, custody: f"{key_id}.{auth}.{custody[:-1]}%0A",
+    "there is a fourth part": lambda key_id, auth, custody: f"{key_id}.{auth}.{custody}.{custody}",
+}
+
+
+@pytest.mark.spec("gap.compromise", "gateway.identical")
+@pytest.mark.parametrize("how", NO_COMPROMISE)
+def test_anything_else_with_a_third_part_is_refused_and_records_nothing(
+    service: RunningService, api: Api, how: str
+) -> None:
+    response = send(service, NO_COMPROMISE[how](*api.credential.reveal().split(".")))
+    assert response.content == send(service, "nonsense").content
+    assert (shown(service, api)["compromised_at"], service.notes()) == (None, [])
+
+
+@pytest.mark.spec("gap.compromise")
+def test_a_compromise_is_recorded_once_and_the_key_works_until_its_owner_revokes_it(
+    service: RunningService, api: Api
+) -> None:
+    send(service, api.credential.reveal())
+    first = shown(service, api)["compromised_at"]
+    service.advance(60)
+    send(service, api.credential.reveal())
+    assert shown(service, api)["compromised_at"] == first
+    assert [note.what for note in service.notes()] == ["key.compromised"]
+    assert api.http.get("/shares").status_code == 200
+    service.revoke_key(api.credential)
+    assert api.http.get("/shares").status_code == 403
+
+
+@pytest.mark.spec("gap.compromise")
+@pytest.mark.parametrize("revoked", [False, True])
+def test_what_was_compromised_is_never_registered_again(service: RunningService, revoked: bool) -> None:  # noqa: FBT001
+    old, new = mint(), mint()
+    about = {"auth_sha256": old.auth_sha256, "custody_public_key": old.custody_public_key}
+    form(service, key_id=old.key_id, **about)
+    send(service, old.credential.reveal())
+    if revoked:
+        service.revoke_key(old.credential)
+    for again in (about, {**about, "custody_public_key": ...}, {**about, "auth_sha256": new.auth_sha256}):
+        with pytest.raises(RehearsalError, match="compromised"):
+            form(service, **again)
+    form(service, key_id=new.key_id, auth_sha256=new.auth_sha256)
+    for key_id, public_key in ((new.key_id, old.custody_public_key), (old.key_id, new.custody_public_key)):
+        with pytest.raises(RehearsalError, match="compromised"):
+            control_client.call_control_api(
+                service.origin, "POST", f"/keys/{key_id}/custody", {"custody_public_key": public_key}
+            )
 
 
 def stored(folder: Path) -> bytes:

@@ -88,6 +88,20 @@ def test_replay_before_plan(service: RunningService, api: Api) -> None:
     assert refusal(api.create("k2")) == (403, 61)
 
 
+@pytest.mark.spec("gap.order", "gap.content-type")
+@pytest.mark.parametrize("what", CREATES)
+def test_replay_before_the_content_type_and_that_before_plan(service: RunningService, api: Api, what: str) -> None:
+    api.http.headers["Content-Type"] = "text/plain"
+    assert refusal(create(api, what, None)) == (400, 104)
+    assert refusal(create(api, what, "k")) == (400, 19)
+    api.http.headers["Content-Type"] = "application/json"
+    assert create(api, what, "k").status_code == 201
+    api.http.headers["Content-Type"] = "text/plain"
+    assert create(api, what, "k").status_code == 200
+    service.set_account(view_protection=False)
+    assert refusal(api.create(passcode_verifier=VERIFIER)) == (400, 19)
+
+
 @pytest.mark.spec("gap.order")
 def test_validation_before_plan(service: RunningService, api: Api) -> None:
     api.created()

@@ -148,6 +148,8 @@ def _format_times(each: Mapping[str, Any]) -> dict[str, Any]:
 
 def _line(each: Mapping[str, Any]) -> str:
     state = "revoked" if each["revoked_at"] else f"last used {each['last_used_at']}"
+    if each["compromised_at"] and not each["revoked_at"]:
+        state = "compromised: revoke"
     parts = (each["key_id"], each["name"], ",".join(each["scopes"]) or "no scope", each["custody_effective"], state)
     return "\t".join(render.escape(part) for part in parts)
 

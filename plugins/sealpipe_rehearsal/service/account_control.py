@@ -24,6 +24,7 @@ from .credentials import (
     add_key,
     count_active_keys,
     find_key,
+    is_compromised,
     load_keys,
     mark_key,
 )
@@ -40,8 +41,8 @@ def one_of(names: Mapping[str, object]) -> Check:
 
 
 def key_name(value: object) -> str | None:
-    """Check a key's name: 1 to 256 characters."""
-    is_valid = isinstance(value, str) and 0 < len(value) <= MAX_NAME
+    """Check a key's name: 1 to 256 characters after trimming (gaps: key name)."""
+    is_valid = isinstance(value, str) and 0 < len(value.strip()) <= MAX_NAME
     return text(value) or (None if is_valid else f"must have 1 to {MAX_NAME} characters")
 
 
@@ -109,7 +110,7 @@ def create_key(service: Service, http_request: HttpRequest) -> Response:
     key = Key(
         key_id=members["key_id"].strip(),
         account=members.get("account", DEFAULT_ACCOUNT),
-        name=members["name"],
+        name=members["name"].strip(),
         auth_sha256=members["auth_sha256"].strip(),
         scopes=frozenset(members.get("scopes", FORM_SCOPES)),
         custody_requested=CUSTODY_LEVELS[members.get("custody", FORM_CUSTODY)],
@@ -121,6 +122,7 @@ def create_key(service: Service, http_request: HttpRequest) -> Response:
         organization=members.get("organization"),
     )
     with service.store.transaction():
+        _refuse_compromised(service, key.auth_sha256, key.custody_public_key)
         # As in the app, the current plan counts, not the cached one that calls may still see.
         plan = load_account(service.store, key.space)
         if not plan.api_access:
@@ -157,7 +159,19 @@ def grant_custody(service: Service, http_request: HttpRequest, key_id: str) -> R
 def register_custody(service: Service, http_request: HttpRequest, key_id: str) -> Response:
     """POST /rehearsal/keys/{key_id}/custody: register the custody public key, which raises the effective level."""
     rules = {"custody_public_key": Rule(p256_point, required=True)}
-    return _mark(service, key_id, "custody", read_members(rules, http_request)["custody_public_key"])
+    public_key = read_members(rules, http_request)["custody_public_key"]
+    with service.store.transaction():
+        key = find_key(service.store, key_id)
+        # A compromised key can only be replaced: what it would register belongs to the secret that was sent.
+        _refuse_compromised(service, None if key is None else key.auth_sha256, public_key)
+        return _mark(service, key_id, "custody", public_key)
+
+
+def _refuse_compromised(service: Service, auth_sha256: str | None, custody_public_key: str | None) -> None:
+    """Refuse a secret or a custody public key that was ever compromised (gaps: compromise)."""
+    if is_compromised(service.store, auth_sha256, custody_public_key):
+        message = "this secret was compromised: create a new key"
+        raise RefusalError(json_response(409, {"message": message}))
 
 
 def _mark(service: Service, key_id: str, field: str, value: float | str) -> Response:

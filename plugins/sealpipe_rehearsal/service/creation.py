@@ -10,7 +10,7 @@ from typing import Any
 from . import idempotency
 from .context import Call, Service
 from .responses import Response, as_json, refuse
-from .rules import Rule, read_object, rejected
+from .rules import Rule, read_object, rejected, require_json
 
 Members = dict[str, Any]
 
@@ -37,6 +37,7 @@ def create(
         if claim.replay is not None:
             return Response(200, claim.replay)
         service.on_moment(f"{table}.begun")
+        require_json(http_request.header("content-type"))
         members = read_object(http_request.body)
         reasons = rejected(rules, members) | dict(extra_checks(call, members))
         if reasons:

@@ -32,7 +32,7 @@ FORM_SCOPES, FORM_CUSTODY = ("shares:write",), "self"
 CUSTODY_PLACEHOLDER = "[custody part withheld]"
 
 _KEY_ID = r"[A-Za-z0-9_-]{16}"
-_AUTH_PART = r"[A-Za-z0-9_-]{43}"
+_RANDOM_PART = r"[A-Za-z0-9_-]{43}"
 _DUMMY_HASH = hashlib.sha256(b"").hexdigest()
 
 
@@ -72,11 +72,12 @@ class Key:
 
 @dataclass(frozen=True)
 class PresentedCredential:
-    """A credential as received. The custody part is dropped; only its presence is recorded."""
+    """A credential as received. The custody part is dropped; of it is known only if it came, and looked like one."""
 
     key_id: str
     auth_secret: str
     three_parts: bool
+    custody_form: bool
 
 
 def parse_bearer(header: str, tag: str) -> PresentedCredential | None:
@@ -85,12 +86,12 @@ def parse_bearer(header: str, tag: str) -> PresentedCredential | None:
     if not header.startswith(prefix):
         return None
     key_id, _, rest = header.removeprefix(prefix).partition(".")
-    auth_secret, dot, _ = rest.partition(".")
+    auth_secret, dot, custody = rest.partition(".")
     if not re.fullmatch(_KEY_ID, key_id):
         return None
-    if not dot and not re.fullmatch(_AUTH_PART, auth_secret):
+    if not dot and not re.fullmatch(_RANDOM_PART, auth_secret):
         return None
-    return PresentedCredential(key_id, auth_secret, three_parts=bool(dot))
+    return PresentedCredential(key_id, auth_secret, bool(dot), bool(re.fullmatch(_RANDOM_PART, custody)))
 
 
 def redact_custody_part(header: str) -> str:
@@ -111,6 +112,16 @@ def find_key(store: Store, key_id: str) -> Key | None:
     """Return the key with this id, revoked or not."""
     row = store.row("SELECT * FROM keys WHERE key_id = :key_id", {"key_id": key_id})
     return None if row is None else _key(row)
+
+
+def is_compromised(store: Store, auth_sha256: str | None, custody_public_key: str | None) -> bool:
+    """Return whether a secret or a custody public key belongs to a key that was compromised (gaps: compromise)."""
+    row = store.row(
+        """SELECT 1 FROM keys WHERE compromised_at IS NOT NULL
+           AND (auth_sha256 = :auth_sha256 OR custody_public_key = :custody_public_key)""",
+        {"auth_sha256": auth_sha256, "custody_public_key": custody_public_key},
+    )
+    return row is not None
 
 
 def load_keys(store: Store) -> list[Key]:
@@ -150,9 +161,9 @@ _UPDATES = {
 }
 
 
-def mark_key(store: Store, key_id: str, field: str, value: float | str) -> None:
-    """Record that a key was used, revoked or compromised, or that its custody key was registered."""
-    store.change(_UPDATES[field], {"key_id": key_id, "value": value})
+def mark_key(store: Store, key_id: str, field: str, value: float | str) -> bool:
+    """Record that a key was used, revoked or compromised, or that its custody key was registered; whether it is new."""
+    return store.change(_UPDATES[field], {"key_id": key_id, "value": value}) > 0
 
 
 def _key(row: Row) -> Key:

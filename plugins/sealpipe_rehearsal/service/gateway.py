@@ -86,11 +86,10 @@ def _authenticate(service: Service, http_request: HttpRequest) -> Call:
     key = find_key(service.store, credential.key_id)
     matches = secret_matches(key, credential.auth_secret)
     if credential.three_parts:
-        if key is not None:
-            # Recorded even if the auth secret was wrong, because the custody part was exposed. The key still works with
-            # two parts: its owner revokes it after replacing it.
-            mark_key(service.store, key.key_id, "compromised", service.clock.timestamp())
-            service.log.add_note(Note(service.clock.now(), "key.compromised", key.key_id))
+        # The key still works with two parts: its owner revokes it after replacing it (gaps: compromise). With a wrong
+        # auth secret nothing is recorded, or anybody who knows a key id could have that key replaced.
+        if key is not None and matches and credential.custody_form:
+            _record_compromise(service, key.key_id)
         refuse_at_gateway("not_usable")
     if key is None or not matches or key.revoked_at is not None:
         refuse_at_gateway("not_usable")
@@ -100,6 +99,12 @@ def _authenticate(service: Service, http_request: HttpRequest) -> Call:
         refuse_at_gateway("not_usable")
     mark_key(service.store, key.key_id, "used", now)
     return Call(service, http_request, key, account)
+
+
+def _record_compromise(service: Service, key_id: str) -> None:
+    now = service.clock.now()
+    if mark_key(service.store, key_id, "compromised", now.timestamp()):
+        service.log.add_note(Note(now, "key.compromised", key_id))
 
 
 def _find_route(http_request: HttpRequest, *, extended: bool) -> tuple[Route, tuple[str, ...]]:

@@ -12,9 +12,9 @@ from . import mcp_messages
 from .context import Call, HttpRequest
 from .mcp_messages import BATCH_REVISION, INVALID_REQUEST, PARSE_ERROR, REFUSED, REVISIONS, error
 from .responses import RefusalError, Response, json_response
-from .rules import read_json
+from .rules import MEDIA_TYPE, media_type, read_json, require_json
 
-_JSON, _STREAM = "application/json", "text/event-stream"
+_ACCEPTED = (MEDIA_TYPE, "text/event-stream")
 
 
 def post(call: Call) -> Response:
@@ -50,11 +50,11 @@ def _check_headers(http_request: HttpRequest) -> str:
     allowed_origins = (None, f"http://{http_request.header('host')}") if http_request.is_to_loopback() else (None,)
     if http_request.header("origin") not in allowed_origins:
         raise _http_error(403, "this endpoint refuses requests from other web pages")
-    if _kind(http_request.header("content-type") or "") != _JSON:
-        raise _http_error(415, f"the content type of a message must be {_JSON}")
-    accepted = {_kind(part) for part in (http_request.header("accept") or "").split(",")}
-    if not all(accepted & {kind, kind.partition("/")[0] + "/*", "*/*"} for kind in (_JSON, _STREAM)):
-        raise _http_error(406, f"a client must accept both {_JSON} and {_STREAM}")
+    require_json(http_request.header("content-type"))
+    accept = http_request.header("accept")
+    accepted = {media_type(part) for part in ("*/*" if accept is None else accept).split(",")}
+    if not all(accepted & {kind, kind.partition("/")[0] + "/*", "*/*"} for kind in _ACCEPTED):
+        raise _http_error(406, f"a client must accept both {' and '.join(_ACCEPTED)}")
     revision = http_request.header("mcp-protocol-version") or BATCH_REVISION  # the protocol's default
     if revision not in REVISIONS:
         _refuse(400, INVALID_REQUEST, f"unsupported revision of the protocol; use one of {', '.join(REVISIONS)}")
@@ -76,7 +76,3 @@ def _http_error(status: int, message: str, headers: tuple[tuple[str, str], ...] 
     """Return a refusal with an HTTP status and a readable body."""
     response = json_response(status, error(None, REFUSED, message))
     return RefusalError(Response(response.status, response.body, headers))
-
-
-def _kind(header: str) -> str:
-    return header.partition(";")[0].strip().lower()

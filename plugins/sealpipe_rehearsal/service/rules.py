@@ -62,6 +62,20 @@ class Rule:
     required: bool = False
 
 
+MEDIA_TYPE = "application/json"
+
+
+def media_type(header: str) -> str:
+    """Return the media type of a Content-Type or of a part of Accept, without its parameters."""
+    return header.partition(";")[0].strip().lower()
+
+
+def require_json(content_type: str | None) -> None:
+    """Refuse a body that does not say that it is JSON, with 19 (gaps: content type of bodies)."""
+    if media_type(content_type or "") != MEDIA_TYPE:
+        refuse("validation", {})  # no single member is invalid
+
+
 def read_object(body: bytes) -> dict[str, Any]:
     """Return the JSON object of a body. Refuses anything else with 19."""
     try:
