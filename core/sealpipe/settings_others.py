@@ -64,6 +64,7 @@ OTHERS: Final[Mapping[str, tuple[Setting, ...]]] = {
     ),
     "read": (make_print_setting("value"),),
     "unseal": (
+        Setting("sealed_file", "File with the sealed link, instead of SEALED.", metavar="FILE"),
         Setting("bind", "The text given to `share --bind`.", values.parse_bind_text, metavar="TEXT"),
         Setting("expect", "Accept only the link of this share.", values.parse_code, metavar="CODE"),
         Setting("link_file", "New file (mode 0600) for the link, instead of stdout.", metavar="FILE"),

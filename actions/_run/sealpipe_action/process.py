@@ -47,23 +47,25 @@ class ProcessRunner:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda number, _: self._stop(number))
 
-    def run(self, argv: Sequence[str], *, expected: Container[int] = ()) -> ProcessResult:
+    def run(self, argv: Sequence[str], *, stdin: str = "", expected: Container[int] = ()) -> ProcessResult:
         """Run a command to its end, whatever signals arrive. An expected exit code is not logged as an error.
 
-        Raises OSError if the command cannot be run.
+        `stdin` is a few lines at most. Raises OSError if the command cannot be run.
         """
         if self.interrupted:
             return ProcessResult(128 + self.interrupted, "", {})
         process = subprocess.Popen(  # noqa: S603 - a list of words, no shell
-            argv, env=self.environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            argv, env=self.environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
         self._process = process
         if self.interrupted:
             self._stop(self.interrupted)
         error_lines: list[bytes] = []
-        assert process.stdout is not None and process.stderr is not None  # noqa: S101, PT018 - both are pipes
+        assert process.stdin and process.stdout and process.stderr  # noqa: S101, PT018 - all are pipes
         thread = threading.Thread(target=self._forward, args=(process.stderr, error_lines), daemon=True)
         thread.start()
+        with contextlib.suppress(BrokenPipeError), process.stdin as stream:
+            stream.write(stdin.encode("utf-8", "surrogateescape"))
         out = process.stdout.read()
         code = process.wait()
         thread.join()

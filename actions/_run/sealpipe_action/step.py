@@ -43,11 +43,11 @@ class Step:
         """Return whether a switch is true."""
         return self.values.get(name) == "true"
 
-    def sealpipe(self, *arguments: str, expected: Container[int] = ()) -> ProcessResult:
+    def sealpipe(self, *arguments: str, stdin: str = "", expected: Container[int] = ()) -> ProcessResult:
         """Run sealpipe, in a rehearsal against a local service. Raises InputError if it cannot be run."""
         prefix = [self.executable, "rehearse", "--job", "--"] if self.rehearsing else []
         try:
-            return self.processes.run([*prefix, self.executable, *arguments], expected=expected)
+            return self.processes.run([*prefix, self.executable, *arguments], stdin=stdin, expected=expected)
         except OSError as error:
             raise InputError(f"{self.executable} cannot be run: {os.strerror(error.errno or 0)}") from None
 

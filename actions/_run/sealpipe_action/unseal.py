@@ -25,7 +25,8 @@ def unseal(step: Step) -> int:
     try:
         file = Path(step.values["link-file"] or Path(folder, "link"))
         arguments = ["unseal", *step.options(), *step.bind_options(), f"--link-file={file}"]
-        result = step.sealpipe(*arguments, "--", sealed)
+        # On stdin: every process of the machine can read what a program is started with.
+        result = step.sealpipe(*arguments, "--", "-", stdin=sealed)
         if result.code == 0:
             _set_link(step, read_text_file(str(file), "link-file").rstrip("\n"), variable)
         return step.end(result.code, "opened")

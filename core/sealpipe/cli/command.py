@@ -153,16 +153,20 @@ EXPIRY = ("expires_in", "expires_at")
 
 def choose_expiry(ctx: click.Context, values: Mapping[str, Any], names: Sequence[str] = EXPIRY) -> dict[str, Any]:
     """Choose one of the expiry settings: a flag overrides the environment, which overrides the config file."""
-    flags = {name: ctx.get_parameter_source(name) for name in names if values[name]}
-    nearest_source = [
-        name for name, source in flags.items() if source is min(flags.values(), key=SOURCE_PRIORITY.index)
-    ]
-    if len(nearest_source) > 1:
-        given = " and ".join("--" + name.replace("_", "-") for name in nearest_source)
+    nearest = list_nearest(ctx, values, names)
+    if len(nearest) > 1:
+        given = " and ".join("--" + name.replace("_", "-") for name in nearest)
         raise UsageError(f"{given} exclude each other", remedy="use only one of them")
-    if nearest_source == ["no_expiry"]:
+    if nearest == ["no_expiry"]:
         return {"expires_in": None}
-    return {name: values[name] for name in nearest_source}
+    return {name: values[name] for name in nearest}
+
+
+def list_nearest(ctx: click.Context, values: Mapping[str, Any], names: Sequence[str]) -> list[str]:
+    """List which of the settings are given by the same, the nearest source; those of sources behind it do not count."""
+    sources = {name: ctx.get_parameter_source(name) for name in names if values[name]}
+    nearest = min(sources.values(), key=SOURCE_PRIORITY.index, default=None)
+    return [name for name, source in sources.items() if source is nearest]
 
 
 SOURCE_PRIORITY = (

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, NoReturn
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import click
 
@@ -13,6 +15,7 @@ from sealpipe.cli.command import (
     COMMON,
     Command,
     SettingsGroup,
+    list_nearest,
     make_registry,
     open_client,
     options,
@@ -20,10 +23,11 @@ from sealpipe.cli.command import (
 )
 from sealpipe.cli.expire import expire_shares
 from sealpipe.cli.names import KnownNames, find_state
+from sealpipe.errors import UsageError
 from sealpipe.values import format_time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from datetime import datetime
 
     from sealpipe.api.account import Access, AccessLog, ShareInfo
@@ -144,14 +148,15 @@ _UNSEAL_OPTIONS = ("api_key_file", "service_tag", "ca_file", "output")
 
 
 @click.command(cls=Command)
-@click.argument("sealed", metavar="SEALED", envvar="SEALPIPE_SEALED_LINK")
+@click.argument("sealed", metavar="[SEALED]", required=False, envvar="SEALPIPE_SEALED_LINK")
 @options("unseal", common=_UNSEAL_OPTIONS)
-def unseal(sealed: str, **values: Any) -> None:
+def unseal(sealed: str | None, **values: Any) -> None:
     """Open a link that `share --seal-link` sealed, with the same credential. Makes no connection.
 
-    SEALED is not secret: it needs the credential, and the text given to --bind, if any. The actions and templates
-    bind it to their run: github:OWNER/REPO:RUN_ID, gitlab:PROJECT_PATH:PIPELINE_ID. In CI, printing the link on stdout
-    needs --print; it is masked first if possible. Without SEALED, reads SEALPIPE_SEALED_LINK.
+    SEALED is the sealed link, or - for stdin. Without it and --sealed-file, reads SEALPIPE_SEALED_LINK. It needs the
+    credential, and the text given to --bind, if any. The actions and templates bind it to their run:
+    github:OWNER/REPO:RUN_ID, gitlab:PROJECT_PATH:PIPELINE_ID. In CI, printing the link on stdout needs --print; it is
+    masked first if possible.
     """
     from sealpipe.cli import deliver, disclosure
     from sealpipe.errors import DeliveryError, EnvelopeError
@@ -170,7 +175,8 @@ def unseal(sealed: str, **values: Any) -> None:
     config = run_config()
     credential = open_credential(config.read_api_key(values["api_key_file"]), values["service_tag"])
     previous = config.previous_api_key
-    code = sealed_link.read_short_code(sealed)
+    text = _read_sealed_link({"sealed": sealed, **values})
+    code = sealed_link.read_short_code(text)
     keys = [credential, *([open_previous(previous)] if previous else [])]
 
     def opening() -> Secret:
@@ -180,7 +186,7 @@ def unseal(sealed: str, **values: Any) -> None:
                 f"this sealed link belongs to {render.escape(code)}, not to the share given to --expect",
                 remedy="check which job passed it on; the code is the output short-code of the step that sealed it",
             )
-        return sealed_link.unseal(sealed, *keys, bind=values["bind"])
+        return sealed_link.unseal(text, *keys, bind=values["bind"])
 
     gate = CustodyGate(*keys)
     registry = partial(make_registry, values["ca_file"])
@@ -200,6 +206,33 @@ def unseal(sealed: str, **values: Any) -> None:
     gate_to_stdout.write(
         registry, disclosure.list_link_parts(link), lambda: _print_link(link, as_json=values["output"] == "json")
     )
+
+
+_MAX_SEALED: Final = 64 * 1024
+_STDIN: Final = "-"
+
+
+def _read_sealed_link(values: Mapping[str, Any]) -> str:
+    """Return the sealed link that is given: as text, as a file, or on stdin. Raises UsageError."""
+    given = list_nearest(click.get_current_context(), values, ("sealed", "sealed_file"))
+    if len(given) != 1:
+        raise UsageError(
+            "there are two sealed links: an argument and --sealed-file" if given else "there is no sealed link",
+            remedy="give one: --sealed-file FILE, - for stdin, or the variable SEALPIPE_SEALED_LINK",
+        )
+    word: str = values[given[0]]
+    if given == ["sealed_file"]:
+        try:
+            with Path(word).open("rb") as stream:
+                content = stream.read(_MAX_SEALED)
+        except OSError as error:
+            problem = f"--sealed-file: {word} cannot be read: {error.strerror}"
+            raise UsageError(problem, remedy="check the path") from None
+    elif word == _STDIN:
+        content = b"" if sys.stdin is None else sys.stdin.buffer.read(_MAX_SEALED)
+    else:
+        return word
+    return content.decode("ascii", "replace")
 
 
 def _unseal_under_policy(

@@ -189,7 +189,9 @@ def _prepare_expire(stage: Stage, call: Call, _environ: Mapping[str, str]) -> Ca
 def _prepare_unseal(stage: Stage, call: Call, environ: Mapping[str, str]) -> Call:
     bind = [f"--bind={each}" for each in call.list_values("bind", environ)]
     sealed = stage.call("share", "--field=text:stand-in", "--seal-link", *bind)["sealed_link"]
-    return Call(call.words, _leave_out("unseal", call), (sealed,))
+    file = stage.folder / "link.sealed"
+    file.write_text(sealed, encoding="utf-8")
+    return Call(call.words, (*_leave_out("unseal", call), f"--sealed-file={file}"), ())
 
 
 def _leave_out(name: str, call: Call) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from e2e.actions.conftest import SEALPIPE
 from e2e.actions.fake_runner import FakeRunner
 from sealpipe_rehearsal.running_service import RunningService
 from support.parts import ROOT
@@ -46,6 +47,19 @@ def test_another_job_gets_the_link_masked_in_every_form(
     assert opened(service, link) == {"Password": CANARY}
     assert set(runner.job_outputs(step.outputs)) == {"short-code", "outcome", "executable"}
     assert not list(runner.temp.glob("sealpipe-*")), "the file that the link came by is gone"
+
+
+def test_no_process_shows_the_sealed_link_in_its_arguments(
+    job: Start, actions: Path, key: str, shared: dict[str, str], tmp_path: Path
+) -> None:
+    seen, recorder = tmp_path / "seen", tmp_path / "sealpipe"
+    recorder.write_text(f'#!/bin/sh\necho "$*" >> "{seen}"\nexec "{SEALPIPE}" "$@"\n')
+    recorder.chmod(0o755)
+    given = {"sealed-link": shared["sealed-link"], "executable": str(recorder)}
+    step = job("other").uses(actions / "unseal", given, {"SEALPIPE_API_KEY": key})
+    assert step.outputs["outcome"] == "opened"
+    assert "unseal" in seen.read_text()
+    assert shared["sealed-link"] not in seen.read_text()
 
 
 @pytest.mark.parametrize(
