@@ -7,31 +7,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from sealpipe import __version__
-from sealpipe.errors import SealpipeError, SettingError, StateError, UsageError
+from sealpipe.errors import SettingError, UsageError
 
 _MAX_COUNT: Final = 2_147_483_647
 _DURATION = re.compile(r"([0-9]{1,9})([smhdw])", re.ASCII)
 # No hour 24: Python 3.14 and later would read it as the next day.
 _RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ](?!24)\d\d:\d\d:\d\d(\.\d{1,9})?(?P<zone>[Zz]|[+-]\d\d:\d\d)?", re.ASCII)
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
-
-
-def refuse_newer(members: object, name: str, error: type[SealpipeError] = StateError) -> None:
-    """Raise `error` if a newer sealpipe wrote these members of what is called `name` (see `describe_newer`)."""
-    if newer := describe_newer(members):
-        raise error(f"{name} {newer}", remedy="install that version, or a later one; nothing was changed")
-
-
-def describe_newer(members: object) -> str:
-    """Return how members that a newer sealpipe wrote are described; empty if their `schema` is not above ours.
-
-    A schema of more digits than a release will ever have is damage: Python cannot even print the largest.
-    """
-    schema = members.get("schema") if isinstance(members, dict) else None
-    if type(schema) is not int or not 1 < schema <= _MAX_COUNT:
-        return ""
-    return f"was written by a newer sealpipe: its schema is {schema}, and sealpipe {__version__} reads 1"
 
 
 _NAME = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,100}")
@@ -52,10 +34,26 @@ def parse_name(text: str) -> str:
 
 
 def fill_name(path: str, name: str | None, option: str) -> str:
-    """Return a path with `{name}` filled in; other braces stay. UsageError, which calls it `option`, without a name."""
-    if NAME_PLACEHOLDER in path and name is None:
+    """Return a path with `{name}` filled in; other braces stay.
+
+    UsageError, which calls it `option`, without a name, or for one that would be obeyed there (`begins_special`).
+    """
+    before = path.split(NAME_PLACEHOLDER)[:-1]
+    if before and name is None:
         raise UsageError(f"{option} contains {{name}}, and there is no name", remedy="add --name NAME")
+    if name and any(begins_special(each, name) for each in before):
+        raise UsageError(
+            f"{option}: the name would begin a part of the path with . or -", remedy="write the name as staging-db"
+        )
     return path.replace(NAME_PLACEHOLDER, name or "")
+
+
+def begins_special(before: str, text: str) -> bool:
+    """Return whether a text that is filled in after `before` begins a part of a path with `.`, `-` or `~`.
+
+    Programs obey such names: files such as `.bashrc`, an option such as `-rf`, and the home folder `~root`.
+    """
+    return text.startswith((".", "-", "~")) and (not before or before.endswith("/"))
 
 
 def parse_duration(text: str) -> timedelta:

@@ -73,6 +73,7 @@ SOURCES: dict[str, tuple[list[str], list[str]]] = {
             "vault:secret/app/d\u200bb#password",
             "vault:secret/app/\u202edb#password",
             "vault:secret/app/-db#password",
+            "vault:secret/app/~db#password",
             "vault:secret/app/arn:aws:db#password",
             "vault:s\u0435cret/app/db#password",  # a Cyrillic letter
             "vault:SECRET/app/db#password",
@@ -114,6 +115,10 @@ SOURCES: dict[str, tuple[list[str], list[str]]] = {
         [
             "file:srv/app/tls.pem",
             "file:/srv/app/x/tls.pem",
+            "file:/srv/app/.pem",
+            "file:/srv/app/.x.pem",
+            "file:/srv/app/-x.pem",
+            "file:/srv/app/~x.pem",
             "file:/srv/app/../tls.pem",
             "file:/srv/app/tls.pem/",
             "file:////srv/app/tls.pem",
@@ -207,6 +212,8 @@ RECIPIENTS: dict[str, tuple[list[str], list[str]]] = {
         ["webhook:https://hooks.example.com/app/x"],
         [
             "webhook:https://hooks.example.com/app/..",
+            "webhook:https://hooks.example.com/app/.x",
+            "webhook:https://hooks.example.com/app/-x",
             "webhook:https://hooks.example.com/app/x/y",
             "webhook:https://hooks.example.com/app/x?to=y",
             "webhook:https://hooks.example.com/app/x#y",
@@ -250,7 +257,10 @@ COMMANDS: dict[tuple[str, ...], tuple[list[list[str]], list[list[str]]]] = {
         [["deploy", "--env=prod"], ["/usr/bin/deploy", "--env=a/../b"], ["/usr/bin/deploy", "--env=prod", "a\0b"]],
     ),
     ("true",): ([["true"]], [["true", "x"], ["false"]]),
-    ("cat", "/srv/*"): ([["cat", "/srv/x"]], [["cat", "/srv/.."], ["cat", "/srv/a/b"], ["cat", "/srv/../etc/passwd"]]),
+    ("cat", "/srv/*"): (
+        [["cat", "/srv/x"]],
+        [["cat", f"/srv/{name}"] for name in ("..", "a/b", "../etc/passwd", ".netrc", "-x", "~x")],
+    ),
 }
 VARIABLES: dict[str, tuple[list[str], list[str]]] = {
     "PG*": (["PGPASSWORD", "PGUSER"], ["XPG", "pgpassword", "PG*"]),

@@ -15,8 +15,8 @@ from typing import Final, NoReturn
 
 from sealpipe.errors import PolicyError, StateError
 from sealpipe.permissions import read_file
-from sealpipe.state import create_file, make_private_directory, replace_file
-from sealpipe.values import format_time, refuse_newer
+from sealpipe.state import create_file, make_private_directory, refuse_newer, replace_file
+from sealpipe.values import format_time
 
 HOUR: Final = 3600
 _NAME: Final = "hourly.json"

@@ -31,6 +31,7 @@ from sealpipe.state import (
     identify_run,
     make_private_directory,
     open_locked_file,
+    refuse_newer,
     remove_file,
     replace_file,
 )
@@ -38,7 +39,7 @@ from sealpipe.state.creations import Creation, Kind, list_creations, note_creati
 from sealpipe.state.entry import Entry, keep_entry_on_error
 from sealpipe.state.outbox import Outbox
 from sealpipe.state.receipt import Receipt
-from sealpipe.values import format_time, parse_time, refuse_newer
+from sealpipe.values import format_time, parse_time
 
 if TYPE_CHECKING:
     from sealpipe.flows.request.create import SecureRequest

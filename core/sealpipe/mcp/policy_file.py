@@ -19,7 +19,7 @@ from sealpipe.errors import SettingError, UsageError
 from sealpipe.mcp.patterns import MAX_TEXT
 from sealpipe.mcp.policy import LISTS, LONGEST_EXPIRY, TABLES, TOOLS, Pattern, Policy
 from sealpipe.permissions import find_file_flaw, find_folder_flaw
-from sealpipe.state import create_file
+from sealpipe.state import create_file, refuse_newer
 
 T = TypeVar("T")
 
@@ -92,7 +92,7 @@ class _Reader:
         self._path = path
 
     def read(self, table: Mapping[str, Any]) -> Policy:
-        values.refuse_newer(table, f"the policy {self._path}", SettingError)
+        refuse_newer(table, f"the policy {self._path}", SettingError)
         self._check_names("", table, ("schema", "longest_expiry", "confirm", "per_hour", *TABLES))
         schema = table.get("schema")
         if isinstance(schema, bool) or schema != 1:

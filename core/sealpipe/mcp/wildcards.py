@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from sealpipe.errors import UsageError
+from sealpipe.values import begins_special
 
 REST: Final = "**"
 """The last part of a pattern that stands for one or more parts."""
@@ -33,8 +34,7 @@ def is_segment(character: str) -> bool:
 class Wildcard:
     """A text in which each `*` stands for any number of characters of one kind, and everything else for itself.
 
-    A `*` at the beginning never stands for a leading `-`, which would make an option of a value, nor for a leading `.`:
-    files of such names (`.profile`, `.npmrc`) are obeyed, and shells' wildcards do not name them.
+    A part of a path that begins with `*` matches none that begins with `.`, `-` or `~` (`begins_special`).
     """
 
     def __init__(self, text: str, is_free: Callable[[str], bool] = is_word) -> None:
@@ -50,16 +50,19 @@ class Wildcard:
         end = len(text) - len(last)
         if end < len(first) or not text.startswith(first) or not text.endswith(last):
             return False
-        position, gaps = len(first), ""
+        position, gaps = len(first), []
         for piece in middle:  # the first place of each piece: no text makes a pattern try them all
             found = text.find(piece, position, end)
             if found < 0:
                 return False
-            gaps += text[position:found]
+            gaps.append((position, found))
             position = found + len(piece)
-        gaps += text[position:end]
-        is_special = not first and text.startswith(("-", "."))
-        return not is_special and all(map(self._is_free, gaps)) and is_plain(text)
+        gaps.append((position, end))
+        are_free = all(self._may_stand_for(text, start, stop) for start, stop in gaps)
+        return are_free and is_plain(text)
+
+    def _may_stand_for(self, text: str, start: int, stop: int) -> bool:
+        return all(map(self._is_free, text[start:stop])) and not begins_special(text[:start], text[start:])
 
 
 def is_plain(text: str) -> bool:

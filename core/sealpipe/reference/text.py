@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, NoReturn
 
 from sealpipe.errors import ReferenceSyntaxError, UsageError
+from sealpipe.values import begins_special
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9._-]+")
 """Two characters at least, so that `C:\\x` is not a reference."""
@@ -114,6 +115,20 @@ class Template(NamedTuple):
     def fill(self, values: Mapping[str, str]) -> str:
         """Fill in the placeholders. A value is inserted unchanged, including braces."""
         return "".join(values[piece] if number % 2 else piece for number, piece in enumerate(self.pieces))
+
+    def find_misfit(self, values: Mapping[str, str]) -> str | None:
+        """Return the first placeholder whose value is not one plain name there; one without a value is filled in later."""
+        before = ""
+        for number, piece in enumerate(self.pieces):
+            text = values.get(piece, "x") if number % 2 else piece
+            if number % 2 and (not re.fullmatch(_PLAIN_NAME, text) or begins_special(before, text)):
+                return piece
+            before += text
+        return None
+
+
+PLAIN_NAME_RULE = "it may have letters, digits and . _ ~ - only, and begin no part of a path with . ~ or -"
+_PLAIN_NAME = r"(?!\.{1,2}$)[A-Za-z0-9._~-]+"  # compiled where it is needed
 
 
 def parse_template(text: str, part: str) -> Template:

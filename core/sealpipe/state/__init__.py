@@ -13,9 +13,11 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from sealpipe import permissions
+from sealpipe import __version__, permissions
 from sealpipe.ci_systems import detect_ci_system
-from sealpipe.errors import StateError
+from sealpipe.errors import SealpipeError, StateError
+
+_MAX_SCHEMA = 2_147_483_647
 
 
 def find_state_directory(environ: Mapping[str, str], setting: str | None) -> Path:
@@ -261,3 +263,20 @@ def remove_file(path: Path) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def refuse_newer(members: object, name: str, error: type[SealpipeError] = StateError) -> None:
+    """Raise `error` if a newer sealpipe wrote these members of what is called `name` (see `describe_newer`)."""
+    if newer := describe_newer(members):
+        raise error(f"{name} {newer}", remedy="install that version, or a later one; nothing was changed")
+
+
+def describe_newer(members: object) -> str:
+    """Return how members that a newer sealpipe wrote are described; empty if their `schema` is not above ours.
+
+    A schema of more digits than a release will ever have is damage: Python cannot even print the largest.
+    """
+    schema = members.get("schema") if isinstance(members, dict) else None
+    if type(schema) is not int or not 1 < schema <= _MAX_SCHEMA:
+        return ""
+    return f"was written by a newer sealpipe: its schema is {schema}, and sealpipe {__version__} reads 1"

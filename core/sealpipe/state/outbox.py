@@ -18,10 +18,10 @@ from typing import Any, Literal, NamedTuple
 from sealpipe.api import Credential
 from sealpipe.errors import CredentialError, StateError, UsageError
 from sealpipe.secret import Secret, strips_frames
-from sealpipe.state import make_private_directory, open_locked_file, remove_file
+from sealpipe.state import describe_newer, make_private_directory, open_locked_file, refuse_newer, remove_file
 from sealpipe.state.entry import Entry, wrap_secrets
 from sealpipe.state.journal import Journal, Record, derive_key, read_header
-from sealpipe.values import describe_newer, format_time, parse_time, refuse_newer
+from sealpipe.values import format_time, parse_time
 from sealpipe.wire import tokens
 
 _INFO = b"sealpipe-outbox"

@@ -12,8 +12,9 @@ from typing import Any, Final, Literal
 
 from sealpipe.errors import EncodingError, UsageError
 from sealpipe.prompts import Prompt, check_prompt, check_prompts
+from sealpipe.state import refuse_newer
 from sealpipe.state.creations import Creation
-from sealpipe.values import format_time, parse_link_base_url, parse_name, parse_time, refuse_newer
+from sealpipe.values import format_time, parse_link_base_url, parse_name, parse_time
 from sealpipe.wire import link
 from sealpipe.wire.encoding import decode_base64url
 

@@ -64,7 +64,7 @@ def test_a_channel_with_a_path_takes_only_plain_cells(tmp_path: Path) -> None:
     tables = REQUEST.replace("email:{email}", f"file:{tmp_path}/{{name}}.txt")
     (line,) = checked(tmp_path, tables, "name\nacme\n../x\n")
     assert line.startswith("rows.csv:3, name: send: ")
-    assert "characters that are not allowed" in line
+    assert "is not one plain name" in line
 
 
 def test_a_sink_refuses_its_target(tmp_path: Path) -> None:

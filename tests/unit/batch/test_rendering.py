@@ -124,6 +124,7 @@ def share_batch(tmp_path_factory: pytest.TempPathFactory) -> BatchDefinition:
 
 
 # Characters that mean something somewhere meet often.
+OBEYED = (".bashrc", "-rf", "~root")
 _any_text = st.text('{}%?#&=,*/"\\~:. -aé\u2028\n\0', min_size=1, max_size=8) | st.text(min_size=1, max_size=8)
 
 
@@ -159,14 +160,23 @@ def test_a_cell_in_a_path_is_one_plain_name(request_batch: BatchDefinition, cell
     (target,) = done.collect["to"]
     assert target.body == f"secret/{cell}/{{submission}}"
     assert not set(cell) & set("/{}%?#\\ ")
-    assert cell not in (".", "..")
+    assert not cell.startswith((".", "-", "~"))
 
 
-@pytest.mark.parametrize("cell", ["", ".", "..", "a/b", "../x", "a b", "a%2Fb", "a\\b", "é", "a\n", "a#b", "a?b"])
+@pytest.mark.parametrize(
+    "cell", [*OBEYED, "", ".", "..", "a/b", "../x", "a b", "a%2Fb", "a\\b", "é", "a\n", "a#b", "a?b"]
+)
 @pytest.mark.parametrize("value", ["vault:x/{c}", "vault:x?version={c}", "exec:{c}"])
 def test_a_path_accepts_only_plain_names(cell: str, value: str) -> None:
     with pytest.raises(UsageError, match="not one plain name"):
         make_pattern(parse(value), Dialect()).fill({"c": cell})
+
+
+@pytest.mark.parametrize("cell", OBEYED)
+def test_a_name_that_programs_obey_may_end_a_part(cell: str) -> None:
+    """Only at the beginning of a part of a path is it obeyed."""
+    assert make_pattern(parse("file:out/app{c}"), Dialect()).fill({"c": cell}).body == f"out/app{cell}"
+    assert make_pattern(parse("file:out/{a}{c}"), Dialect()).fill({"a": "x", "c": cell}).body == f"out/x{cell}"
 
 
 @pytest.mark.parametrize("value", ["vault:x#{c}", "vault:x#a={c}", "vault:x#{c}=a", "vault:x#/a/{c}"])

@@ -8,21 +8,17 @@ be one plain name.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from sealpipe.errors import UsageError
 from sealpipe.flows.passcode import TEXT_SOURCE
 from sealpipe.prompts import Prompt, check_prompt
 from sealpipe.reference import Everything, FieldSpec, Item, Key, Pointer, Reference, Target
-from sealpipe.reference.text import Template, parse_template
+from sealpipe.reference.text import PLAIN_NAME_RULE, Template, parse_template
 
 Values = Mapping[str, str]
 """The cells of a row by the names of their columns; an empty one may be missing."""
-
-_PLAIN: Final = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._~-]+", re.ASCII)
-"""As for `--param` in a channel whose address is a path."""
 
 
 class Pattern(NamedTuple):
@@ -113,12 +109,11 @@ class _Text(NamedTuple):
         )
 
     def fill_plain(self, cells: Values) -> str:
-        for name in self.columns:
-            if not _PLAIN.fullmatch(cells.get(name, "")):
-                raise UsageError(
-                    "the cell is not one plain name, which it has to be in a path",
-                    remedy="it may have letters, digits and . _ ~ - only: name another column, or correct the cell",
-                )
+        if self.template.find_misfit({name: cells.get(name, "") for name in self.columns}) is not None:
+            raise UsageError(
+                "the cell is not one plain name, which it has to be in a path",
+                remedy=f"{PLAIN_NAME_RULE}: name another column, or correct the cell",
+            )
         return self.fill(cells)
 
     def fill_name(self, cells: Values) -> str:

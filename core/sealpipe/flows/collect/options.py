@@ -18,7 +18,7 @@ from sealpipe.flows.store.write import SinkWrite, merge_writes
 from sealpipe.plugin import Mode, SinkField
 from sealpipe.reference import Reference, parse
 from sealpipe.secret import Secret
-from sealpipe.values import NAME_PLACEHOLDER, as_seconds
+from sealpipe.values import NAME_PLACEHOLDER, as_seconds, fill_name
 from sealpipe.wire.keys import KeyPair
 from sealpipe.wire.link import called
 
@@ -274,6 +274,7 @@ def _plan_job(request: str | Receipt, targets: Sequence[SinkTarget], folder: str
             remedy="collect by a receipt of `sealpipe request --name NAME --receipt FILE`",
         )
     plan_sample_writes(job)
+    fill_name("" if folder is None else str(folder), job.name, "--dir")
     return job
 
 

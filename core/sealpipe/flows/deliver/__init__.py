@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -13,7 +12,7 @@ from sealpipe.flows.deliver.messages import parse_message_template
 from sealpipe.flows.resolve import Cache, resolve_value
 from sealpipe.plugin import SEGMENTS
 from sealpipe.reference import Reference, Target, parse, parse_target
-from sealpipe.reference.text import Template, parse_template
+from sealpipe.reference.text import PLAIN_NAME_RULE, Template, parse_template
 from sealpipe.values import redact_address
 
 if TYPE_CHECKING:
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 
 
 Content = Literal["link", "passcode"]
-_SEGMENT = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._~-]+", re.ASCII)
 
 
 class Recipient(NamedTuple):
@@ -177,12 +175,12 @@ def name_target(error: PluginError, target: object) -> PluginError:
 
 
 def _check_segments(target: Target, pattern: Template, values: Mapping[str, str]) -> None:
-    for name in pattern.names:
-        if not _SEGMENT.fullmatch(values[name]):
-            raise UsageError(
-                f"{target}: the value of --param {name} has characters that are not allowed in this target",
-                remedy="it may have letters, digits and . _ ~ - only; write fixed parts into the target itself",
-            )
+    name = pattern.find_misfit(values)
+    if name is not None:
+        raise UsageError(
+            f"{target}: the value of --param {name} is not one plain name, which it has to be in this target",
+            remedy=f"{PLAIN_NAME_RULE}; write fixed parts into the target itself",
+        )
 
 
 def _make_duplicate_error(first: Recipient, content: Content, target: Target) -> UsageError:

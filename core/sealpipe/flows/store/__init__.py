@@ -17,7 +17,7 @@ from sealpipe.flows.resolve.select import decode_text, trim
 from sealpipe.plugin import Mode, SinkField
 from sealpipe.prompts import Prompt
 from sealpipe.reference import PARAMETERS, TARGET_PARAMETERS, Everything, Pointer, Reference, parse
-from sealpipe.reference.text import Template, parse_template
+from sealpipe.reference.text import PLAIN_NAME_RULE, Template, parse_template
 from sealpipe.secret import Secret
 from sealpipe.values import NAME_PLACEHOLDER
 from sealpipe.wire.fields import Field, revealed
@@ -40,7 +40,11 @@ class SinkTarget(NamedTuple):
         return set(self.body.names)
 
     def fill(self, values: Mapping[str, str]) -> Reference:
-        """Return the reference for the sink: placeholders filled, without selector and the core's own parameters."""
+        """Return the reference for the sink: placeholders filled, without selector and the core's own parameters.
+
+        Raises UsageError for a name that programs would obey.
+        """
+        _check_name(self.body, values.get("name"), self.text)
         sink_params = tuple(pair for pair in self.ref.params if pair[0] not in TARGET_PARAMETERS)
         return Reference(self.ref.name, self.body.fill(values), sink_params)
 
@@ -76,12 +80,18 @@ def _fill_name(ref: Reference, name: str) -> Reference:
     """Return the reference with `{name}` in its body filled in; all else in it stays as it is written."""
     if NAME_PLACEHOLDER not in ref.body:
         return ref
-    pieces = parse_template(ref.body, "the body of a target").pieces
+    template = parse_template(ref.body, "the body of a target")
+    _check_name(template, name, str(ref))
     texts = (
         piece.replace("{", "{{").replace("}", "}}") if number % 2 == 0 else name if piece == "name" else f"{{{piece}}}"
-        for number, piece in enumerate(pieces)
+        for number, piece in enumerate(template.pieces)
     )
     return Reference(ref.name, "".join(texts), ref.params, ref.selector)
+
+
+def _check_name(template: Template, name: str | None, text: str) -> None:
+    if name is not None and template.find_misfit({"name": name}) is not None:
+        raise UsageError(f"{text}: {{name}} is not one plain name there", remedy=PLAIN_NAME_RULE)
 
 
 def _parse_target(ref: Reference, mode: Mode, placeholders: Collection[str]) -> SinkTarget:
