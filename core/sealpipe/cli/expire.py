@@ -1,4 +1,4 @@
-"""`sealpipe shares expire` and `sealpipe requests expire`: one by its code, or several by names and CI runs."""
+"""`sealpipe shares expire` and `sealpipe requests expire`: one by its code, several by names and CI runs, or all."""
 
 from __future__ import annotations
 
@@ -32,6 +32,8 @@ class Ending(NamedTuple):
 
     kind: Kind
     resolve: Callable[[Client, str, Path | None], str]
+    list_active: Callable[[Client], list[str]]
+    """Lists the short codes of all that is active in the account."""
     expire_one: Callable[[Client, str, Path | None], dict[str, Any]]
     is_over: Callable[[Path | None, Creation], bool]
 
@@ -43,11 +45,12 @@ def expire_shares(codes: Sequence[str], **values: Any) -> None:
     """Expire shares now: their links stop working, for good. Not an error if a share is already expired.
 
     Give codes or receipts; --name and --created-by-run choose among them or, without any, among what this machine
-    created. All but a single code are listed first, and expired with --yes only (on a terminal you are asked).
+    created. --all-active takes every active share of the account instead. All but a single code are listed first, and
+    expired with --yes only (on a terminal you are asked).
 
     sealpipe shares expire --name 'staging-*' --yes
     """
-    ending = Ending("share", resolve_share_code, _expire_share, _is_expired_share)
+    ending = Ending("share", resolve_share_code, _list_active_shares, _expire_share, _is_expired_share)
     _expire(ending, codes, find_notes_folder(values, "shares"), values)
 
 
@@ -58,36 +61,48 @@ def expire_requests(codes: Sequence[str], **values: Any) -> None:
     """Expire requests now. Their submissions stay at the service. Safe to run again at any time.
 
     Also stores the ciphertext of every submission in the state directory. Give codes or receipts; --name and
-    --created-by-run choose among them or, without any, among what this machine created. All but a single code are
-    listed first, and expired with --yes only (on a terminal you are asked).
+    --created-by-run choose among them or, without any, among what this machine created. --all-active takes every active
+    request of the account instead, whatever its key. All but a single code are listed first, and expired with --yes
+    only (on a terminal you are asked).
     """
-    ending = Ending("request", resolve_request_code, _expire_request, lambda *_: False)
+    ending = Ending("request", resolve_request_code, _list_active_requests, _expire_request, lambda *_: False)
     _expire(ending, codes, find_state_folder(values, "requests"), values)
 
 
 def _expire(ending: Ending, words: Sequence[str], keep: Path | None, values: Mapping[str, Any]) -> None:
     is_filtered = values["name"] is not None or values["created_by_run"] is not None
-    if not words and not is_filtered:
+    is_all = values["all_active"]
+    if is_all and (words or is_filtered):
+        raise UsageError(
+            f"--all-active takes every active {ending.kind}, and something chooses among them",
+            remedy="leave out --all-active, or the codes, --name and --created-by-run",
+        )
+    if not words and not is_filtered and not is_all:
         raise UsageError(
             f"there is no {ending.kind} to expire",
-            remedy="give its code or its receipt, or --name PATTERN or --created-by-run RUN",
+            remedy="give its code or its receipt, --name PATTERN or --created-by-run RUN; or --all-active for all",
         )
     is_single = len(words) == 1 and not is_filtered
     given = [_read_word(ending.kind, word) for word in words]
     with open_client(values) as client:
         names = KnownNames(values, ending.kind, client.session.base_url)
-        for number, each in enumerate(given):
-            if isinstance(each, str):
-                code = ending.resolve(client, each, keep)
-                given[number] = names.find(code) or Creation(ending.kind, client.session.base_url, code)
-        known = [each for each in given if isinstance(each, Creation)]
+
+        def describe(code: str) -> Creation:
+            return names.find(code) or Creation(ending.kind, client.session.base_url, code)
+
+        if is_all:
+            known = [describe(code) for code in ending.list_active(client)]
+        else:
+            known = [describe(ending.resolve(client, each, keep)) if isinstance(each, str) else each for each in given]
         if is_filtered:
-            known = _choose(ending, known if words else _list_active(ending, keep, client, values), values)
+            known = _choose(ending, known if words else _list_created(ending, keep, client, values), values)
         codes = list(dict.fromkeys(each.short_code for each in known))
-        if not is_single:
+        if not is_single and codes:
             _confirm(ending.kind, codes, {each.short_code: each for each in known}, yes=values["yes"])
-        rows, errors = _expire_each(ending, client, codes, keep, is_single=is_single)
-    if values["output"] == "json" and rows:
+        rows, errors = _expire_each(ending, client, codes, keep, is_single=is_single, is_listed=is_all)
+    if not codes:
+        render.print_note(f"no {ending.kind} is active: nothing to expire")
+    if values["output"] == "json" and (rows or is_all):
         render.print_json_rows(rows[0] if is_single else rows)
     if errors:
         raise _summarize(errors)
@@ -103,7 +118,7 @@ def _read_word(kind: Kind, word: str) -> str | Creation:
     return read_share_receipt(path) if kind == "share" else read_receipt(path).to_creation()
 
 
-def _list_active(ending: Ending, keep: Path | None, client: Client, values: Mapping[str, Any]) -> list[Creation]:
+def _list_created(ending: Ending, keep: Path | None, client: Client, values: Mapping[str, Any]) -> list[Creation]:
     """List what this machine created and may still be active."""
     from sealpipe.state.creations import list_creations
 
@@ -141,14 +156,21 @@ def _confirm(kind: Kind, codes: Sequence[str], known: Mapping[str, Creation], *,
 
 
 def _expire_each(
-    ending: Ending, client: Client, codes: Sequence[str], keep: Path | None, *, is_single: bool
+    ending: Ending, client: Client, codes: Sequence[str], keep: Path | None, *, is_single: bool, is_listed: bool
 ) -> tuple[list[dict[str, Any]], list[SealpipeError]]:
-    """Expire one after another. A failure does not stop the others. Returns the rows of all, and the errors."""
+    """Expire one after another. A failure does not stop the others. Returns the rows of all, and the errors.
+
+    `is_listed` says that the service listed them all a moment ago: one that it does not know any more has ended.
+    """
     rows, errors = [], []
     for code in codes:
         try:
             rows.append(ending.expire_one(client, code, keep))
         except SealpipeError as error:
+            if is_listed and isinstance(error, NotFoundError):
+                render.print_note(f"{render.escape(code)} was already expired")
+                rows.append({"short_code": code, "outcome": "already-expired"})
+                continue
             if is_single:
                 raise
             error.message = f"{render.escape(code)}: {error.message}"
@@ -167,6 +189,14 @@ def _summarize(errors: Sequence[SealpipeError]) -> SealpipeError:
         if error is not worst:
             render.print_error(error, as_json=False)
     return worst
+
+
+def _list_active_shares(client: Client) -> list[str]:
+    return [row.short_code for row in client.iter_shares()]
+
+
+def _list_active_requests(client: Client) -> list[str]:
+    return [row.short_code for row in client.iter_requests() if not row.has_ended]
 
 
 def _is_expired_share(keep: Path | None, known: Creation) -> bool:
