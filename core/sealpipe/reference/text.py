@@ -117,7 +117,7 @@ class Template(NamedTuple):
         return "".join(values[piece] if number % 2 else piece for number, piece in enumerate(self.pieces))
 
     def find_misfit(self, values: Mapping[str, str]) -> str | None:
-        """Return the first placeholder whose value is not one plain name there; one without a value is filled in later."""
+        """Return the first placeholder whose value is not one plain name there. Without a value it is skipped."""
         before = ""
         for number, piece in enumerate(self.pieces):
             text = values.get(piece, "x") if number % 2 else piece
