@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,31 @@ def test_all_walks_every_page(user: Terminal, service: RunningService) -> None:
     walked = [seen.target for seen in service.seen() if seen.method == "GET"]
     assert walked == [f"/v1/shares?page={page}&limit=100" for page in (1, 2, 3)]
     assert len(user.sealpipe("shares", "list", "--all").out.splitlines()) == 205
+
+
+def test_on_a_terminal_lists_are_aligned_below_the_names_of_their_columns(user: Terminal) -> None:
+    named = user.sealpipe(
+        "share", "-f", "text:x", "--name", "staging-db", "--title", "Staging \u202e", "--output", "json"
+    )
+    plain = user.sealpipe("share", "-f", "text:x", "--no-expiry", "--output", "json")
+    asked = user.sealpipe("request", "-a", "Password", "--output", "json")
+    assert re.sub(r"\d{4}-\S+Z", "<time>              ", user.on_a_terminal("shares", "list")) == (
+        f"CODE          EXPIRES               STATE   NAME        TITLE\n"
+        f"{plain.json['short_code']}  does not expire       active  -           -\n"
+        f"{named.json['short_code']}  <time>                active  staging-db  Staging \\u202e\n"
+    )
+    assert user.on_a_terminal("shares", "show", plain.json["short_code"]).splitlines() == [
+        "CODE          EXPIRES          STATE        NAME  TITLE",
+        f"{plain.json['short_code']}  does not expire  not expired  -     -",
+    ]
+    header, row = user.on_a_terminal("requests", "list").splitlines()
+    assert header.split() == ["CODE", "EXPIRES", "KEY", "STATE", "NAME", "TITLE"]
+    assert row.split()[0] == asked.json["short_code"]
+    assert row[header.index("KEY") :].split() == ["credential", "active", "-", "Password"]
+    assert (
+        user.sealpipe("shares", "list").out.splitlines()[0]
+        == f"{plain.json['short_code']}\tdoes not expire\tactive\t-\t-"
+    )
 
 
 ALREADY = {"schema": 1, "outcome": "already-expired"}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import secrets
 import selectors
 import subprocess
@@ -134,6 +135,29 @@ class Terminal:
         changed = self.with_environ(environ)
         how = {"machine": machine, "apart": apart, "tracer": tracer}
         return Done.of(run(words, stdin=typed, environ=changed, cwd=self.here, timeout=PATIENCE, **how))
+
+    def on_a_terminal(self, *words: str, **environ: str) -> str:
+        """What a person sees of `sealpipe WORDS`, which ends with 0, on a real pseudo-terminal."""
+        ours, theirs = pty.openpty()
+        process = subprocess.Popen(
+            [*SEALPIPE, *words],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            env=self.with_environ(environ),
+            cwd=self.here,
+        )
+        os.close(theirs)
+        seen = b""
+        try:
+            while piece := os.read(ours, 65536):
+                seen += piece
+        except OSError:
+            pass  # the other side is closed
+        finally:
+            os.close(ours)
+        assert process.wait(PATIENCE) == 0, seen
+        return seen.decode().replace("\r\n", "\n")
 
     def file(self, name: str, content: str | bytes, mode: int = 0o600) -> Path:
         """A file in the working directory (or wherever an absolute name says)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -106,14 +106,15 @@ def print_page(
     values: Mapping[str, Any],
     *,
     members: Callable[[T], Mapping[str, Any]],
-    line: Callable[[T], str],
+    columns: Sequence[str],
+    cells: Callable[[T], Sequence[str]],
 ) -> None:
-    """Print a page of a list: one line per row, or JSON with the rows under `name`."""
+    """Print a page of a list as a table, or as JSON with the rows under `name`."""
     if values["output"] == "json":
         pagination = {each: getattr(page.pagination, each) for each in ("page", "limit", "total_pages", "total")}
         render.print_json({name: [members(row) for row in page.items], "pagination": pagination})
         return
-    render.print_lines(line(row) for row in page.items)
+    render.print_table(columns, map(cells, page.items))
     number, total = values["page"] or 1, page.pagination.total_pages
     if total and number < total:
         render.print_note(f"page {number} of {total}; --all lists all pages")

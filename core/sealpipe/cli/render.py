@@ -49,6 +49,17 @@ def print_lines(rows: Iterable[str]) -> None:
     print_result("".join(f"{_escape_line(row)}\n" for row in rows))
 
 
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print rows with tabs between their cells; on a terminal aligned, below the names of the columns."""
+    if not (sys.stdout is not None and sys.stdout.isatty()):
+        print_lines(map("\t".join, rows))
+        return
+    table = [[escape(cell) for cell in row] for row in rows]
+    lines = [list(columns), *table] if table else []
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    print_lines("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
+
+
 def print_json(members: Mapping[str, Any]) -> None:
     """Print the result as one line of JSON."""
     print_result(_to_json(members))

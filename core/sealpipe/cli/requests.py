@@ -24,19 +24,16 @@ from sealpipe.cli.command import (
 from sealpipe.cli.expire import expire_requests, note_skipped, report_ended
 from sealpipe.cli.names import UNKNOWN
 from sealpipe.cli.requests_link import link, remind
-from sealpipe.cli.requests_list import KnownRequests, list_requests
+from sealpipe.cli.requests_list import COLUMNS, KnownRequests, list_requests
 from sealpipe.errors import UsageError
 from sealpipe.settings import ARGUMENTS
 from sealpipe.values import format_time
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from sealpipe.api.requests import Submission
     from sealpipe.flows.request import RequestOptions
     from sealpipe.flows.request.create import PlannedRequest
     from sealpipe.flows.session import Session
-    from sealpipe.prompts import Prompt
 
 
 @click.command(cls=Command)
@@ -60,7 +57,6 @@ def request(ctx: click.Context, /, **values: Any) -> None:
     arguments |= {name: arguments[name] or None for name in ("requires_login", "requires_mfa")}
     request_options = RequestOptions(**arguments)
     _check_seed(values)
-    _warn_of_typos(request_options.form)
     session = make_session(values, request_options.needs)
     disclosure.get_ci(session.registry)  # if it cannot be used, nothing is sent
     with Client.from_session(session) as client:
@@ -127,18 +123,6 @@ def _list_sent_options() -> list[str]:
     ]
 
 
-def _warn_of_typos(prompts: Sequence[Prompt]) -> None:
-    """Warn about prompts that seem to end in a misspelled type; they are used as they are."""
-    from sealpipe.prompts import suggest_type
-
-    for prompt in prompts:
-        if near := suggest_type(prompt):
-            word = prompt.text.rpartition(":")[2]
-            render.print_note(
-                f"sealpipe: the prompt is {prompt.text!r}, because {word!r} is not a field type; did you mean {near}?"
-            )
-
-
 def _check_seed(values: dict[str, Any]) -> None:
     if values["key"] == "new" and values["seed_to"] is None:
         raise UsageError(
@@ -167,7 +151,7 @@ def show(code: str, **values: Any) -> None:
     if values["output"] == "json":
         render.print_json(known.describe(row))
     else:
-        render.print_lines([known.format_line(row)])
+        render.print_table(COLUMNS, [known.list_cells(row)])
 
 
 @requests.command(cls=CodeCommand)

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from sealpipe.client import Client
     from sealpipe.flows.collect.open import OpeningKey
 
+COLUMNS = ("CODE", "EXPIRES", "KEY", "STATE", "NAME", "TITLE")
+
 _UNSUPPORTED = "this service does not list expired requests"
 
 
@@ -29,7 +31,7 @@ _UNSUPPORTED = "this service does not list expired requests"
 def list_requests(status: str, sealed_to: str | None, **values: Any) -> None:
     """List active requests, newest first.
 
-    The last column names the key of each: this credential's, the previous one's, or another. --sealed-to previous lists
+    KEY is whose key each is sealed to: this credential's, the previous one's, or another. --sealed-to previous lists
     all requests that still need the previous key, and exits with 15 if any remain.
     """
     with open_client(values) as client:
@@ -42,7 +44,8 @@ def list_requests(status: str, sealed_to: str | None, **values: Any) -> None:
         listed_page,
         values,
         members=known.describe,
-        line=known.format_line,
+        columns=COLUMNS,
+        cells=known.list_cells,
     )
     if sealed_to == "previous" and listed_page.items:
         count = render.count(len(listed_page.items), "request")
@@ -70,11 +73,11 @@ class KnownRequests:
         }
         return {**row.extra, **members, **self._names.describe(row.short_code, _find_state(row))}
 
-    def format_line(self, row: RequestInfo) -> str:
-        """Return a request as a line: code, expiry, key, state, name and title, with tabs between them."""
+    def list_cells(self, row: RequestInfo) -> list[str]:
+        """Return a request as the cells of a line (`COLUMNS`)."""
         expires_at = "expired" if row.expires_at is None else format_time(row.expires_at)
         cells = [render.escape(row.short_code), expires_at, self._name_key(row) or UNKNOWN]
-        return "\t".join([*cells, *self._names.list_cells(row.short_code, _find_state(row))])
+        return [*cells, *self._names.list_cells(row.short_code, _find_state(row))]
 
     def _name_key(self, row: RequestInfo) -> str | None:
         """Return the name of the key that a request is sealed to; None if it is unknown."""

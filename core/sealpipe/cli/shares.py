@@ -58,7 +58,8 @@ def list_(**values: Any) -> None:
         found,
         values,
         members=lambda row: _to_members(row, names, find_state(row.expires_at)),
-        line=lambda row: _format_line(row, names, find_state(row.expires_at)),
+        columns=_COLUMNS,
+        cells=lambda row: _list_cells(row, names, find_state(row.expires_at)),
     )
 
 
@@ -71,11 +72,11 @@ def show(code: str, **values: Any) -> None:
         row = client.get_share(resolve_share_code(client, code))
         names = KnownNames(values, "share", client.session.base_url)
     # The service does not say whether its views are used up.
-    state = "expired" if find_state(row.expires_at) == "expired" else None
+    is_expired = find_state(row.expires_at) == "expired"
     if values["output"] == "json":
-        render.print_json(_to_members(row, names, state))
+        render.print_json(_to_members(row, names, "expired" if is_expired else None))
     else:
-        render.print_lines([_format_line(row, names, state)])
+        render.print_table(_COLUMNS, [_list_cells(row, names, "expired" if is_expired else "not expired")])
 
 
 shares.add_command(expire_shares)
@@ -110,9 +111,12 @@ def _to_members(row: ShareInfo, names: KnownNames, state: str | None) -> dict[st
     return {**row.extra, **members, **names.describe(row.short_code, state)}
 
 
-def _format_line(row: ShareInfo, names: KnownNames, state: str | None) -> str:
+_COLUMNS = ("CODE", "EXPIRES", "STATE", "NAME", "TITLE")
+
+
+def _list_cells(row: ShareInfo, names: KnownNames, state: str) -> list[str]:
     expires_at = render.describe_expiry(row.expires_at, known=row.expiry_known).removeprefix("expires ")
-    return "\t".join([render.escape(row.short_code), expires_at, *names.list_cells(row.short_code, state)])
+    return [render.escape(row.short_code), expires_at, *names.list_cells(row.short_code, state)]
 
 
 def _describe_log(code: str, first: AccessLog | None, entries: list[Access]) -> dict[str, Any]:

@@ -5,10 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-import os
-import pty
 import re
-import subprocess
 from datetime import date, timedelta
 from typing import Any
 
@@ -20,10 +17,9 @@ from sealpipe.api import account
 from sealpipe.api.account import DailyViews, Stats
 from sealpipe.cli.account import draw_chart
 from sealpipe_rehearsal.running_service import RunningService
-from support.commands import SEALPIPE
 from support.faults import says
 from support.faulty import Faulty
-from support.terminal import PATIENCE, Terminal
+from support.terminal import Terminal
 
 
 def a_little_life(client: Client, service: RunningService) -> None:
@@ -88,32 +84,13 @@ def test_another_type_breaks_the_protocol(client: Client, faulty: Faulty, body: 
         hasty(client, account.get_stats())
 
 
-def on_a_terminal(user: Terminal, *words: str, **environ: str) -> str:
-    """What a person sees of a command, on a real pseudo-terminal."""
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [*SEALPIPE, *words], stdin=theirs, stdout=theirs, stderr=theirs, env=user.with_environ(environ), cwd=user.here
-    )
-    os.close(theirs)
-    seen = b""
-    try:
-        while piece := os.read(ours, 65536):
-            seen += piece
-    except OSError:
-        pass  # the other side is closed
-    finally:
-        os.close(ours)
-    assert process.wait(PATIENCE) == 0, seen
-    return seen.decode().replace("\r\n", "\n")
-
-
 @pytest.mark.parametrize(("environ", "block"), [({"LANG": "C.UTF-8"}, "█"), ({"PYTHONIOENCODING": "ascii"}, "#")])
 def test_on_a_terminal_there_are_bars(
     client: Client, user: Terminal, service: RunningService, environ: dict[str, str], block: str
 ) -> None:
     user.environ["SEALPIPE_API_KEY"] = service.create_key().reveal()
     a_little_life(client, service)
-    seen = on_a_terminal(user, "stats", COLUMNS="60", **environ)
+    seen = user.on_a_terminal("stats", COLUMNS="60", **environ)
     lines = seen.splitlines()
     assert len(lines) == 16
     assert re.fullmatch(rf"\d{{4}}-\d\d-\d\d  2 {block}+", lines[13])
