@@ -15,8 +15,7 @@ from sealpipe.wire.fields import TYPES
 _ID: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 MAX_LENGTH: Final = 500
 """Characters of a prompt."""
-_SIMILARITY: Final = 0.8
-"""Minimum similarity of a misspelled type: `txt` is one of `text`, `test` is not."""
+_WORD: Final = re.compile(r"[^\W\d][\w-]*")
 
 
 class Prompt(NamedTuple):
@@ -31,28 +30,31 @@ class Prompt(NamedTuple):
 
 
 def parse_prompt(text: str) -> Prompt:
-    """Parse `[ID=]PROMPT[:TYPE]`. The last `:` begins a type only if a known type follows. Raises UsageError.
+    """Parse `[ID=]PROMPT[:TYPE]` (see `split_type`). Raises UsageError.
 
     The default id consists of the prompt's letters and digits: `staging_password` for `Staging password`.
     """
     name, equals, rest = text.partition("=")
-    prompt_id = bool(equals) and _ID.fullmatch(name) is not None
-    prompt_text = rest if prompt_id else text
-    before, colon, kind = prompt_text.rpartition(":")
-    if not colon or kind not in TYPES:
-        before, kind = prompt_text, "password"
-    return check_prompt(Prompt(name if prompt_id else _derive_id(before), before, kind))
+    has_id = bool(equals) and _ID.fullmatch(name) is not None
+    prompt_text, kind = split_type(rest if has_id else text)
+    if kind is not None and kind not in TYPES:
+        shown = kind[:60]
+        remedy = f"{_suggest_type(kind)}; a prompt that ends in :{shown} is written PROMPT:{shown}:password"
+        raise UsageError(f"{shown!r} is not a field type", remedy=remedy)
+    return check_prompt(Prompt(name if has_id else _derive_id(prompt_text), prompt_text, kind or "password"))
 
 
-def suggest_type(prompt: Prompt) -> str | None:
-    """Return the type that the end of a prompt misspells (`Password:pasword`); None if there is none."""
-    _, colon, word = prompt.text.rpartition(":")
-    if not colon or re.search(r"\s", word) or word in TYPES or prompt.type != "password":
-        return None
-    from difflib import get_close_matches  # most prompts contain no other colon
+def split_type(text: str) -> tuple[str, str | None]:
+    """Split `TEXT[:TYPE]`, a prompt or a label: one word after the last `:` is a type, known or not."""
+    before, colon, word = text.rpartition(":")
+    return (before, word) if colon and _WORD.fullmatch(word) else (text, None)
 
-    matches = get_close_matches(word.lower(), TYPES, 1, _SIMILARITY)
-    return matches[0] if matches else next((each for each in TYPES if sorted(each) == sorted(word.lower())), None)
+
+def _suggest_type(word: str) -> str:
+    from difflib import get_close_matches  # for an error only
+
+    near = [f"did you mean {each}?" for each in get_close_matches(word.lower(), TYPES, 1)]
+    return " ".join([*near, f"known types: {', '.join(TYPES)}"])
 
 
 def check_prompt(prompt: Prompt) -> Prompt:

@@ -93,7 +93,7 @@ GLOBAL: tuple[Setting, ...] = (
 
 FIRST: Mapping[str, tuple[Setting, ...]] = {
     "share": (
-        repeatable("field", "A field to share, by reference", "[LABEL=]REF", parse_field, short="-f"),
+        repeatable("field", "A field to share, by reference", "[LABEL[:TYPE]=]REF", parse_field, short="-f"),
         _NAME,
         Setting("title", "Title. The service can read it.", metavar="TEXT"),
         _DESCRIPTION,

@@ -222,7 +222,7 @@ def _complete_code(ctx: click.Context, incomplete: str, kind: str, *, takes_rece
 
 
 _BY_METAVAR: Final[Mapping[str, Completion]] = {
-    "[LABEL=]REF": _complete_reference("source", label=True),
+    "[LABEL[:TYPE]=]REF": _complete_reference("source", label=True),
     "NAME=REF": _complete_reference("source", label=True),
     "PROMPT=REF": _complete_reference("source", label=True),
     "REF": _complete_reference("source"),

@@ -1,6 +1,6 @@
 """The grammar of references: where a secret is read and, in the same form, where it is written.
 
-    field-spec = [ label "=" ] ref
+    field-spec = [ label [ ":" type ] "=" ] ref
     ref        = name ":" [ "//" ] body [ "?" key "=" value *( "&" key "=" value ) ] [ "#" selector ]
     selector   = item *( "," item );   item = "*" / [ label "=" ] ( JSON pointer / key )
 
@@ -28,6 +28,7 @@ from sealpipe.reference.text import (
     Pointer,
     check_characters,
     escape,
+    has_typed_label,
     looks_like_reference,
     parse_selector,
     print_selector,
@@ -171,17 +172,15 @@ class FieldSpec:
             refuse("the label before = is empty", "give a label, or omit the =")
         items = self.ref.selector or ()
         if len(items) > 1 or Everything() in items:
-            refuse(
-                "one label is given for several fields",
-                "give the labels in the selector: #LABEL=KEY,LABEL=KEY",
-            )
+            refuse("one label is given for several fields", "give the labels in the selector: #LABEL=KEY,LABEL=KEY")
         if any(not isinstance(item, Everything) and item.label is not None for item in items):
             refuse("there are two labels, one before the reference and one in the selector", "keep one of them")
 
     def __str__(self) -> str:
         if self.label is None:
-            return str(self.ref)
-        is_plain = not {"=", '"'} & set(self.label) and not looks_like_reference(self.label)
+            text = str(self.ref)
+            return text.replace(":", "://", 1) if has_typed_label(text) else text
+        is_plain = set('=:"').isdisjoint(self.label)
         return f"{self.label if is_plain else quote(self.label)}={self.ref}"
 
 
@@ -207,13 +206,13 @@ _SHOWN = 40  # no source has a longer name, but a token may precede a colon
 
 
 def parse_field(text: str) -> FieldSpec:
-    """Parse `[label=]ref`. Raises ReferenceSyntaxError."""
+    """Parse `[label[:type]=]ref`. The type becomes the reference's parameter. Raises ReferenceSyntaxError."""
     if text.startswith('"'):
         label, end = read_quoted(text, 0, "the label")
         if text[end : end + 1] != "=":
             refuse("the quoted label is not followed by =", 'write "LABEL"=env:NAME')
         return FieldSpec(label, parse(text[end + 1 :], "what follows the label"))
-    if looks_like_reference(text):
+    if looks_like_reference(text) and not has_typed_label(text):
         return FieldSpec(None, parse(text))
     label, equals, ref = text.partition("=")
     if not equals:
@@ -222,7 +221,20 @@ def parse_field(text: str) -> FieldSpec:
         _no_reference(ref, "what follows the first =")
     if '"' in label:
         refuse('there is a " in the label', 'put the whole label in quotes: "LABEL"=env:NAME, with \\" for "')
-    return FieldSpec(label, parse(ref))
+    return FieldSpec(*_split_type(label, ref)) if ":" in label else FieldSpec(label, parse(ref))
+
+
+def _split_type(label: str, ref: str) -> tuple[str, Reference]:
+    from sealpipe.prompts import split_type  # few labels contain a colon
+
+    label, kind = split_type(label)
+    if kind is None:
+        return label, parse(ref)
+    if kind not in TYPES:
+        remedy = f'known types: {", ".join(TYPES)}; a label that has a colon goes in quotes: "LABEL"=env:NAME'
+        refuse("what follows the last : of the label is not a field type", remedy)
+    ref, hash_sign, selector = ref.partition("#")
+    return label, parse(f"{ref}{'&' if '?' in ref else '?'}type={kind}{hash_sign}{selector}")
 
 
 def parse(text: str, part: str = "the text") -> Reference:

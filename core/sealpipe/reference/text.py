@@ -12,6 +12,7 @@ from typing import NamedTuple, NoReturn
 
 from sealpipe.errors import ReferenceSyntaxError, UsageError
 from sealpipe.values import begins_special
+from sealpipe.wire.fields import TYPES
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9._-]+")
 """Two characters at least, so that `C:\\x` is not a reference."""
@@ -28,6 +29,12 @@ def looks_like_reference(text: str) -> bool:
     """Return whether the text begins with NAME ":"."""
     match = NAME.match(text)
     return match is not None and text[match.end() : match.end() + 1] == ":"
+
+
+def has_typed_label(text: str) -> bool:
+    """Return whether the text begins with LABEL ":" TYPE "=", and goes on as a reference."""
+    label, _, ref = text.partition("=")
+    return label.rpartition(":")[2] in TYPES and looks_like_reference(ref)
 
 
 def refuse(what: str, remedy: str = "") -> NoReturn:

@@ -20,7 +20,7 @@ def test_its_table_of_prompts_is_what_is_parsed() -> None:
 
 
 def test_it_names_every_type_and_every_option_that_is_there() -> None:
-    told = set(re.findall(r"`([a-z_]+)`", PAGE.split("a type only if it is one of")[1].split(".")[0]))
+    told = set(re.findall(r"`([a-z_]+)`", PAGE.split("is the type:")[1].split(".")[0]))
     assert told == set(TYPES)
     options = {setting.option for setting in COMMANDS["request"]}
     # A title and a description are named as words.

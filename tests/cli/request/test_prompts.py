@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sealpipe.errors import UsageError
-from sealpipe.prompts import MAX_LENGTH, Prompt, check_prompts, parse_prompt, suggest_type
+from sealpipe.prompts import MAX_LENGTH, Prompt, check_prompts, parse_prompt
 from sealpipe.wire.fields import TYPES
 
 TEXTS = st.text(max_size=80) | st.from_regex(r"[ -~]{0,20}=?[ -~]{0,20}:?(text|password|date|x)?", fullmatch=True)
@@ -22,11 +22,15 @@ TEXTS = st.text(max_size=80) | st.from_regex(r"[ -~]{0,20}=?[ -~]{0,20}:?(text|p
         ("user=User name:text", ("user", "User name", "text")),
         ("user=User name", ("user", "User name", "password")),
         ("Expires:date", ("expires", "Expires", "date")),
-        # Only a known type is split off, only the last one, and only behind the last colon.
+        # A type is one word behind the last colon.
         ("URL (https://x):url", ("url_https_x", "URL (https://x)", "url")),
-        ("Time: hh:mm", ("time_hh_mm", "Time: hh:mm", "password")),
+        ("Time: hh:mm:text", ("time_hh_mm", "Time: hh:mm", "text")),
         ("x:text:password", ("x_text", "x:text", "password")),
-        ("x:Text", ("x_text", "x:Text", "password")),
+        ("x:Text:password", ("x_text", "x:Text", "password")),
+        ("Server (host:port)", ("server_host_port", "Server (host:port)", "password")),
+        ("Password: for staging", ("password_for_staging", "Password: for staging", "password")),
+        ("Code at 12:30", ("code_at_12_30", "Code at 12:30", "password")),
+        ("x:", ("x", "x:", "password")),
         # What stands before the first = is an id only where it can be one.
         ("Query (a=b)", ("query_a_b", "Query (a=b)", "password")),
         ("a=b=c", ("a", "b=c", "password")),
@@ -68,22 +72,23 @@ def test_what_cannot_be_asked_is_refused_and_not_shown_raw(text: str, says: str)
         ("Password:pasword", "password"),
         ("user=User name:txt", "text"),
         ("x:Text", "text"),
-        ("x:tetx", "text"),
         ("Key:multi-line", "multiline"),
         ("Script:source-code", "source_code"),
-        ("Password", None),
-        ("Password:password", None),
-        ("x:text:password", None),
-        ("x:pasword:text", None),
-        ("Server:test", None),
+        ("Password:secret", None),
+        ("x:pasword:txxt", "text"),
         ("Time: hh:mm", None),
-        ("What: a txt", None),
-        ("Password: pasword", None),
-        ("x:", None),
+        ("Пароль:пароль", None),
     ],
 )
-def test_a_slip_of_a_type_is_seen_and_nothing_else(text: str, near: str | None) -> None:
-    assert suggest_type(parse_prompt(text)) == near
+def test_an_unknown_type_is_refused_with_the_nearest_and_the_known_types(text: str, near: str | None) -> None:
+    with pytest.raises(UsageError) as refused:
+        parse_prompt(text)
+    word = text.rpartition(":")[2]
+    assert refused.value.message == f"'{word}' is not a field type"
+    assert refused.value.remedy.startswith(
+        f"did you mean {near}? known types: text, " if near else "known types: text, "
+    )
+    assert parse_prompt(f"{text}:text").text.endswith(f":{word}"), "the remedy holds"
 
 
 def parsed_or_none(text: str) -> Prompt | None:

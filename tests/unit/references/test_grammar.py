@@ -16,6 +16,11 @@ from sealpipe.reference import (
     parse_target,
 )
 
+
+def _typed(label: str, name: str, body: str, kind: str) -> FieldSpec:
+    return FieldSpec(label, Reference(name, body, (("type", kind),)))
+
+
 # text, its exact value, its canonical text (None: the text itself)
 DESIGN = [
     ("env:DB_PASSWORD", FieldSpec(None, Reference("env", "DB_PASSWORD")), None),
@@ -60,10 +65,27 @@ DESIGN = [
 
 FINER = [
     ('"a=\\"b\\\\"=env:X', FieldSpec('a="b\\', Reference("env", "X")), None),
-    ('"A note: it"=env:X', FieldSpec("A note: it", Reference("env", "X")), "A note: it=env:X"),
+    ('"A note: it"=env:X', FieldSpec("A note: it", Reference("env", "X")), None),
     ('"Note:it"=env:X', FieldSpec("Note:it", Reference("env", "X")), None),
+    ("A note: it=env:X", FieldSpec("A note: it", Reference("env", "X")), '"A note: it"=env:X'),
+    ('"Login page:url"=env:X', FieldSpec("Login page:url", Reference("env", "X")), None),
+    (
+        "Login page:url=text:https://x",
+        _typed("Login page", "text", "https://x", "url"),
+        "Login page=text:https://x?type=url",
+    ),
+    ("Login:text=env:X", _typed("Login", "env", "X", "text"), "Login=env:X?type=text"),
+    ("a:b:text=env:X", _typed("a:b", "env", "X", "text"), '"a:b"=env:X?type=text'),
+    (
+        "Script:source_code=file:x?lang=sh#k",
+        FieldSpec("Script", Reference("file", "x", (("lang", "sh"), ("type", "source_code")), (Key("k"),))),
+        "Script=file:x?lang=sh&type=source_code#k",
+    ),
+    # A body that reads like a label's type is written with the // that a name may have.
+    ("text://url=env:b", FieldSpec(None, Reference("text", "url=env:b")), None),
+    ("text:url=b", FieldSpec(None, Reference("text", "url=b")), None),
     ("env:a=env:b", FieldSpec(None, Reference("env", "a=env:b")), None),
-    ("C:\\x=env:X", FieldSpec("C:\\x", Reference("env", "X")), None),
+    ("C:\\x=env:X", FieldSpec("C:\\x", Reference("env", "X")), '"C:\\\\x"=env:X'),
     ("50%=env:X", FieldSpec("50%", Reference("env", "X")), None),
     (" =env:X", FieldSpec(" ", Reference("env", "X")), None),
     ("Пароль=env:X", FieldSpec("Пароль", Reference("env", "X")), None),

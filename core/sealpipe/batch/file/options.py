@@ -16,7 +16,6 @@ from sealpipe.config_file import FLAG_VALUES
 from sealpipe.errors import UsageError
 from sealpipe.flows.collect.options import PLACEHOLDERS as COLLECT_PLACEHOLDERS
 from sealpipe.flows.deliver.messages import PLACEHOLDERS as MESSAGE_PLACEHOLDERS
-from sealpipe.prompts import Prompt, suggest_type
 from sealpipe.reference import parse_target
 from sealpipe.settings import COMMANDS, Setting
 
@@ -202,17 +201,7 @@ def _parse(setting: Setting, value: Any, text: str) -> Any:
         return text
     if isinstance(value, bool):
         raise UsageError("the option takes more than true or false", remedy=f'write "{setting.metavar}"')
-    return _check_parsed(setting.parse(text))
-
-
-def _check_parsed(value: Any) -> Any:
-    """Refuse a prompt whose type seems to be misspelled: the command only warns, but nobody watches a batch."""
-    if isinstance(value, Prompt) and (near := suggest_type(value)):
-        word = value.text.rpartition(":")[2]
-        raise UsageError(
-            f"{name_text(word)} is not a field type", remedy=f"did you mean {near}? To ask for this text, add :password"
-        )
-    return value
+    return setting.parse(text)
 
 
 def _read_template(document: Document, name: str) -> str:

@@ -9,7 +9,8 @@ from unit.docs.generator.tree import Node, shown
 METAVARS: Mapping[str, str] = {
     "[ID=]PROMPT[:TYPE]": "a prompt, with the id that targets name it by, and the type of its field: "
     "[prompts](../how-to/request-secrets.md)",
-    "[LABEL=]REF": "a reference, with the label that the recipient sees: `Password=env:DB_PASSWORD`",
+    "[LABEL[:TYPE]=]REF": "a [reference](references.md), with the label that the recipient sees, "
+    "and its type: `Login page:url=env:PAGE`",
     "127.0.0.1:PORT": "a free port of this machine's own address",
     "ADDRESS": "an IP address or a range in CIDR notation",
     "CHANNEL": "a [channel](channels.md) and its recipient: `email:ann@example.com`",
