@@ -104,6 +104,7 @@ REST: Final[Mapping[str, str]] = {
     "tests/cli/faults/test_places.py": _PROCESSES,
     "tests/cli/leaks/test_detector.py": _PROCESSES,
     "tests/cli/run/test_processes.py": _PROCESSES,
+    "tests/unit/run/test_refused_names.py::test_a_value_under_this_name_would_run_code": _SERVERS,
     "tests/cli/run/test_terminal.py": _PROCESSES,
     "tests/cli/test_completion.py": "bash, zsh and fish",
     "tests/cli/test_printing.py": _PROCESSES,

@@ -266,7 +266,10 @@ VARIABLES: dict[str, tuple[list[str], list[str]]] = {
     "PG*": (["PGPASSWORD", "PGUSER"], ["XPG", "pgpassword", "PG*"]),
     "*": (
         ["DB_PASSWORD"],
-        ["LD_PRELOAD", "PATH", "GIT_SSH_COMMAND", "GIT_CONFIG_COUNT", "BASH_ENV", "NODE_OPTIONS", "SEALPIPE_API_KEY"],
+        [
+            *("LD_PRELOAD", "PATH", "GIT_SSH_COMMAND", "GIT_CONFIG_COUNT", "BASH_ENV", "NODE_OPTIONS", "MAKEFILES"),
+            *("TAR_OPTIONS", "GIT_SEQUENCE_EDITOR", "NPM_CONFIG_SCRIPT_SHELL", "PERLLIB", "SEALPIPE_API_KEY"),
+        ],
     ),
     "LD*": ([], ["LD_PRELOAD", "LD_LIBRARY_PATH"]),
 }

@@ -1,8 +1,4 @@
-"""Variables of a command: which names a secret may have, files of references, and the environment of the command.
-
-A secret comes from a store, and whoever can write there must not choose the code that runs here. So names that decide
-what a loader, a shell or an interpreter executes are refused.
-"""
+"""Variables of a command: their names and references, files of them, and the environment of the command."""
 
 from __future__ import annotations
 
@@ -15,32 +11,12 @@ from typing import Final, NamedTuple
 from sealpipe.errors import Note, ReferenceSyntaxError, UsageError
 from sealpipe.plugin.context import drop_own_variables
 from sealpipe.reference import Everything, Reference, parse
+from sealpipe.run.refused_names import find_reader
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _EACH: Final = "write a name of letters, digits and _, and where its value lives: DB_PASSWORD=vault:app#password"
 _IN_A_FILE: Final = "give the command a file: sealpipe read REF > FILE"
 _MAX_FILE_SIZE: Final = 1024 * 1024
-
-REFUSED: Final[Mapping[str, tuple[str, ...]]] = {
-    "the dynamic loader": ("LD_*", "DYLD_*", "GCONV_PATH", "GLIBC_TUNABLES", "LOCPATH", "NLSPATH"),
-    "a shell": (
-        "PATH", "IFS", "ENV", "BASH_ENV", "BASHOPTS", "SHELLOPTS", "PS4", "PROMPT_COMMAND", "CDPATH", "ZDOTDIR",
-    ),
-    "an interpreter": (
-        "PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONUSERBASE", "PYTHONBREAKPOINT", "PYTHONWARNINGS",
-        "PYTHONINSPECT", "PYTHONEXECUTABLE", "PYTHONPLATLIBDIR", "PERL5LIB", "PERL5OPT", "PERL5DB", "RUBYLIB",
-        "RUBYOPT", "NODE_OPTIONS", "NODE_PATH", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "LUA_INIT",
-        "DOTNET_STARTUP_HOOKS", "PHPRC", "PHP_INI_SCAN_DIR", "ERL_AFLAGS", "ERL_FLAGS", "ERL_ZFLAGS",
-    ),
-    "a tool": (
-        "GIT_SSH", "GIT_SSH_COMMAND", "GIT_ASKPASS", "SSH_ASKPASS", "GIT_EXTERNAL_DIFF", "GIT_PAGER", "GIT_EDITOR",
-        "GIT_PROXY_COMMAND", "GIT_EXEC_PATH", "GIT_TEMPLATE_DIR", "GIT_CONFIG*", "EDITOR", "VISUAL", "PAGER", "BROWSER",
-        "LESSOPEN", "LESSCLOSE", "MAKEFLAGS", "RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER", "OPENSSL_CONF",
-        "OPENSSL_MODULES",
-    ),
-    "sealpipe": ("SEALPIPE_*",),
-}  # fmt: skip
-"""Names that no secret may have, by what obeys them; `*` stands for any rest."""
 
 
 class Variable(NamedTuple):
@@ -76,14 +52,6 @@ def check_single(ref: Reference, what: str) -> None:
             f"{what}: the reference selects several values, and only one is possible here",
             remedy="name one key: REF#KEY",
         )
-
-
-def find_reader(name: str) -> str | None:
-    """Return what would obey a variable of this name, so that no secret may have it; None if nothing does."""
-    for reader, names in REFUSED.items():
-        if any(name.startswith(each[:-1]) if each.endswith("*") else name == each for each in names):
-            return reader
-    return None
 
 
 def read_variables(options: Sequence[str], file: str | None) -> list[Variable]:

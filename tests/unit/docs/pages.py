@@ -16,7 +16,19 @@ DOCS = ROOT / "docs"
 if __name__ == "__main__":
     sys.path.insert(0, str(ROOT / "tests"))
 
-from unit.docs.generator import api, backends, ci, commands, contract, errors, exit_codes, inputs, settings, tools  # noqa: E402 - found by the line above
+from unit.docs.generator import (  # noqa: E402 - found by the line above
+    api,
+    backends,
+    ci,
+    commands,
+    contract,
+    errors,
+    exit_codes,
+    inputs,
+    settings,
+    tools,
+    variables,
+)
 from unit.docs.generator.markdown import fill_parts, find_parts  # noqa: E402
 
 PARTS: Mapping[str, Callable[[], str]] = {
@@ -47,6 +59,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "gitlab-templates": inputs.templates,
     "image": inputs.image,
     "plugin-settings": backends.page,
+    "refused-names": variables.refused_names,
     "shared-settings": settings.shared,
     "values": commands.values,
 }

@@ -9,29 +9,14 @@ import pytest
 
 from sealpipe.errors import Note, UsageError
 from sealpipe.reference import parse
-from sealpipe.run.variables import REFUSED, Variable, make_environment, parse_variable, read_variables
+from sealpipe.run.variables import Variable, make_environment, parse_variable, read_variables
 
-DOCS = Path(__file__).resolve().parents[3] / "docs/how-to/run-a-command.md"
-NAMES = [(reader, name) for reader, names in REFUSED.items() for name in names]
 MADE_UP = "canary-of-a-variable"
 
 
 @pytest.mark.parametrize("name", ["A", "_", "a_1", "DB_PASSWORD", "LDAP_URL", "PATHS", "ENVIRONMENT", "PYTHON_TOKEN"])
 def test_a_name_may_be_used(name: str) -> None:
     assert parse_variable(f"{name}=env:X") == Variable(name, parse("env:X"))
-
-
-@pytest.mark.parametrize(("reader", "name"), NAMES)
-def test_a_name_that_something_obeys_is_refused(reader: str, name: str) -> None:
-    for each in (name.replace("*", ""), name.replace("*", "PRELOAD"), name.replace("*", "API_KEY")):
-        with pytest.raises(UsageError, match=f"{each} may not come from a store: {reader} would obey it"):
-            parse_variable(f"{each}=env:X")
-
-
-@pytest.mark.parametrize(("reader", "name"), NAMES)
-def test_the_docs_name_what_is_refused(reader: str, name: str) -> None:
-    rows = [line for line in DOCS.read_text(encoding="utf-8").splitlines() if line.startswith(f"| {reader} |")]
-    assert f"`{name}`" in "".join(rows)
 
 
 @pytest.mark.parametrize("name", ["", "1A", "A-B", "A B", "A.B", "é", "A\n", "A\0", "A'", "export A"])
