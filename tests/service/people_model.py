@@ -17,10 +17,11 @@ def look(model: Model, what: str, code: str) -> Told:
         return closed
     if isinstance(thing, Share):
         wanted = thing.verifier is not None
-        told: dict[str, Any] = {"passcode_required": wanted, "timed_view": None}
+        told: dict[str, Any] = {"passcode_required": wanted, "timed_view": None, "views_left": thing.views}
         told["attempts_left"] = thing.attempts if wanted else None
     else:
-        told = {"passcode_required": thing.passcode is not None, "title": "T"}
+        told = {"passcode_required": thing.passcode is not None, "title": "T", "accesses_left": thing.forms}
+        told["account"] = thing.owner.account
     return 200, {"short_code": code, "expired_at": model.text(thing.expires), **told}
 
 

@@ -35,14 +35,16 @@ def count(api: Api, code: str) -> int:
     return number
 
 
-def test_looking_tells_the_title_and_spends_nothing(service: RunningService, api: Api) -> None:
+def test_looking_tells_who_asks_and_spends_nothing(service: RunningService, api: Api) -> None:
     code = api.asked(title="Access", passcode="pc", access_counts_left=1, expired_at="2099-01-01T00:00:00Z")
     for _ in range(5):
         assert service.submitter().look(link(service, code)) == {
             "short_code": code,
+            "account": "default",
             "title": "Access",
             "passcode_required": True,
             "expired_at": "2099-01-01T00:00:00Z",
+            "accesses_left": 1,
         }
     assert kept_out(service, code, passcode="pc") is None
 

@@ -56,6 +56,11 @@ export function serviceTag() {
   return document.documentElement.dataset.serviceTag;
 }
 
+/** The type as which this service shows a field: one that it does not know is text. */
+export function shownType(type) {
+  return document.documentElement.dataset.fieldTypes.split(" ").includes(type) ? type : "text";
+}
+
 /** Ask the service: `{status, value}`; status 0 where no answer came, value null where it is no JSON object. */
 export async function ask(method, path, body) {
   const headers = body === undefined ? {} : { "content-type": "application/json" };
@@ -165,11 +170,17 @@ const MOMENT = new Intl.DateTimeFormat("en-GB", {
   weekday: "long", day: "numeric", month: "long", year: "numeric", hour: "2-digit", minute: "2-digit", timeZoneName: "short",
 });
 
-/** A moment for a person, with the exact one beside it for programs; the text itself where it is no moment. */
+/** A moment for a person, in their own zone, which it names, with the exact one for programs; else the text itself. */
 export function moment(text) {
   const date = new Date(text);
   if (Number.isNaN(date.getTime())) return make("span", {}, visible(text));
   return make("time", { datetime: date.toISOString() }, MOMENT.format(date));
+}
+
+/** How often something still opens: `This link opens once.`; `left` is null where that is not limited. */
+export function opens(what, left) {
+  if (left === null) return `${what} opens as often as you like.`;
+  return `${what} opens ${left === 1 ? "once" : `${left} more times`}.`;
 }
 
 /** `1 view`, `2 views`. */

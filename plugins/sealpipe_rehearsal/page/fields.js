@@ -1,22 +1,27 @@
 // Shows fields by their type. Values may be hostile, so they only ever become text.
 
-import { announce, count, hasUnseen, make, revealButton, visible } from "./base.js";
+import { announce, count, hasUnseen, make, revealButton, shownType, visible } from "./base.js";
 import { qrPicture } from "./qr_picture.js";
 
 const MASK = "••••••••••••";
 
 // How a type is shown; what is not in the table is text. `code`: its own typeface; `lines`: not wrapped; `wide`: the
-// buttons stand below, and a file name is offered.
+// buttons stand below, and a file name is offered; `masked`: whether this value is hidden until it is asked for.
 const KINDS = new Map([
   ["text", { name: "Text" }],
-  ["password", { name: "Password", code: true, masked: true }],
+  ["password", { name: "Password", code: true, masked: () => true }],
   ["date", { name: "Date", aside: readDate }],
-  ["multiline", { name: "Several lines", code: true }],
+  ["multiline", { name: "Several lines", code: true, masked: isPrivateKey }],
   ["markdown", { name: "Markdown", code: true, wide: true }],
   ["source_code", { name: "Source code", code: true, lines: true, wide: true }],
   ["url", { name: "Address", link: true }],
   ["qr", { name: "QR code", code: true, above: qrPicture }],
 ]);
+
+// How a private key begins: PEM and OpenSSH, PGP, PuTTY, age.
+function isPrivateKey(value) {
+  return /^\s*(-----BEGIN [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----|PuTTY-User-Key-File-\d|AGE-SECRET-KEY-1)/m.test(value);
+}
 
 // More than that at once keeps a browser busy for long; a sender may send a hundred times as many.
 const PART = 5000;
@@ -42,23 +47,22 @@ export function fieldList(fields, heading = "h2", first = PART) {
     if (shown < fields.length) return;
     // The button goes: who works without a pointer goes on at what it has brought.
     actions.remove();
-    const label = next[0].querySelector(".label");
-    label.tabIndex = -1;
-    label.focus();
+    const begin = next[0].querySelector(".label, .value");
+    if (begin.tabIndex < 0) begin.tabIndex = -1;
+    begin.focus();
   });
   return make("div", {}, list, actions);
 }
 
-let numbered = 0;
-
 function fieldItem(field, at, heading) {
-  const kind = KINDS.get(field.type) ?? KINDS.get("text");
+  const kind = KINDS.get(shownType(field.type));
   const value = asText(field.value);
-  const label = visible(asText(field.key)).trim() || `Field ${at + 1}`;
-  const id = `field-${(numbered += 1)}`;
-  const shown = kind.masked ? maskedValue(id, kind) : plainValue(id, kind, value);
+  const key = visible(asText(field.key)).trim();
+  const label = key || `Field ${at + 1}`; // for a screen reader: no label is shown where there is none
+  const masked = kind.masked?.(value);
+  const shown = masked ? maskedValue(label, kind) : plainValue(label, kind, value);
   const actions = [
-    kind.masked ? revealButton(label, (shows) => reveal(shows, shown, value, label)) : null,
+    masked ? revealButton(label, (shows) => reveal(shows, shown, value, label)) : null,
     copyButton(value, label),
     kind.wide && typeof field.filename === "string" && field.filename !== "" ? download(value, field.filename, label) : null,
   ];
@@ -68,7 +72,7 @@ function fieldItem(field, at, heading) {
     make(
       "div",
       { class: "head" },
-      make(heading, { class: "label", id, dir: "auto" }, label),
+      key ? make(heading, { class: "label", dir: "auto" }, key) : make("span"),
       make("span", { class: "kind" }, kindName(kind, field)),
     ),
     kind.above ? kind.above(value, label) : null,
@@ -94,15 +98,15 @@ function valueClass(kind) {
 }
 
 // A box that may scroll can be reached with the keyboard, and says what it is.
-function plainValue(id, kind, value) {
+function plainValue(label, kind, value) {
   const address = kind.link ? absolute(value) : null;
   const inside = address ? make("a", { href: address.href, target: "_blank", rel: "noopener noreferrer" }, value) : value;
-  const box = { class: valueClass(kind), dir: "auto", tabindex: 0, role: "group", "aria-labelledby": id };
+  const box = { class: valueClass(kind), dir: "auto", tabindex: 0, role: "group", "aria-label": label };
   return make("pre", address ? { class: valueClass(kind), dir: "auto" } : box, inside === "" ? null : inside);
 }
 
-function maskedValue(id, kind) {
-  const box = { class: `${valueClass(kind)} masked`, tabindex: 0, role: "group", "aria-labelledby": id };
+function maskedValue(label, kind) {
+  const box = { class: `${valueClass(kind)} masked`, tabindex: 0, role: "group", "aria-label": label };
   return make("pre", box, ...maskNodes());
 }
 

@@ -2,8 +2,8 @@
 // only asked whether the share can be opened and wants a passcode.
 
 import {
-  announce, ask, codeSegment, count, facts, keepNothing, make, mark, moment, revealButton, show, showReason, showTitled,
-  takeEncodedHash, takeFragment, visible,
+  announce, ask, codeSegment, count, facts, keepNothing, make, mark, moment, opens, revealButton, show, showReason,
+  showTitled, takeEncodedHash, takeFragment, visible,
 } from "./base.js";
 import { fieldList, howMany } from "./fields.js";
 import { REASONS } from "./reasons.js";
@@ -61,7 +61,8 @@ function ready(key, details) {
   const entry = details.passcode_required ? passcodeEntry(details.attempts_left) : null;
   const button = make("button", { type: "submit", class: "primary", id: "open" }, "Open it");
   const form = make("form", { novalidate: true, autocomplete: "off" }, entry, error, button);
-  const part = { key, details, error, button, input: entry?.querySelector("input") ?? null, tries: entry?.querySelector("#tries") };
+  const part = { key, details, error, button, left: details.attempts_left };
+  if (entry) Object.assign(part, { input: entry.querySelector("input"), tries: entry.querySelector("#tries") });
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     if (button.getAttribute("aria-disabled") !== "true") open(part);
@@ -71,13 +72,18 @@ function ready(key, details) {
     mark("sealed"),
     make("h1", {}, TITLE),
     make("p", { class: "lead" }, "It is encrypted, and only this link opens it. Open it when you are ready to read it."),
-    make("p", { class: "quiet" }, "Opening it may use up a view. Loading this page has used no view."),
+    make("p", { class: "quiet" }, `${opens("This link", details.views_left)} Loading this page does not count.`),
     facts([
-      ["Available until", details.expired_at ? moment(details.expired_at) : "its views are used or it is withdrawn"],
+      ["Available until", until(details)],
       details.timed_view ? ["Visible for", `${seconds(details.timed_view)} once it is open`] : null,
     ]),
     form,
   );
+}
+
+function until({ expired_at: end, views_left: left }) {
+  if (end) return moment(end);
+  return left === null ? "the sender withdraws it" : "it is used up, or the sender withdraws it";
 }
 
 function passcodeEntry(left) {
@@ -91,8 +97,12 @@ function passcodeEntry(left) {
     { class: "entry" },
     make("label", { for: "passcode" }, "Passcode"),
     make("div", { class: "with-button" }, input, toggle),
-    make("p", { class: "hint", id: "tries" }, `The sender gives it to you by another channel. ${triesLeft(left)}`),
+    make("p", { class: "hint", id: "tries" }, passcodeHint(left)),
   );
+}
+
+function passcodeHint(left) {
+  return `Required. The sender gives it to you by another channel. ${triesLeft(left)}`.trim();
 }
 
 function triesLeft(left) {
@@ -122,7 +132,7 @@ async function open(part) {
 function notOpened(part, status, value) {
   if (status === 403 && value?.reason === "passcode-wrong") {
     if (value.attempts_left < 1) return refuse("no-tries-left");
-    part.tries.textContent = triesLeft(value.attempts_left);
+    part.left = value.attempts_left;
     part.input.select();
     return wrong(part, `Wrong passcode. ${triesLeft(value.attempts_left)}`, "passcode-wrong");
   }
@@ -132,8 +142,10 @@ function notOpened(part, status, value) {
   return ended(status, value, () => look(part.key));
 }
 
-function wrong({ error, input, button }, text, reason = "passcode-missing") {
+function wrong({ error, input, tries, left, button }, text, reason = "passcode-missing") {
   error.textContent = text;
+  // What the error says of the tries is not said beside it.
+  if (tries) tries.textContent = passcodeHint(reason === "passcode-wrong" ? null : left);
   document.getElementById("stage").dataset.reason = reason;
   if (input) input.setAttribute("aria-invalid", String(reason !== "no-answer"));
   (input ?? button).focus();
@@ -162,9 +174,8 @@ async function opened(key, passcode, content) {
     fields = [{ key: "Content", value: new TextDecoder().decode(plaintext), type: "multiline" }];
     remark = make("p", { class: "error", id: "reason" }, "The content is not a list of fields and is shown unchanged. (not-fields)");
   }
-  const again = content.views_left === null || content.views_left > 0;
   const limit = content.timed_view;
-  const hide = () => hidden(key, limit, again);
+  const hide = () => hidden(key, limit, content.views_left);
   const clock = limit ? make("strong", { role: "timer" }) : null;
   const title = content.title?.trim() ? visible(content.title) : "It is open";
   document.title = title;
@@ -176,22 +187,20 @@ async function opened(key, passcode, content) {
     limit ? make("div", { class: "note timer" }, make("span", {}, "Hidden again in ", clock)) : null,
     remark,
     fields.length ? fieldList(fields) : null,
-    facts([
-      ["Views", viewsLeft(content.views_left)],
-      ["Available until", content.expired_at ? moment(content.expired_at) : "its views are used or it is withdrawn"],
-    ]),
+    content.views_left === 0 ? null : facts([["Available until", until(content)]]),
+    make("p", { class: "quiet", id: "opens" }, opensAgain(content.views_left)),
     make("div", { class: "actions" }, make("button", { type: "button", id: "hide", on: { click: hide } }, "Hide it now")),
   );
   announce(`It is open: ${howMany(fields)}.${limit ? ` Visible for ${seconds(limit)}.` : ""}`);
   if (limit) startTimer(limit, clock, hide);
 }
 
-function viewsLeft(left) {
-  if (left === null) return "it can be opened again";
-  return left > 0 ? `${left} left` : "none: the link no longer opens";
+function opensAgain(left) {
+  if (left === 0) return "This was the last time: the link does not open again.";
+  return left === 1 ? "The link opens once more." : opens("The link", left);
 }
 
-function hidden(key, limit, again) {
+function hidden(key, limit, left) {
   if (document.getElementById("stage").dataset.state !== "open") return;
   const reopen = make("button", { type: "button", id: "again", on: { click: () => look(key) } }, "Back to the link");
   showTitled(
@@ -199,8 +208,8 @@ function hidden(key, limit, again) {
     "hidden",
     "It is hidden again",
     make("p", { class: "lead" }, limit ? `The sender limits each view to ${seconds(limit)}.` : "The content is gone from this page."),
-    make("p", {}, again ? "Opening it again may use up another view." : "Its last view is used: the link no longer opens."),
-    again ? make("div", { class: "actions" }, reopen) : null,
+    make("p", {}, opensAgain(left)),
+    left !== 0 ? make("div", { class: "actions" }, reopen) : null,
   );
   announce("The content is hidden");
 }

@@ -1,7 +1,7 @@
 // The submitter, at the collect link. No access is used before the button is pressed. Values are encrypted here to
 // the request's public key before they are sent.
 
-import { announce, ask, facts, make, mark, moment, revealButton, serviceTag, show, showTitled, visible } from "./base.js";
+import { announce, ask, facts, make, mark, moment, opens, revealButton, serviceTag, show, showTitled, visible } from "./base.js";
 import { entry } from "./entries.js";
 import { decodeBase64url, sealBox, writeFields } from "./wire.js";
 
@@ -41,11 +41,16 @@ function ready(part) {
     "ready",
     mark("sealed"),
     make("h1", { dir: "auto" }, title),
-    make("p", { class: "lead" }, "Someone asks you for information. It is encrypted in this browser, and only they can read it."),
-    make("p", { class: "quiet" }, "Opening the form may use up an access. Loading this page has used none."),
+    make("p", { class: "lead" }, asker(details), " asks you for information. It is encrypted in this browser, and only they can read it."),
+    make("p", { class: "quiet" }, `${opens("The form", details.accesses_left)} Loading this page does not count.`),
     facts([["Open until", moment(details.expired_at)]]),
     gate(part, "Open the form", input ? passcodeEntry(input) : null, input, read),
   );
+}
+
+// Who asks: the only name here that the service vouches for; a title is anything that its writer likes.
+function asker({ account }) {
+  return make("span", {}, "The account ", make("strong", { id: "asker" }, make("bdi", {}, visible(account))));
 }
 
 function passcodeEntry(input) {
@@ -54,7 +59,7 @@ function passcodeEntry(input) {
     "div",
     { class: "entry" },
     make("label", { for: input.id }, "Passcode"),
-    make("p", { class: "hint", id: "passcode-hint" }, "The sender of the link gives it to you by another channel."),
+    make("p", { class: "hint", id: "passcode-hint" }, "Required. The sender of the link gives it to you by another channel."),
     make("div", { class: "with-button" }, input, toggle),
   );
 }
@@ -146,7 +151,7 @@ function form(part) {
     removeEventListener("beforeunload", warn);
     if (entries.some((each) => !each.empty())) addEventListener("beforeunload", warn);
   };
-  const entries = asked.fields.map((field) => entry(field, changed));
+  const entries = asked.fields.map((field, _, all) => entry(field, all.length === 1, changed));
   const error = make("p", { class: "error", id: "error", role: "alert" });
   const button = make("button", { type: "submit", class: "primary" }, SEND);
   const element = make("form", { novalidate: true, autocomplete: "off" }, entries.map(({ node }) => node), error, button);
@@ -157,6 +162,7 @@ function form(part) {
     make("h1", { dir: "auto" }, visible(asked.title)),
     asked.description?.trim() ? make("p", { class: "lead", dir: "auto" }, visible(asked.description)) : null,
     make("p", { class: "note" }, "What you type is encrypted in this browser before it is sent. Only the requester has the key."),
+    entries.length > 1 ? make("p", { class: "quiet" }, "No single field is required, but fill in at least one.") : null,
     submitting(element, button, () => send(now)),
   );
   return undefined;

@@ -71,7 +71,7 @@ class _Application:
         if handler is not gateway.handle and (reason := _reject_reason(http_request, from_own_page=not is_control)):
             return _to_starlette(json_response(403, {"message": reason}))
         if page := pages.find_file(http_request.method, http_request.segments):
-            return pages.page(page, self._service.tag)
+            return pages.page(page, self._service.tag, self._service.field_types)
         if fault is not None:
             connection = request.scope["state"][CONNECTION_KEY]
             exchange = Exchange(

@@ -13,6 +13,7 @@ from .idempotency import InFlight
 from .log import Log
 from .plans import Account, Entitlements, RateLimiter
 from .responses import Response, refuse
+from .rules import FIELD_TYPES, FIELD_TYPES_EXTENDED
 from .store import Store
 from .webhook_deliveries import Deliverer
 from .webhooks import SIGNATURE_HEADER
@@ -54,6 +55,11 @@ class Service:
     faults: FaultPlan = field(default_factory=FaultPlan)
     failing: dict[str, int] = field(default_factory=dict)
     deliverer: Deliverer = field(init=False)
+
+    @property
+    def field_types(self) -> tuple[str, ...]:
+        """Return the types of fields that its pages know; any other renders as text (specification: field, `type`)."""
+        return FIELD_TYPES_EXTENDED if self.extended else FIELD_TYPES
 
     def __post_init__(self) -> None:
         self.deliverer = Deliverer(self.store, self.clock, self.log, self.signature_header)

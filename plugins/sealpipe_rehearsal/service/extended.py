@@ -18,7 +18,7 @@ from .clock import format_rfc3339, parse_rfc3339
 from .context import Call, HttpRequest, Service
 from .listing import read_limit
 from .responses import Response, as_json, refuse
-from .rules import FIELD_TYPES, NOTIFY_ON
+from .rules import NOTIFY_ON
 
 SCOPE = "audit:read"
 DEFAULT_LIMIT, MAX_LIMIT = 50, 100
@@ -146,7 +146,7 @@ def capabilities(call: Call) -> Response:
             "zero_knowledge": account.stores_wraps,
         },
         "sharing_policy": None,
-        "field_types": list(FIELD_TYPES),
+        "field_types": list(service.field_types),
         "notify_on_events": list(NOTIFY_ON),
     }
     return respond_with_etag(call, body)

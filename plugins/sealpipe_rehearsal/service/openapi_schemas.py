@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from . import extended
 from .checks import SCHEMAS, Schema, filled_text, rfc3339
 from .listing import MAX_LIMIT
-from .rules import FIELD_TYPES, NOTIFY_ON
+from .rules import FIELD_TYPES_EXTENDED, NOTIFY_ON
 
 JSON = "application/json"
 TEXT: Schema = SCHEMAS[filled_text]
@@ -75,6 +75,6 @@ CAPABILITIES = object_with(
     limits=object_with(**dict.fromkeys(_LIMITS, _OR_NONE)),
     features={"type": "object", "additionalProperties": {"type": "boolean"}},
     sharing_policy={"type": "null"},
-    field_types=array_of({"enum": [*FIELD_TYPES]}),
+    field_types=array_of({"enum": [*FIELD_TYPES_EXTENDED]}),
     notify_on_events=array_of({"enum": [*NOTIFY_ON]}),
 )

@@ -8,7 +8,7 @@ Serving a page uses no view. The page then calls the routes outside /v1.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -44,7 +44,6 @@ HEADERS: Mapping[str, str] = {
 """Headers of every page and its files."""
 
 _TYPES = {".css": "text/css", ".html": "text/html", ".js": "text/javascript", ".svg": "image/svg+xml"}
-_TAG = b"{{service_tag}}"
 _ENCODED_HASH = re.compile("%(?:25)*23")
 
 
@@ -64,9 +63,12 @@ def find_file(method: str, segments: tuple[str, ...]) -> str | None:
     return None
 
 
-def page(name: str, tag: str) -> Response:
-    """Return a file of page/; in HTML, the placeholder is replaced by the service tag (letters and digits)."""
-    body = _files()[name].replace(_TAG, tag.encode("ascii")) if name.endswith(".html") else _files()[name]
+def page(name: str, tag: str, field_types: Sequence[str]) -> Response:
+    """Return a file of page/; HTML gets the service tag and the field types that it renders (letters, digits, `_`)."""
+    body = _files()[name]
+    if name.endswith(".html"):
+        for placeholder, text in (("service_tag", tag), ("field_types", " ".join(field_types))):
+            body = body.replace(f"{{{{{placeholder}}}}}".encode("ascii"), text.encode("ascii"))
     return Response(body, media_type=_TYPES[Path(name).suffix], headers=dict(HEADERS))
 
 

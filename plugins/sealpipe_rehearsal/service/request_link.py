@@ -41,9 +41,11 @@ def show_state(service: Service, code: str) -> Response:
         200,
         {
             "short_code": code,
+            "account": row["owner"],
             "title": row["title"],
             "passcode_required": row["passcode_sha256"] is not None,
             "expired_at": row["expired_at"],
+            "accesses_left": row["access_counts_left"],
         },
     )
 

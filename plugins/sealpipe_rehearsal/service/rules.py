@@ -102,7 +102,9 @@ def rejected(rules: Mapping[str, Rule], members: Mapping[str, Any]) -> dict[str,
 
 ENCRYPTION_TYPE = "e2ee-aes256-gcm"
 NOTIFY_ON = ("viewed", "denied", "expired", "deleted")
-FIELD_TYPES = ("text", "password", "date", "multiline", "markdown", "source_code", "url", "qr")
+FIELD_TYPES = ("text", "password", "date", "multiline", "markdown", "source_code")
+FIELD_TYPES_EXTENDED = (*FIELD_TYPES, "url", "qr")
+"""Includes types that the specification omits (gaps: field types, further)."""
 
 
 @accepts(const=ENCRYPTION_TYPE)

@@ -52,6 +52,7 @@ def show_state(service: Service, code: str) -> Response:
             "passcode_required": verifier_hash,
             "attempts_left": row["passcode_attempts_left"] if verifier_hash else None,
             "timed_view": row["timed_view"],
+            "views_left": row["access_counts_left"],
         },
     )
 

@@ -38,7 +38,7 @@ DESCRIPTION = "For the release of Friday. Ask Ann (ann@example.com) if anything 
 
 @dataclass
 class Stage:
-    """Where a state is brought about."""
+    """Where a state is brought about: an extended service, which knows every type of field."""
 
     browser: Browser
     job: Job
@@ -48,11 +48,7 @@ class Stage:
 
     def share(self, passcode: str | None = None, **members: Any) -> str:
         whole = {"title": "Access to staging", "description": DESCRIPTION, **members}
-        self.service.service.extended = "timed_view" in members  # only such a service keeps it
-        try:
-            return send(self.service, EVERY_TYPE, passcode, **whole)
-        finally:
-            self.service.service.extended = False
+        return send(self.service, EVERY_TYPE, passcode, **whole)
 
     def opens(self, share_link: str, passcode: str | None = None) -> None:
         self.browser.open(share_link)

@@ -13,9 +13,9 @@ from support.job import Job
 
 @pytest.mark.parametrize("state", STATES)
 def test_axe_finds_nothing_and_nothing_is_wider_than_a_phone(
-    browser: Browser, job: Job, service: RunningService, state: str
+    browser: Browser, job: Job, extended: RunningService, state: str
 ) -> None:
-    told = STATES[state](Stage(browser, job, service))
+    told = STATES[state](Stage(browser, job, extended))
     browser.says(told)
     found = [*violations(browser), *_too_wide(browser)]
     for size, dark in ((WIDE, True), (PHONE, False)):
@@ -30,8 +30,8 @@ def test_axe_finds_nothing_and_nothing_is_wider_than_a_phone(
     assert browser.run("return document.documentElement.lang") == "en"
 
 
-def test_axe_does_find_what_is_wrong(browser: Browser, job: Job, service: RunningService) -> None:
-    browser.says(STATES["request-ready"](Stage(browser, job, service)))
+def test_axe_does_find_what_is_wrong(browser: Browser, job: Job, extended: RunningService) -> None:
+    browser.says(STATES["request-ready"](Stage(browser, job, extended)))
     assert rules_passed(browser) > 15
     browser.run("document.querySelector('label').remove(); document.querySelector('main').style.color = '#ccc'")
     rules = {each.partition(":")[0] for each in violations(browser)}

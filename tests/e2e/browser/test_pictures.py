@@ -41,7 +41,7 @@ class Counted:
 
 @pytest.fixture
 def service() -> Iterator[RunningService]:
-    with start(clock=lambda: NOON, token_bytes=Counted()) as running:
+    with start(clock=lambda: NOON, token_bytes=Counted(), extended=True) as running:
         yield running
 
 

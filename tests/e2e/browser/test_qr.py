@@ -136,11 +136,11 @@ def shown(browser: Browser) -> list[Image.Image]:
 
 @pytest.mark.parametrize(("size", "dark"), [(WIDE, False), (WIDE, True), (PHONE, False), (PHONE, True)])
 def test_a_camera_reads_what_is_on_the_screen(
-    browser: Browser, service: RunningService, size: tuple[int, int], *, dark: bool
+    browser: Browser, extended: RunningService, size: tuple[int, int], *, dark: bool
 ) -> None:
     browser.look(*size, dark=dark)
     texts = [OTPAUTH, "x", "WIFI:T:WPA;S:žluťoučký 🐎;P:p\\;;", some_text(84)]
-    opened(browser, service, *(field(text, "qr", f"Code {number}") for number, text in enumerate(texts, 1)))
+    opened(browser, extended, *(field(text, "qr", f"Code {number}") for number, text in enumerate(texts, 1)))
     browser.wait(lambda: len(browser.all(".qr")) == len(texts), "the codes")
     pictures = shown(browser)
     assert [read(code).text for code in pictures] == texts
@@ -151,10 +151,10 @@ def test_a_camera_reads_what_is_on_the_screen(
     assert browser.overflows() == []
 
 
-def test_the_most_characters_are_read_and_one_more_is_text_alone(browser: Browser, service: RunningService) -> None:
+def test_the_most_characters_are_read_and_one_more_is_text_alone(browser: Browser, extended: RunningService) -> None:
     most = some_text(LIMIT)
     opened(
-        browser, service, field(most, "qr", "Most"), field(most + "a", "qr", "Over"), field("🐎" * 2300, "qr", "Wide")
+        browser, extended, field(most, "qr", "Most"), field(most + "a", "qr", "Over"), field("🐎" * 2300, "qr", "Wide")
     )
     browser.wait(lambda: len(browser.all(".qr, .field .hint")) == 3, "a code and two hints")
     (code,) = shown(browser)
@@ -163,8 +163,8 @@ def test_the_most_characters_are_read_and_one_more_is_text_alone(browser: Browse
     assert browser.run(VALUES) == [most, most + "a", "🐎" * 2300]
 
 
-def test_the_code_stands_above_its_text_and_has_a_name(browser: Browser, service: RunningService) -> None:
-    opened(browser, service, field(OTPAUTH, "qr", "Second\u202efactor"))
+def test_the_code_stands_above_its_text_and_has_a_name(browser: Browser, extended: RunningService) -> None:
+    opened(browser, extended, field(OTPAUTH, "qr", "Second\u202efactor"))
     code = browser.one(".qr")
     assert code.get_attribute("role") == "img"
     assert code.accessible_name == "QR code: Second⟨U+202E⟩factor"
@@ -173,16 +173,16 @@ def test_the_code_stands_above_its_text_and_has_a_name(browser: Browser, service
     assert browser.named("Copy Second⟨U+202E⟩factor")
 
 
-def test_nothing_has_no_code_and_what_is_no_text_says_so(browser: Browser, service: RunningService) -> None:
-    opened(browser, service, field("", "qr", "Empty"), field("half \ud83d", "qr", "Half"), field("", "url", "Nowhere"))
+def test_nothing_has_no_code_and_what_is_no_text_says_so(browser: Browser, extended: RunningService) -> None:
+    opened(browser, extended, field("", "qr", "Empty"), field("half \ud83d", "qr", "Half"), field("", "url", "Nowhere"))
     seen = browser.says("This is not valid text: no QR code can hold it.")
     assert browser.all(".qr, .qr-place") == []
     assert len(browser.all(".field .hint")) == 1
     assert "Not a web address" not in seen
 
 
-def test_many_qr_codes_are_drawn_when_scrolled_to(browser: Browser, service: RunningService) -> None:
-    opened(browser, service, *(field(some_text(1000), "qr", f"Code {number}") for number in range(300)))
+def test_many_qr_codes_are_drawn_when_scrolled_to(browser: Browser, extended: RunningService) -> None:
+    opened(browser, extended, *(field(some_text(1000), "qr", f"Code {number}") for number in range(300)))
     browser.one("li:first-child .qr")
     assert len(browser.run("return [...document.querySelectorAll('.qr')]")) < 20
     browser.run("document.querySelector('.field:last-child').scrollIntoView()")

@@ -9,6 +9,7 @@ from urllib.parse import quote
 import pytest
 from selenium.webdriver.common.keys import Keys
 
+from e2e.browser.axe import violations
 from e2e.browser.chrome import PHONE, Browser, Recorder
 from e2e.browser.sending import as_json, field, post, send, spent
 from sealpipe import Client, Field
@@ -75,10 +76,10 @@ def test_a_link_of_the_command_line_opens_when_the_button_is_pressed(
 ) -> None:
     address = job.share("--title", "Staging", "--views", "1").out.strip()
     browser.open(address)
-    browser.says("Something was shared with you", "Loading this page has used no view.")
+    browser.says("Something was shared with you", "This link opens once. Loading this page does not count.")
     assert spent(job.service, address) == (0, 0)
     browser.press("Open it")
-    browser.says("Staging", "none: the link no longer opens")
+    browser.says("Staging", "This was the last time: the link does not open again.")
     browser.press("Show DB_PASSWORD")
     assert values(browser) == [job.secret]
     assert spent(job.service, address) == (1, 0)
@@ -92,7 +93,7 @@ def test_a_link_of_the_library_opens(browser: Browser, service: RunningService) 
             [Field("Greeting", "hello", type="text"), "Another=text:ž 🐎"], expires_in=timedelta(hours=1), views=2
         )
     opened(browser, share.link.reveal())
-    told = browser.says("Greeting", "hello", "Another", "ž 🐎", "1 left")
+    told = browser.says("Greeting", "hello", "Another", "ž 🐎", "The link opens once more.")
     assert told.index("hello") < told.index("ž 🐎")
 
 
@@ -114,8 +115,8 @@ def test_the_fragment_leaves_the_address_bar_and_reaches_no_log(
     assert reason(browser) == "missing-key"
 
 
-def test_every_type_is_shown_as_what_it_is(browser: Browser, service: RunningService) -> None:
-    opened(browser, send(service, EVERY_TYPE))
+def test_every_type_is_shown_as_what_it_is(browser: Browser, extended: RunningService) -> None:
+    opened(browser, send(extended, EVERY_TYPE))
     seen = browser.says(
         "User", "deploy", "Password", TWELVE_DOTS, "2026-12-31", "Thursday, 31 December 2026", "# Title", "Markdown",
         "Source code: python", 'print("hi")', "Opens admin.example.com in a new tab.", "otpauth://totp/", "whatever",
@@ -128,6 +129,85 @@ def test_every_type_is_shown_as_what_it_is(browser: Browser, service: RunningSer
     assert [button.text for button in browser.all(".download")] == ["Download README.md", "Download hi.py"]
     where = browser.one(".field a")
     assert (where.get_attribute("rel"), where.get_attribute("target")) == ("noopener noreferrer", "_blank")
+
+
+def test_a_type_that_the_service_does_not_know_is_shown_as_text(browser: Browser, service: RunningService) -> None:
+    """Further types are the extended service's (gaps); elsewhere an unrecognised type renders as text (fields)."""
+    opened(browser, send(service, [each for each in EVERY_TYPE if each["type"] in ("url", "qr", "nonsense")]))
+    assert [kind.text for kind in browser.all(".kind")] == ["Text"] * 3
+    assert browser.all(".field a, .qr, .qr-place, .field .hint") == []
+    assert values(browser) == [each["value"] for each in EVERY_TYPE[-3:]]
+
+
+def test_a_field_without_a_key_has_no_label_but_a_name_to_the_ear(browser: Browser, service: RunningService) -> None:
+    """A wrong name of the member renders a blank label with no error (specification: fields)."""
+    fields = [{"label": "Misnamed", "value": "one", "type": "text"}, field("two", "password", " "), field("three")]
+    opened(browser, send(service, fields))
+    assert [label.text for label in browser.all(".label")] == ["Label"]
+    assert [head.text.split("\n") for head in browser.all(".head")] == [["Text"], ["Password"], ["Label", "Text"]]
+    browser.press("Show Field 2")
+    assert values(browser) == ["one", "two", "three"]
+    assert [box.accessible_name for box in browser.all(".value")] == ["Field 1", "Field 2", "Label"]
+    browser.press("Copy Field 1")
+    browser.wait(lambda: browser.run("return document.getElementById('status').textContent") == "Field 1 is copied")
+    assert violations(browser) == []
+
+
+PRIVATE_KEYS = {
+    "PEM": "-----BEGIN PRIVATE KEY-----\nMIGHAgEA\n-----END PRIVATE KEY-----\n",
+    "behind attributes": "Bag Attributes\n    friendlyName: ann\n-----BEGIN RSA PRIVATE KEY-----\nMIGHAgEA\n",
+    "OpenSSH": "\r\n-----BEGIN OPENSSH PRIVATE KEY-----\r\nb3BlbnNzaA\r\n",
+    "PGP": "-----BEGIN PGP PRIVATE KEY BLOCK-----\n\nlQWGBF\n",
+    "PuTTY": "PuTTY-User-Key-File-3: ssh-ed25519\nEncryption: none\n",
+    "age": "# created: 2026-11-26\nAGE-SECRET-KEY-1QQQ\n",
+}
+NO_PRIVATE_KEYS = {
+    "a certificate": "-----BEGIN CERTIFICATE-----\nMIGHAgEA\n-----END CERTIFICATE-----\n",
+    "a public key": "-----BEGIN PUBLIC KEY-----\nMIGHAgEA\n-----END PUBLIC KEY-----\n",
+    "prose": "a line begins with -----BEGIN PRIVATE KEY-----, and ours does not",
+}
+
+
+def test_several_lines_that_hold_a_private_key_are_hidden(browser: Browser, service: RunningService) -> None:
+    texts = {**PRIVATE_KEYS, **NO_PRIVATE_KEYS}
+    opened(browser, send(service, [field(text, "multiline", name) for name, text in texts.items()]))
+    source = browser.run("return document.documentElement.textContent")
+    assert [name for name, text in texts.items() if text not in source] == list(PRIVATE_KEYS)
+    for name in PRIVATE_KEYS:
+        browser.press(f"Show {name}")
+    assert values(browser) == list(texts.values())
+    browser.press("Hide PEM")
+    assert values(browser)[0].startswith(TWELVE_DOTS)
+
+
+@pytest.mark.parametrize(
+    ("zone", "told"),
+    [
+        ("Asia/Kathmandu", "Thursday 1 January 2099 at 17:45 GMT+5:45"),
+        ("America/New_York", "Thursday 1 January 2099 at 07:00 GMT-5"),
+        ("UTC", "Thursday 1 January 2099 at 12:00 UTC"),
+    ],
+)
+def test_a_time_is_the_recipients_own_and_names_its_zone(
+    browser: Browser, service: RunningService, zone: str, told: str
+) -> None:
+    address = send(service, [field("secret")], expired_at="2099-01-01T12:00:00Z")
+    browser.cdp("Emulation.setTimezoneOverride", timezoneId=zone)
+    try:
+        opened(browser, address)
+        moment = browser.one("time")
+        assert moment.text.replace(",", "") == told
+        assert moment.get_attribute("datetime") == "2099-01-01T12:00:00.000Z"
+    finally:
+        browser.cdp("Emulation.setTimezoneOverride", timezoneId="")
+
+
+@pytest.mark.parametrize(("views", "told"), [(None, "as often as you like"), (1, "once"), (3, "3 more times")])
+def test_the_page_says_how_often_the_link_opens(
+    browser: Browser, service: RunningService, views: int | None, told: str
+) -> None:
+    browser.open(send(service, [field("secret")], access_counts_left=views))
+    browser.says(f"This link opens {told}. Loading this page does not count.")
 
 
 def test_a_masked_password_stands_nowhere_in_the_document(browser: Browser, service: RunningService) -> None:
@@ -184,10 +264,14 @@ def test_a_passcode_is_asked_for_and_the_page_counts_the_tries(browser: Browser,
     for left in (4, 3):
         browser.type("Passcode", "wrong")
         browser.press("Open it")
-        browser.says(f"Wrong passcode. You have {left} tries left.")
+        told = browser.says(f"Wrong passcode. You have {left} tries left.")
+        assert told.count("tries left") == 1
         assert browser.run("return document.getElementById('stage').dataset.reason") == "passcode-wrong"
         assert browser.focused() == "Passcode"
     assert spent(service, address) == (0, 2)
+    browser.named("Passcode").clear()
+    browser.press("Open it")
+    assert browser.says("Please type the passcode. No try was used.").count("You have 3 tries left.") == 1
     browser.open(address)
     browser.says("You have 3 tries left.")
     browser.press("Show passcode")
@@ -393,8 +477,8 @@ def test_a_timed_view_is_hidden_after_its_seconds(browser: Browser, extended: Ru
     assert "secret-value" not in browser.run("return document.documentElement.outerHTML")
     browser.press("Back to the link")
     browser.press("Open it")
-    browser.says("secret-value", "none: the link no longer opens")
-    browser.says("It is hidden again", "the link no longer opens")
+    browser.says("secret-value", "This was the last time")
+    browser.says("It is hidden again", "the link does not open again")
     assert browser.all("button") == []
 
 
@@ -420,7 +504,7 @@ def test_impatience_and_going_back_spend_one_view(browser: Browser, service: Run
     browser.open(address)
     browser.one("#open")
     browser.run("const it = document.getElementById('open'); for (let n = 0; n < 5; n++) it.form.requestSubmit(it)")
-    browser.says("secret-value", "4 left")
+    browser.says("secret-value", "The link opens 4 more times.")
     browser.driver.get(f"{browser.origin}/s/none")
     browser.driver.back()
     assert reason(browser) == "missing-key"

@@ -25,9 +25,9 @@ LOOKS = {
 
 @pytest.mark.parametrize("state", STATES)
 def test_a_picture_of_each_state(
-    browser: Browser, job: Job, service: RunningService, state: str, tmp_path: Path
+    browser: Browser, job: Job, extended: RunningService, state: str, tmp_path: Path
 ) -> None:
-    browser.says(STATES[state](Stage(browser, job, service)))
+    browser.says(STATES[state](Stage(browser, job, extended)))
     folder = Path(os.environ.get("SEALPIPE_TESTS_SCREENSHOTS") or tmp_path)
     folder.mkdir(parents=True, exist_ok=True)
     pictures = {}

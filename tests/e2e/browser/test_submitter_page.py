@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -108,7 +109,7 @@ def test_loading_the_page_uses_no_access_and_opening_the_form_one(browser: Brows
     asked = ask(job, views=1)
     for _ in range(3):
         browser.open(asked.collect_link)
-        browser.says("Staging access", "Loading this page has used none")
+        browser.says("Staging access", "The form opens once. Loading this page does not count.")
     browser.press("Open the form")
     browser.type("Password", "x")
     browser.press("Seal and send")
@@ -118,6 +119,23 @@ def test_loading_the_page_uses_no_access_and_opening_the_form_one(browser: Brows
     text = browser.says("The form cannot be opened again", "accesses")
     assert "Seal and send" not in text
     assert asked.typed() == [[("User name", "", "text"), ("Password", "x", "password")]]
+
+
+@pytest.mark.parametrize(("views", "told"), [(None, "as often as you like"), (1, "once"), (3, "3 more times")])
+def test_the_page_says_how_often_the_form_opens(browser: Browser, job: Job, views: int | None, told: str) -> None:
+    browser.open(ask(job, views=views).collect_link)
+    browser.says(f"The form opens {told}.")
+
+
+def test_the_page_says_whose_account_asks(browser: Browser, job: Job, service: RunningService) -> None:
+    asked = ask(job)
+    browser.open(asked.collect_link)
+    row = service.service.store.row("SELECT owner FROM requests", {})
+    assert row is not None
+    browser.says(f"The account {row['owner']} asks you for information.")
+    service.service.store.change("UPDATE requests SET owner = :owner", {"owner": "<b>acme\u202e</b>"})
+    browser.open(asked.collect_link)
+    browser.says("The account <b>acme⟨U+202E⟩</b> asks you for information.")
 
 
 def test_the_passcode_is_asked_for_until_it_is_right(browser: Browser, job: Job) -> None:
@@ -211,6 +229,16 @@ def test_a_key_that_is_none_takes_no_answer(browser: Browser, job: Job, service:
     assert not [url for url in browser.requests() if url.endswith("/submit")]
 
 
+def test_the_page_says_when_it_closes_in_the_submitters_own_time(browser: Browser, job: Job) -> None:
+    asked = ask(job, expires_at=datetime(2099, 1, 1, 12, tzinfo=UTC))
+    browser.cdp("Emulation.setTimezoneOverride", timezoneId="Asia/Kathmandu")
+    try:
+        browser.open(asked.collect_link)
+        assert browser.one("time").text.replace(",", "") == "Thursday 1 January 2099 at 17:45 GMT+5:45"
+    finally:
+        browser.cdp("Emulation.setTimezoneOverride", timezoneId="")
+
+
 # -- the form ---------------------------------------------------------------------------------------
 
 
@@ -221,6 +249,28 @@ def test_an_empty_form_is_not_sent(browser: Browser, job: Job) -> None:
     browser.says("Nothing is filled in yet")
     assert browser.focused() == "User name"
     assert asked.opened() == []
+
+
+def test_a_single_field_is_required_and_of_several_at_least_one(browser: Browser, job: Job) -> None:
+    form(browser, ask(job, fields=[("Password", "password")]).collect_link)
+    only = browser.named("Password")
+    assert (only.get_attribute("required"), only.get_attribute("aria-required")) == (None, "true")
+    (hint,) = browser.all(".entry .hint")
+    assert hint.text == "Required."
+    assert hint.get_attribute("id") in str(only.get_attribute("aria-describedby")).split()
+    form(browser, ask(job).collect_link)
+    assert "Required" not in browser.says("No single field is required, but fill in at least one.")
+    assert browser.named("Password").get_attribute("aria-required") is None
+
+
+def test_a_type_that_the_service_does_not_know_is_asked_for_as_text(browser: Browser, job: Job) -> None:
+    asked = ask(job, fields=[("Where", "url"), ("Code", "qr")])
+    form(browser, asked.collect_link)
+    assert [each.get_attribute("type") for each in browser.all("main input")] == ["text", "text"]
+    fill(browser, "Code", "x" * 2301)
+    browser.press("Seal and send")
+    browser.says(SENT)
+    assert asked.typed() == [[("Where", "", "url"), ("Code", "x" * 2301, "qr")]]
 
 
 def test_what_was_typed_stays_where_it_could_not_be_sent(browser: Browser, job: Job, service: RunningService) -> None:
@@ -384,6 +434,7 @@ def test_the_service_receives_no_word_of_the_submission(browser: Browser, job: J
     assert status == 200
 
 
+@pytest.mark.usefixtures("extended")
 def test_an_invalid_entry_shows_its_error_beside_it(browser: Browser, job: Job) -> None:
     asked = ask(job, fields=[("Note", "text"), ("Code", "qr"), ("Day", "date")])
     form(browser, asked.collect_link)
