@@ -159,7 +159,8 @@ class _Expired:
         if required:
             raise UsageError(
                 f"{_UNSUPPORTED}: which of them need a key is unknown",
-                remedy="keep the previous key, or check each expired request: sealpipe collect CODE",
+                remedy="collect those that you have a receipt or a code of: sealpipe collect RECEIPT; nobody can "
+                "collect others",
             )
         render.print_note(_UNSUPPORTED)
 
