@@ -11,11 +11,13 @@ from email.utils import format_datetime
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import trustme
 
 from sealpipe_rehearsal.running_service import RunningService
 from support import faults
+from support.damage import exchanged
 from support.faulty import Exchange, Fault, Faulty, passes
 from support.job import proxied
 from support.leaks import Detector
@@ -375,6 +377,46 @@ def test_it_tells_what_key_and_plan_allow_where_the_service_does(user: Terminal)
 
 def test_a_plan_is_not_told_where_the_service_does_not_have_it(user: Terminal) -> None:
     assert "plan" not in rows(user.sealpipe("doctor"))
+
+
+CUSTODY = "custody secret"
+
+
+@pytest.mark.usefixtures("extended")
+@pytest.mark.parametrize("index", [-1, -2, 0, 20])
+def test_a_damaged_custody_secret_is_found_where_the_service_tells_the_public_key(user: Terminal, index: int) -> None:
+    key, _, custody = user.environ["SEALPIPE_API_KEY"].rpartition(".")
+    fine, damaged = (
+        user.sealpipe("doctor"),
+        user.sealpipe("doctor", SEALPIPE_API_KEY=f"{key}.{exchanged(custody, index)}"),
+    )
+    assert (fine.code, rows(fine)[CUSTODY][0]) == (0, "ok")
+    assert (damaged.code, rows(damaged)[CUSTODY][0]) == (2, "fail")
+    assert "not the one of this API key" in rows(damaged)[CUSTODY][1]
+    assert custody not in damaged.out
+
+
+def test_a_custody_secret_is_not_checked_where_the_service_tells_nothing(user: Terminal) -> None:
+    done = user.sealpipe("doctor")
+    said = ("ok", "not checked: the service does not tell the registered custody public key")
+    assert (done.code, rows(done)[CUSTODY]) == (0, said)
+    two_parts = user.environ["SEALPIPE_API_KEY"].rpartition(".")[0]
+    assert CUSTODY not in rows(user.sealpipe("doctor", SEALPIPE_API_KEY=two_parts))
+
+
+def test_a_custody_secret_is_not_checked_where_none_is_registered(bare: Terminal, extended: RunningService) -> None:
+    done = bare.at(extended, register=False).sealpipe("doctor")
+    assert rows(done)[CUSTODY] == ("ok", "not checked: no custody public key is registered")
+
+
+def test_a_compromised_key_is_to_be_revoked(user: Terminal, extended: RunningService) -> None:
+    assert "compromise" not in rows(user.sealpipe("doctor"))
+    key = user.environ["SEALPIPE_API_KEY"]
+    httpx.get(f"{extended.base_url}/shares", headers={"Authorization": f"Bearer {key}"}, trust_env=False)
+    assert rows(user.sealpipe("doctor"))["compromise"] == (
+        "warn",
+        "compromised: revoke  -> create a new API key, and revoke this one",
+    )
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -10,6 +11,7 @@ import httpx
 import pytest
 
 from sealpipe import Client
+from sealpipe.wire import keys
 from sealpipe_rehearsal import control_client
 from sealpipe_rehearsal.control_client import RehearsalError
 from sealpipe_rehearsal.running_service import RunningService
@@ -228,6 +230,11 @@ def test_it_needs_audit_read_and_is_its_spaces_own(
 # -- capabilities, and the members of a share ------------------------------------------------------
 
 
+def public_key_of(api: Api) -> str:
+    point = keys.from_custody_secret(api.credential.reveal().rpartition(".")[2], tag="svc").public_key
+    return base64.urlsafe_b64encode(point).decode().rstrip("=")
+
+
 def test_capabilities_tell_what_key_and_plan_can_do(extended: RunningService, caller: Callable[..., Api]) -> None:
     api = caller(extended, scopes=[], organization="acme")
     extended.set_account("org:acme", shares=2, view_protection=False)
@@ -239,6 +246,8 @@ def test_capabilities_tell_what_key_and_plan_can_do(extended: RunningService, ca
         "key_id": api.key_id,
         "scopes": [],
         "custody_level": 1,
+        "custody_public_key": public_key_of(api),
+        "compromised": False,
         "organization_id": "acme",
         "rate_limit_rpm": 100,
     }

@@ -98,6 +98,12 @@ class Capabilities:
     features: Mapping[str, Any]
     extra: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def has_custody(self) -> bool | None:
+        """Whether the key has a custody level above `none`; None if the service does not say."""
+        level = self.key.get("custody_level")
+        return None if level is None else level not in (0, "0", "none")
+
 
 def get_access_log(
     short_code: str,

@@ -42,7 +42,10 @@ def get_capabilities(session: Session) -> Flow[Capabilities | None]:
     """Get the capabilities of the key and the plan; None if the service does not have this endpoint."""
     from sealpipe.api import account
 
-    return call(account.get_capabilities(), session.start_budget())
+    found = yield from call(account.get_capabilities(), session.start_budget())
+    if found is not None and found.has_custody is not None:
+        yield Do(partial(session.note_custody, is_none=not found.has_custody))
+    return found
 
 
 def share_log(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -219,6 +220,7 @@ def make_session(values: Mapping[str, Any], needs: Iterable[tuple[str, str]] = (
     """
     from sealpipe import permissions
     from sealpipe.flows.session import open_session
+    from sealpipe.state.custody import CustodyLevels
 
     file = values["api_key_file"]
     config = run_config()
@@ -236,6 +238,7 @@ def make_session(values: Mapping[str, Any], needs: Iterable[tuple[str, str]] = (
         ca_file=values["ca_file"],
         api_key_previous=config.previous_api_key,
         needs=needs,
+        custody_levels=CustodyLevels(partial(find_state_folder, values, "custody")),
     )
 
 

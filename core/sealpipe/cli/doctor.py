@@ -26,7 +26,8 @@ def doctor(ctx: click.Context, /, name: str | None, **values: Any) -> None:
 
     Checks settings and their origin, the credential's form, the state directory, plugins and stores, the link
     address, the connection to the service, clock and scopes; with a NAME, only that source, sink, channel or store.
-    Shows no secret and changes nothing (except with --roundtrip). Exits with 0, or the exit code of the first failure.
+    Shows no secret, and changes nothing at the service (except with --roundtrip). Exits with 0, or the exit code of the
+    first failure.
 
     With --conformance, compares this installation's wire format with the reference's test vectors. It needs no
     credential, no settings and no network. A difference exits with 13 (verification failed).

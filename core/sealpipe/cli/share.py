@@ -95,7 +95,7 @@ def _print_plan(options: ShareOptions, sealed: SealedShare, session: Session, to
     lines += ["  passcode: yes"] if members["passcode"] else []
     lines += [f"  {row['what']} to {render.escape(row['to'])}" for row in members["send"]]
     lines += [f"  also {render.escape(words)}" for words in sealed.planned_writes]
-    lines += [f"  {render.escape(remark)}" for remark in sealed.remarks]
+    lines += [f"  {render.escape(remark)}" for remark in (*sealed.remarks, *sealed.warnings)]
     render.print_lines(lines)
 
 
@@ -123,5 +123,5 @@ def _describe_plan(options: ShareOptions, sealed: SealedShare, session: Session,
         "receipt": to["receipt"],
         "send": [{"what": each.content, "to": str(each)} for each in sealed.recipients],
         "also_to": sealed.planned_writes,
-        "remarks": sealed.remarks,
+        "remarks": (*sealed.remarks, *sealed.warnings),
     }

@@ -6,7 +6,7 @@
     scopes           what the API key may do
     conformance      the wire format's vectors
 
-No check changes anything, except for the test share of `--roundtrip`. No finding contains a secret.
+No check changes anything at the service, except for the test share of `--roundtrip`. No finding contains a secret.
 """
 
 from __future__ import annotations

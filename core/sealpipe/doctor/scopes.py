@@ -6,12 +6,12 @@ body is empty as well. DELETE is never used: it would expire something.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sealpipe.api import Credential, Failure, Operation, Resend, Response
 from sealpipe.api.account import Capabilities, get_capabilities
@@ -20,6 +20,7 @@ from sealpipe.doctor import Finding, connectivity, report_failure, report_ok, re
 from sealpipe.errors import (
     AuthenticationError,
     ConnectError,
+    CredentialError,
     InvalidRequestError,
     MissingScopeError,
     OutcomeUnknownError,
@@ -29,6 +30,7 @@ from sealpipe.errors import (
     SealpipeError,
     ServiceError,
 )
+from sealpipe.wire import encoding, keys
 
 if TYPE_CHECKING:
     from sealpipe.config import Config
@@ -104,7 +106,7 @@ def check_scopes(connection: connectivity.ServiceConnection, scope_results: Scop
 
 
 def check_capabilities(connection: connectivity.ServiceConnection) -> Iterator[Finding]:
-    """Report what the key and the plan allow, with one call. Nothing where the service does not say."""
+    """Report what the key and the plan allow, with one call, and whether the custody secret is the key's own."""
     operation = get_capabilities()
     result = connection.send(operation)
     if isinstance(result, Failure):
@@ -115,7 +117,36 @@ def check_capabilities(connection: connectivity.ServiceConnection) -> Iterator[F
         yield report_warning("plan", f"unknown: {error.message}", "the service's answer about the plan is malformed")
         return
     if found is not None:
+        if found.has_custody is not None:
+            connection.session.note_custody(is_none=not found.has_custody)
         yield report_ok("plan", ", ".join(_describe_capabilities(found)) or "the service says nothing about it")
+        if found.key.get("compromised") is True:
+            yield report_warning("compromise", "compromised: revoke", "create a new API key, and revoke this one")
+    yield from check_custody(connection.session.credential, {} if found is None else found.key)
+
+
+def check_custody(credential: Credential, key: Mapping[str, Any]) -> Iterator[Finding]:
+    """Compare the credential's custody secret with the public key that is registered, if the service tells it.
+
+    A damaged secret is noticed by nothing else: what is requested with it can never be collected with the right one.
+    """
+    if credential.custody_secret is None:
+        return
+    point = keys.from_custody_secret(credential.custody_secret.reveal(), tag=credential.tag).public_key
+    registered = key.get("custody_public_key")
+    if registered == encoding.encode_base64url(point):
+        yield report_ok("custody secret", "it belongs to the custody public key that is registered")
+    elif isinstance(registered, str):
+        wrong = CredentialError(
+            "the credential's third part, the custody secret, is not the one of this API key: the service has another "
+            "custody public key",
+            remedy="copy the whole credential again from where it was shown, or create a new API key",
+        )
+        yield report_failure("custody secret", wrong)
+    elif "custody_public_key" in key:
+        yield report_ok("custody secret", "not checked: no custody public key is registered")
+    else:
+        yield report_ok("custody secret", "not checked: the service does not tell the registered custody public key")
 
 
 def _describe_capabilities(found: Capabilities) -> Iterator[str]:
@@ -207,6 +238,8 @@ def check_service(
     from sealpipe import config_file
     from sealpipe.flows.session import Session
     from sealpipe.registry.stores import read_policy_hooks
+    from sealpipe.state import find_state_directory
+    from sealpipe.state.custody import CustodyLevels
 
     addresses = {name: settings[name].get_usable() for name in ("base_url", "link_base_url", "ca_file")}
     try:
@@ -225,7 +258,8 @@ def check_service(
     # The link base URL is optional: the only link is that of a test share, which is discarded.
     link_base_url = addresses["link_base_url"] or base_url
     deadline = settings["deadline"].get_usable() or 60.0
-    session = Session(credential, base_url, link_base_url, make_registry, deadline, ca_path)
+    levels = CustodyLevels(lambda: find_state_directory(config.environ, settings["state_dir"].get_usable()) / "custody")
+    session = Session(credential, base_url, link_base_url, make_registry, deadline, ca_path, custody_levels=levels)
     connection, scope_results = connectivity.ServiceConnection(session), ScopeResults()
     try:
         yield from check_scopes(connection, scope_results)

@@ -17,6 +17,7 @@ from sealpipe.flows import Budget
 from sealpipe.registry.stores import read_policy_hooks
 from sealpipe.secret import Secret
 from sealpipe.secret_scan import CustodyGate
+from sealpipe.state.custody import CustodyLevels
 from sealpipe.values import as_seconds, parse_base_url, parse_link_base_url, parse_service_tag
 
 if TYPE_CHECKING:
@@ -70,6 +71,8 @@ class Session:
     """For how many rows of batches something may be created in an hour, as the machine's config says."""
     origin: tuple[tuple[str, str], ...] = ()
     """What each event of this session is part of, as names and values: a batch and its row."""
+    custody_levels: CustodyLevels = field(default_factory=CustodyLevels, repr=False, compare=False)
+    """Which keys the service said to have no custody level."""
     gate: CustodyGate = field(init=False, repr=False, compare=False)
     """The check that every HTTP request passes before it is sent."""
 
@@ -107,6 +110,15 @@ class Session:
                 remedy="check its reference; to hand over a key, create a separate one",
             )
 
+    @property
+    def lacks_custody(self) -> bool:
+        """Whether the service said lately that this key has no custody level, so that it refuses every wrap."""
+        return self.custody_levels.is_none(self.base_url, self.credential.key_id)
+
+    def note_custody(self, *, is_none: bool) -> None:
+        """Remember what the service said of the key's custody level."""
+        self.custody_levels.note(self.base_url, self.credential.key_id, is_none=is_none)
+
     def with_origin(self, origin: tuple[tuple[str, str], ...]) -> Session:
         """Return this session with another origin of its events."""
         return replace(self, origin=origin)
@@ -143,6 +155,7 @@ def open_session(
     ca_file: str | Path | None = None,
     api_key_previous: str | Secret | None = None,
     needs: Iterable[tuple[str, str]] = (),
+    custody_levels: CustodyLevels | None = None,
 ) -> Session:
     """Open a session from the settings, the policies of both config files, and what the machine's enforces.
 
@@ -194,6 +207,7 @@ def open_session(
         previous,
         fixed_link=bool(machine) and "link_base_url" in machine.get("enforce", {}).get("service", {}),
         batch_rows_per_hour=config.batch_rows_per_hour,
+        custody_levels=custody_levels or CustodyLevels(),
     )
     # Before DNS and a proxy see their hosts.
     session.gate.check("an address", session.base_url.encode(), session.link_base_url.encode())

@@ -128,6 +128,8 @@ def capabilities(call: Call) -> Response:
             "key_id": key.key_id,
             "scopes": sorted(key.scopes),
             "custody_level": key.custody_level,
+            "custody_public_key": key.custody_public_key,
+            "compromised": key.compromised_at is not None,
             "organization_id": key.organization,
             "rate_limit_rpm": limits.requests_per_minute or 0,
         },

@@ -68,6 +68,8 @@ CAPABILITIES = object_with(
         key_id=TEXT,
         scopes=array_of(TEXT),
         custody_level={"enum": [0, 1, 2]},
+        custody_public_key=or_null(TEXT),
+        compromised={"type": "boolean"},
         organization_id=or_null(TEXT),
         rate_limit_rpm=COUNT,
     ),

@@ -7,7 +7,8 @@ The goal of 115 files was for what core could do then. Each file beyond it came 
 tables of settings in two, so that a share loads only its own; the checks of submissions by commands; what a job tells
 its runner, which only CI loads; completion, and its scripts; names of shares and requests (`creations`, `names`);
 reminders (`remind`, `requests_link`); several that expire (`expire`); `webhooks`; `--debug`; what is
-missing, as one error (`needs`), and how to install it (`installation`).
+missing, as one error (`needs`), and how to install it (`installation`); what a service taught of a key's custody
+level (`custody`), which every share looks at before it makes a wrap: module 61.
 
 The longest module was of 300 lines. `reference/text.py` has a few more: half a grammar in another module is no better.
 """
@@ -17,10 +18,10 @@ from __future__ import annotations
 from unit.house.figures import CORE, count_lines, measure
 
 AT_MOST = {
-    "files": 129,
+    "files": 130,
     "median_lines": 211,
     "longest": 310,
-    "modules": 60,
+    "modules": 61,
     "frames": 11,
     "frames_with_libraries": 23,
     "modules_with_options": 4,

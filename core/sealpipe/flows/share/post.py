@@ -28,10 +28,10 @@ from sealpipe.errors import (
     StateError,
     UsageError,
 )
-from sealpipe.flows import Budget, Do, Flow, call, outgoing, policy
+from sealpipe.flows import Do, Flow, call, outgoing, policy
 from sealpipe.flows.session import Session
 from sealpipe.flows.share import ShareOptions
-from sealpipe.flows.share.seal import SealedShare, seal_share
+from sealpipe.flows.share.seal import NO_CUSTODY_LEVEL, SealedShare, seal_share
 from sealpipe.plugin import OutgoingAction
 from sealpipe.secret import Secret
 from sealpipe.state.entry import Entry, EntryStore, JournaledLink, discard_entry, keep_entry_on_error, settle_entry
@@ -103,7 +103,7 @@ def _store_and_post(
     entry: Entry | None = None
     if outbox is not None:
         entry = yield Do(partial(outbox.add, meta, sealed.body))
-    posting = Posting(meta, sealed.body, meta["idempotency_key"], entry)
+    posting = Posting(meta, sealed.body, meta["idempotency_key"], entry, warnings=[*sealed.warnings])
     if sealed.writes:
         from sealpipe.flows.store import write
 
@@ -137,7 +137,7 @@ def post(session: Session, posting: Posting, *, unclear: bool = False) -> Flow[S
     entry, meta = posting.entry, posting.meta
     with keep_entry_on_error(entry), _note_stored(posting.stored):
         with settle_entry(entry, unclear=unclear):
-            created = yield from _create(posting, session.start_budget(), unclear=unclear)
+            created = yield from _create(session, posting, unclear=unclear)
             if meta["custody"] == "require" and created.custody != "stored":
                 yield from _expire_without_custody(session, created)
         yield Do(partial(_note_response, posting, created))
@@ -187,8 +187,9 @@ def build_link(meta: Mapping[str, Any], short_code: str) -> Secret:
     return Secret(link.share_link(meta["link_base_url"], short_code, link.decode_fragment(meta["fragment"].reveal())))
 
 
-def _create(posting: Posting, budget: Budget, *, unclear: bool) -> Flow[CreatedShare]:
+def _create(session: Session, posting: Posting, *, unclear: bool) -> Flow[CreatedShare]:
     """Send the share; send it again as a new share without a wrap if the credential has no custody level."""
+    budget = session.start_budget()
     try:
         return (yield from call(shares.create(posting.body, posting.key), budget, unclear=unclear))
     except InvalidRequestError as error:
@@ -196,11 +197,10 @@ def _create(posting: Posting, budget: Budget, *, unclear: bool) -> Flow[CreatedS
         refused_wrap = error.error_code == 19 and "item_key_wrap" in error.additional_data
         if not refused_wrap or wrap_at is None or posting.key != posting.meta["idempotency_key"]:
             raise
+        yield Do(partial(session.note_custody, is_none=True))
         if posting.meta["custody"] != "auto":
             raise
-    posting.warnings.append(
-        "the key has no custody level: the share was made without a wrap, only its link can open it"
-    )
+    posting.warnings.append(NO_CUSTODY_LEVEL)
     posting.key = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{posting.key} without wrap"))
     posting.body = shares.without_wrap(posting.body, wrap_at)
     if posting.entry is not None:

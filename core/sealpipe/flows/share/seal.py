@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from sealpipe.flows.store.write import SinkWrite
 
 
+NO_CUSTODY_LEVEL: Final = "the key has no custody level: the share was made without a wrap, only its link can open it"
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class SealedShare:
     """A share ready to post: the exact body, where its wrap begins, and the content key for the link."""
@@ -45,6 +48,7 @@ class SealedShare:
     """The same as text, in the sinks' own words."""
     remarks: tuple[str, ...] = ()
     """What sources say about their documents, such as the entropy of a new password; never a value."""
+    warnings: tuple[str, ...] = ()
 
 
 def seal_share(options: ShareOptions, session: Session) -> Flow[SealedShare]:
@@ -112,6 +116,8 @@ def _seal(
     passcode: Secret | None,
     session: Session,
 ) -> SealedShare:
+    warnings = (NO_CUSTODY_LEVEL,) if _is_refused(options, session) else ()
+    custody = "off" if warnings else options.custody
     content_key = os.urandom(32)
     code = None if passcode is None else passcode.reveal()
     body, wrap_at = shares.build_body(
@@ -126,11 +132,17 @@ def _seal(
             timed_view=options.timed_view,
             notify_on=options.notify_on,
             organization_id=options.organization_id,
-            item_key_wrap=None if options.custody == "off" else _wrap(content_key, session),
+            item_key_wrap=None if custody == "off" else _wrap(content_key, session),
         ),
     )
     labels = tuple((item.key, item.type) for item in resolved_fields)
-    return SealedShare(body, wrap_at, Secret(link.encode_fragment(content_key)), passcode, labels)
+    fragment = Secret(link.encode_fragment(content_key))
+    return SealedShare(body, wrap_at, fragment, passcode, labels, warnings=warnings)
+
+
+def _is_refused(options: ShareOptions, session: Session) -> bool:
+    """Return whether the service is known to refuse this share's wrap. With custody `require` it is asked each time."""
+    return options.custody == "auto" and session.credential.custody_secret is not None and session.lacks_custody
 
 
 def _wrap(content_key: bytes, session: Session) -> str | None:
