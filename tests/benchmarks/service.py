@@ -46,7 +46,7 @@ class Stored:
         credential = control_client.register_key(origin, name="benchmark").reveal().rpartition(".")[0]
         control_client.set_account(origin, requests_per_minute=10**6)
         self._http = http.client.HTTPConnection(origin.removeprefix("http://"))
-        self._headers = {"Authorization": f"Bearer {credential}"}
+        self._headers = {"Authorization": f"Bearer {credential}", "Content-Type": "application/json"}
         self._numbers = itertools.count()
         self.empty = self.memory()
         for _ in range(shares):

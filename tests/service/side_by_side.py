@@ -86,7 +86,8 @@ class Base(RuleBasedStateMachine):
         return things[-1 - number % len(things)].code if things and number else "unknown"
 
     def call(self, caller: Caller, method: str, path: str, sent: Any = None, **headers: str) -> Seen:
-        return self.door.ask(method, f"/v1{path}", sent, authorization=caller.credential, **headers)
+        headers |= {"authorization": caller.credential, "content_type": "application/json"}
+        return self.door.ask(method, f"/v1{path}", sent, **headers)
 
     def agree(self, step: str, seen: Seen, expected: Told) -> None:
         found = told(seen)

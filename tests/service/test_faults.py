@@ -62,7 +62,8 @@ def send(sock: socket.socket, api: Api, method: str = "POST", path: str = "/shar
     head = (
         f"{method} /v1{path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: {api.bearer}\r\nIdempotency-Key: {key}\r\n"
     )
-    sock.sendall(head.encode() + b"Content-Length: %d\r\n\r\n" % len(content) + content)
+    framing = b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(content)
+    sock.sendall(head.encode() + framing + content)
 
 
 def receive(sock: socket.socket, enough: int = 100_000_000, patience: float = 20) -> Got:

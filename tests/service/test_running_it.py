@@ -81,6 +81,7 @@ def test_a_killed_service_comes_back_with_what_it_had_answered(tmp_path: Path) -
 def _create(http: httpx.Client, base_url: str, credential: Secret) -> httpx.Response:
     content = f'{{"encryption_type":"e2ee-aes256-gcm","data":"x","access_token":"{TOKEN}"}}'
     headers = {"Authorization": f"Bearer {two_parts(credential)}", "Idempotency-Key": "k"}
+    headers["Content-Type"] = "application/json"
     return http.post(f"{base_url}/shares", content=content, headers=headers)
 
 

@@ -108,9 +108,9 @@ class Job:
         return sorted(path.stem for path in self.outbox.glob("*.sealed")) if self.outbox.is_dir() else []
 
     def left(self) -> list[str]:
-        """Every file in the state folder, whatever it is called, but what it knows of what it created."""
+        """Every file in the state folder but what it knows of what it created, and of custody levels."""
         files = (str(path.relative_to(self.state)) for path in self.state.rglob("*") if not path.is_dir())
-        return sorted(name for name in files if not re.fullmatch(r"created/[0-9a-f]{32}\.json", name))
+        return sorted(name for name in files if not re.fullmatch(r"(created|custody)/[0-9a-f]{32}\.json", name))
 
     def shares(self) -> list[str]:
         """The short code of every share of this account that there ever was."""
