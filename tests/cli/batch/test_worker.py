@@ -30,6 +30,7 @@ from sealpipe.batch.file.reading import read_definition
 from sealpipe.errors import StateError
 from sealpipe.secret import Secret
 from support.parts import ROOT, Postgres, run_postgres
+from support.terminal import Terminal
 
 PATIENCE = 60
 """Seconds that a busy machine may need for what an idle one does in two."""
@@ -402,7 +403,7 @@ def test_jobs_hold_nothing_but_ids(shared_world: BatchWorld, postgres: Postgres)
 def test_a_job_that_somebody_added_controls_no_log(
     shared_world: BatchWorld, postgres: Postgres, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """It is logged by the queue's library, which escapes nothing."""
+    """The queue's library logs it, and escapes nothing."""
     logger = logging.getLogger("procrastinate")
     monkeypatch.setattr(logger, "propagate", False)  # as in a program without handlers of its own
     monkeypatch.setattr(logger, "handlers", [])
@@ -414,11 +415,42 @@ def test_a_job_that_somebody_added_controls_no_log(
         )
     told = ""
 
-    def is_told() -> bool:
+    def is_done() -> bool:
         nonlocal told
         told += capfd.readouterr().err
-        return "canary" in told
+        with psycopg.connect(postgres.address) as connection:
+            found = connection.execute("SELECT 1 FROM procrastinate_jobs WHERE task_name LIKE 'canary%'")
+            return found.fetchone() is None
 
-    work_until(is_told, shared_world, threads=1)
-    assert "\n::" not in told
-    assert "\x1b" not in told
+    work_until(is_done, shared_world, threads=1)
+    assert told == ""
+
+
+@pytest.mark.parametrize("is_busy", [False, True], ids=["idle", "busy"])
+def test_a_worker_says_in_one_line_that_postgresql_does_not_answer(user: Terminal, *, is_busy: bool) -> None:
+    """And nothing that its libraries log, which is tracebacks. Afterwards another one goes on."""
+    with run_postgres() as server:
+        user.environ |= {"DATABASE_URL": server.address, "SEALPIPE_BATCH_DATABASE": "env:DATABASE_URL"}
+        rows = ", ".join(f'{{name = "v{number}"}}' for number in range(60))
+        user.file("vendors.toml", f'name = "vendors"\nkind = "request"\nkey = "name"\nrow = [{rows}]\n{SENDING}')
+        assert user.sealpipe("batch", "database", "init").code == 0
+        assert user.sealpipe("batch", "run", "vendors.toml", "--only", "v0").code == 0
+        process = user.start("batch", "worker", "--output", "json")
+        wait_for(lambda: len(list(user.here.glob("*.link"))) >= (3 if is_busy else 60))
+        server.kill()
+        out, told = process.communicate(timeout=2 * PATIENCE)
+        assert out == ""
+        lines = [line for line in told.splitlines() if not re.fullmatch(r"vendors: v\d+: (created|delivered)", line)]
+        said = f"the PostgreSQL database postgres at {server.folder}"
+        assert lines[0] == f"working on the batches in {said}"
+        error = json.loads("".join(lines[1:]))["error"]
+        assert (error["message"], process.returncode) == (f"{said} does not answer", 2)
+        server.start()
+        assert user.sealpipe("batch", "worker", "--for", "1s").code == 0
+
+
+SENDING = """
+[request]
+ask = ["Password"]
+send = ["file:{name}.link"]
+"""

@@ -23,10 +23,8 @@ import psycopg
 from procrastinate import App, PsycopgConnector
 from procrastinate.exceptions import AlreadyEnqueued, ConnectorException
 from procrastinate.jobs import Status
-from psycopg.errors import UndefinedTable
+from psycopg.errors import UndefinedFunction, UndefinedTable
 
-from sealpipe import ci_systems
-from sealpipe.api.responses import escape_text
 from sealpipe.batch.database.interface import DatabaseUnavailableError
 from sealpipe.batch.database.postgres import REFUSED_REMEDY, check_address, is_passing
 from sealpipe.batch.database.records import Batch
@@ -54,8 +52,6 @@ STALLED_SECONDS: Final = 30.0
 """A worker without a heartbeat for so long is dead."""
 _GRACE_SECONDS: Final = 90.0  # a step that has begun may end
 _TASK: Final = "sealpipe.advance"
-_MAX_LOGGED: Final = 2000
-"""Characters of a message of a library that are shown."""
 
 
 async def prepare_queue(address: Secret, ca_file: Path | None = None) -> None:
@@ -66,7 +62,7 @@ async def prepare_queue(address: Secret, ca_file: Path | None = None) -> None:
             if not await app.check_connection_async():
                 await app.schema_manager.apply_schema_async()
     except ConnectorException as error:
-        failure = _make_queue_error(error)
+        failure = _make_queue_error(error, "PostgreSQL database")
     else:
         return
     raise failure
@@ -82,17 +78,21 @@ def _is_passing(error: ConnectorException) -> bool:
     return not isinstance(cause, psycopg.Error) or is_passing(cause)
 
 
-def _make_queue_error(error: ConnectorException) -> StateError:
+def _make_queue_error(error: ConnectorException, database: str) -> StateError:
     """Tell why the queue cannot be used, without the database's words: they may quote values."""
     cause = error.__cause__
-    if isinstance(cause, psycopg.Error) and not _is_passing(error) and not isinstance(cause, UndefinedTable):
-        return StateError(
-            f"PostgreSQL refused a statement of the queue of batches: {type(cause).__name__} ({cause.sqlstate})",
-            remedy=REFUSED_REMEDY,
+    if _is_passing(error):
+        return DatabaseUnavailableError(
+            f"the {database} does not answer", remedy="check that it runs, then start this again: nothing is lost"
         )
+    if isinstance(cause, UndefinedTable | UndefinedFunction):
+        return StateError(
+            f"the {database} has no queue of batches", remedy="make it with `sealpipe batch database init`"
+        )
+    assert isinstance(cause, psycopg.Error)  # noqa: S101 - any other is passing
     return StateError(
-        "the queue of batches cannot be used: its tables are missing, or the database does not answer",
-        remedy="make them with `sealpipe batch database init`, and check that PostgreSQL runs",
+        f"the {database} refused a statement of the queue of batches: {type(cause).__name__} ({cause.sqlstate})",
+        remedy=REFUSED_REMEDY,
     )
 
 
@@ -101,22 +101,17 @@ def _identify(batch: Batch) -> tuple[int, int]:
     return batch.created_at, batch.version
 
 
-class _EscapingFormatter(logging.Formatter):
-    """Formats a message as one line: what is in a queue that somebody changed controls no terminal and no CI system."""
+def _silence_libraries() -> None:
+    """Show nothing that the libraries log, unless the program has its own handlers: Python would print it.
 
-    def format(self, record: logging.LogRecord) -> str:
-        return ci_systems.escape_line(escape_text(super().format(record), _MAX_LOGGED))
-
-
-def _escape_logs() -> None:
-    """Show warnings of the libraries escaped, unless the program has its own handlers: Python would show them raw."""
+    They log each attempt to connect, with tracebacks, and what is in a queue that somebody changed. What matters is
+    raised, and told in one line. asyncio tells of each of their tasks that the same end of a connection ends.
+    """
+    asyncio.get_running_loop().set_exception_handler(lambda *_: None)
     for name in ("procrastinate", "psycopg"):
         logger = logging.getLogger(name)
         if not logger.hasHandlers():
-            handler = logging.StreamHandler()
-            handler.setLevel(logging.WARNING)
-            handler.setFormatter(_EscapingFormatter())
-            logger.addHandler(handler)
+            logger.addHandler(logging.NullHandler())
 
 
 class Worker:
@@ -160,7 +155,7 @@ class Worker:
 
     async def _run(self, seconds: float | None) -> None:
         self._stop = asyncio.Event()
-        _escape_logs()
+        _silence_libraries()
         number = self._threads or choose_threads(self._store.rate.read().calls_per_minute)
         app = _make_app(self._address, self._session.ca_file, number + 3)
         self._task = app.task(name=_TASK, queue=self._queue)(self._advance)
@@ -171,7 +166,7 @@ class Worker:
                     await asyncio.to_thread(learn_limit, engine)
                 await self._work(app, number, seconds)
         except ConnectorException as error:
-            failure = _make_queue_error(error)
+            failure = _make_queue_error(error, self._store.description)
         else:
             await asyncio.to_thread(self._tell, is_last=True)
             return
