@@ -180,7 +180,7 @@ def _describe_outcome(outcome: Outcome) -> dict[str, Any]:
 
 @click.command(cls=CodeCommand)
 @click.argument("name")
-@click.argument("key")
+@click.argument("key", required=False, default="")
 @options("batch", only=("database",), common=COMMON)
 def link(name: str, key: str, **values: Any) -> None:
     """Print the collect link of a row. It is no secret: anyone with it can submit, but not read."""

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from sealpipe.cli.command import find_state_folder, make_registry, make_session
-from sealpipe.errors import SettingError, UsageError
+import click
+
+from sealpipe.cli import render
+from sealpipe.cli.command import find_state_folder, make_registry, make_session, run_config
+from sealpipe.errors import SealpipeError, SettingError, UsageError
+from sealpipe.settings import COMMANDS
 
 if TYPE_CHECKING:
     from sealpipe.batch.database.interface import Database
@@ -51,12 +56,49 @@ def open_store_of(values: Mapping[str, Any], address: Secret | None = None) -> I
 
 @contextmanager
 def open_named(session: Session, store: BatchStore, name: str) -> Iterator[Engine]:
-    """Open a batch by its name. Raises UsageError if there is none."""
+    """Open a batch by its name. UsageError if there is none, or it is the name of a file."""
+    if "." in name or "/" in name:
+        raise _make_file_error(name)
     from sealpipe.batch.engine.rated_driver import RatedDriver
     from sealpipe.batch.engine.session import open_engine
 
     with RatedDriver(session, store) as driver:
         yield open_engine(driver, store, name)
+
+
+def _make_file_error(file: str) -> UsageError:
+    from sealpipe.batch.file.document import read_document  # for a mistake only
+    from sealpipe.batch.file.mistakes import BatchFileError
+
+    known = None
+    with suppress(BatchFileError):
+        known = read_document(Path(file)).members.get("name")
+    command = click.get_current_context().command_path
+    return UsageError(
+        f"{render.escape(file[:80])} is the name of a file, and this command takes that of a batch",
+        remedy=f"`{command} {render.escape(known)}`" if isinstance(known, str) else "`sealpipe batch list` shows them",
+    )
+
+
+def find_batch_row(values: Mapping[str, Any], short_code: str) -> tuple[str, str] | None:
+    """Return the batch and the key of the row whose request this is, for a command that is not about batches.
+
+    None if no batch has it in the database that is set here, or there is no such database.
+    """
+    from sealpipe.batch.database.sqlite import FILE_NAME
+    from sealpipe.batch.steps.content import RowContent
+    from sealpipe.reference import parse
+
+    setting = next(each for each in COMMANDS["batch"] if each.name == "database")
+    address = os.environ.get(setting.get_variable("batch")) or run_config().user.get("batch", {}).get("database")
+    if not address and not (find_state_folder(values, "batch") / FILE_NAME).exists():
+        return None
+    with suppress(SealpipeError), open_store_of({**values, "database": address and parse(address)}) as (_, store):
+        for batch in store.list_batches():
+            for row in store.list_rows(batch, contents=True):
+                if RowContent.load(row).progress.short_code == short_code:
+                    return batch.name, row.key or ""
+    return None
 
 
 def write_file(name: str, content: bytes) -> None:

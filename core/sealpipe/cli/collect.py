@@ -13,7 +13,7 @@ import click
 from sealpipe.cli import render
 from sealpipe.cli.codes import CodeCommand, names_receipt, resolve_request_code
 from sealpipe.cli.command import COMMON, call_arguments, find_state_folder, open_client, options
-from sealpipe.errors import DeliveryError, SealpipeError, SettingError, UsageError
+from sealpipe.errors import DeliveryError, SealpipeError, SettingError, UsageError, WrongKeyError
 
 if TYPE_CHECKING:
     from sealpipe.client import Client
@@ -64,6 +64,7 @@ def collect(requests: Sequence[str], **values: Any) -> None:
             progress.clear()
         problems: list[SealpipeError] = []
         for result in results:
+            _name_batch(result, values)
             print_warnings(result)
         try:
             print_results(client.session, results, collect_options, values, gate)
@@ -100,6 +101,26 @@ def _resolve_codes(
     if len({each if isinstance(each, str) else each.short_code for each in found}) < len(found):
         raise UsageError("the same request is given twice, as is and percent-encoded", remedy="give each request once")
     return options if found == options.requests else replace(options, requests=found)
+
+
+def _name_batch(result: CollectResult, values: dict[str, Any]) -> None:
+    """If a request has another key because it is of a batch, say so, and what collects it."""
+    if not isinstance(result.error, WrongKeyError):
+        return
+    from shlex import quote
+
+    from sealpipe.cli.batch_store import find_batch_row  # few requests are of a batch
+
+    found = find_batch_row(values, result.short_code)
+    if found is not None:
+        name, key = found
+        result.error = WrongKeyError(
+            "wrong-key",
+            f"{result.short_code} is the request of row {render.escape(key)} of the batch {name}, and has a key of its "
+            "own",
+            remedy=f"`sealpipe batch run FILE --only {render.escape(quote(key))}` collects it when it is due; "
+            f"`sealpipe batch status {name}` says when",
+        )
 
 
 def _expire_requests(client: Client, results: Sequence[CollectResult], values: dict[str, Any]) -> list[SealpipeError]:

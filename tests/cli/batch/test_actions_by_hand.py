@@ -15,7 +15,7 @@ from cli.batch.share_batch import REMIND, opened
 from cli.batch.vendors import ROWS as VENDOR_ROWS
 from cli.batch.vendors import VENDORS
 from cli.batch.world import DAY, BatchWorld
-from sealpipe.api import Failure
+from sealpipe.api import Failure, Response, requests, shares
 from sealpipe.batch.engine.actions import Outcome, Verb, act, show_link
 from sealpipe.batch.engine.advance import LEASE
 from sealpipe.errors import UsageError
@@ -241,6 +241,68 @@ def test_a_message_that_may_be_lost_is_no_success(world: BatchWorld) -> None:
         outcome = ask(world, path, verb)
         assert "may or may not have arrived" in outcome.problem
         assert "sealpipe batch remind vendors acme" in outcome.remedy
+
+
+def end_at_service(world: BatchWorld, code: str, kind: str) -> None:
+    """The owner expires it, not by the batch."""
+    operation = shares.expire(code) if kind == "share" else requests.delete(code)
+    assert isinstance(world.network.send(operation, 5), Response)
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_nobody_is_reminded_of_a_link_that_no_longer_works(world: BatchWorld, kind: str) -> None:
+    path = world.write(FILES[kind], ROWS)
+    world.run(path)
+    end_at_service(world, world.code_of("acme.example"), kind)
+    outcome = ask(world, path, "remind")
+    name = world.engine(path).batch.name
+    assert (outcome.problem, list(outcome.changes)) == ("its link no longer works", [])
+    assert outcome.remedy == f"`sealpipe batch reissue {name} acme` creates another, and sends it"
+    assert len(world.messages("acme.example")) == 1
+    assert {each.key: each.problem for each in world.act(path, "remind")} == {
+        "acme": "its link no longer works",
+        "bolt": "",
+    }
+    assert ask(world, path, "reissue").problem == ""
+    assert works(world, kind)
+
+
+def test_no_reminder_is_due_of_a_share_that_no_longer_works(world: BatchWorld) -> None:
+    path = world.write(FILES["share"], ROWS)
+    world.run(path)
+    end_at_service(world, world.code_of("acme.example"), "share")
+    world.wait(2 * DAY + 60)
+    world.run(path)
+    assert world.states(path) == {"acme": "expired", "bolt": "waiting"}
+    assert [len(world.messages(f"{name}.example")) for name in ("acme", "bolt")] == [1, 2]
+
+
+def test_a_row_without_a_recipient_is_told_and_its_link_can_be_passed_on(world: BatchWorld) -> None:
+    text = REQUESTS.replace('send = ["pigeon:{to}"]', "").partition("[remind]")
+    path = world.write(text[0] + "[collect]" + text[2].partition("[collect]")[2], ROWS)
+    world.run(path)
+    outcome = ask(world, path, "remind")
+    assert outcome.problem == "it has no recipient: it was created without send"
+    assert outcome.remedy == "`sealpipe batch link vendors acme` prints its link, to pass it on"
+    assert world.states(path)["acme"] == "waiting"
+    assert show_link(world.engine(path), "acme")
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_cancel_of_a_row_that_is_done_names_what_ends_its_link(world: BatchWorld, kind: str) -> None:
+    path = world.write({"share": SHARES, "request": REQUESTS}[kind], ROWS)
+    world.run(path)
+    code = world.code_of("acme.example")
+    if kind == "request":
+        world.submit(code)
+        world.wait(3600)
+        world.run(path)
+    outcome = ask(world, path, "cancel")
+    name = world.engine(path).batch.name
+    assert outcome.problem == "it is done already"
+    assert outcome.remedy == (
+        f"`sealpipe {kind}s expire {code}` ends its link; `sealpipe batch reissue {name} acme` begins it anew"
+    )
 
 
 def test_all_rows_that_are_not_over_are_cancelled_those_that_are_ending_too(world: BatchWorld) -> None:

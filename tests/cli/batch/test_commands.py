@@ -68,6 +68,49 @@ def test_a_submission_is_stored_by_the_next_run(vendors: Terminal, service: Runn
     assert [event["what"] for event in told["rows"][1]["history"]] == ["created", "delivered", "collected"]
 
 
+def test_collect_by_hand_names_the_batch_that_collects_a_request(vendors: Terminal, service: RunningService) -> None:
+    """A batch's requests have keys of their own, so the credential does not open them."""
+    batch(vendors, "run", "vendors.toml")
+    submit(vendors, service, "acme", "canary-of-acme")
+    code = batch(vendors, "link", "vendors", "acme").out.strip().rpartition("/")[2]
+    done = vendors.sealpipe("collect", code)
+    assert (done.code, done.out) == (13, "")
+    assert done.err.splitlines() == [
+        f"sealpipe: {code} is the request of row acme of the batch vendors, and has a key of its own",
+        "  `sealpipe batch run FILE --only acme` collects it when it is due; `sealpipe batch status vendors` says when",
+    ]
+    folder = vendors.home / ".local/state/sealpipe/batch"
+    folder.rename(vendors.home / "elsewhere")
+    assert (
+        f"submissions to {code} are encrypted to a key that is not available" in vendors.sealpipe("collect", code).err
+    )
+    assert not folder.exists()
+
+
+def test_the_name_of_a_file_is_no_name_of_a_batch(vendors: Terminal) -> None:
+    batch(vendors, "run", "vendors.toml")
+    vendors.file("other.toml", "name = 'vendors'\nkind = ''\n")
+    for file in ("vendors.toml", "./other.toml"):
+        done = batch(vendors, "status", file)
+        assert (done.code, done.out) == (2, "")
+        assert done.err.splitlines() == [
+            f"sealpipe: {file} is the name of a file, and this command takes that of a batch",
+            "  `sealpipe batch status vendors`",
+        ]
+    for file in ("missing.toml", "vendors.csv"):
+        assert batch(vendors, "cancel", file).err.splitlines()[1] == "  `sealpipe batch list` shows them"
+
+
+def test_a_command_without_its_row_lists_them_sorted(vendors: Terminal) -> None:
+    vendors.file("vendors.csv", "name,to\n" + "".join(f"{name},{name}.secret\n" for name in ("delta", "acme", "bolt")))
+    assert batch(vendors, "run", "vendors.toml").code == 0
+    for words in (["link", "vendors"], ["link", "vendors", "zzz"], ["remind", "vendors", "zzz"]):
+        done = batch(vendors, *words)
+        assert (done.code, done.out) == (2, "")
+        assert done.err.splitlines()[1] == "  the rows of vendors are acme, bolt, delta"
+    assert batch(vendors, "link", "vendors").err.startswith("sealpipe: give the KEY of a row\n")
+
+
 def test_json_of_a_run_has_changes_counts_and_calls(vendors: Terminal) -> None:
     done = batch(vendors, "run", "vendors.toml", "--output", "json")
     assert (done.code, done.err) == (0, "")

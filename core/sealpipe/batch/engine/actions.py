@@ -9,6 +9,7 @@ import os
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from shlex import quote
 from typing import Final, Literal, NamedTuple
 
 from sealpipe.batch.database.records import Row
@@ -18,8 +19,8 @@ from sealpipe.batch.engine.notify import check_allowed
 from sealpipe.batch.steps import request_steps, share_steps
 from sealpipe.batch.steps.content import RowContent
 from sealpipe.batch.steps.states import Event, Progress, State, get_phase, is_over, is_troubled, move
-from sealpipe.batch.steps.work import RowWork, StepResult, mark_unclear, name_command, to_datetime
-from sealpipe.errors import UsageError
+from sealpipe.batch.steps.work import RefusedError, RowWork, StepResult, mark_unclear, name_command, to_datetime
+from sealpipe.errors import NotFoundError, UsageError
 from sealpipe.flows import Flow
 from sealpipe.values import format_time
 from sealpipe.wire import link
@@ -70,11 +71,9 @@ def find_row(engine: Engine, key: str) -> Row:
         return row
     from sealpipe.batch.file.mistakes import suggest_name  # a mistyped key is rare
 
-    known = [each.key or "" for each in engine.store.list_rows(engine.batch, contents=True)]
-    raise UsageError(
-        f"batch {engine.batch.name} has no row {key[:60]!r}; nothing was done",
-        remedy=suggest_name(key, known, "its rows are"),
-    )
+    known = sorted(each.key or "" for each in engine.store.list_rows(engine.batch, contents=True))
+    problem = f"batch {engine.batch.name} has no row {key[:60]!r}; nothing was done" if key else "give the KEY of a row"
+    raise UsageError(problem, remedy=suggest_name(key, known, f"the rows of {engine.batch.name} are"))
 
 
 def _applies(verb: Verb, state: State, progress: Progress) -> bool:
@@ -141,6 +140,19 @@ def _remind(engine: Engine, row: Row) -> Advanced:
 def _send_by_hand(work: RowWork) -> Flow[StepResult]:
     """Send the link once more, whatever may have arrived before."""
     kind = request_steps if work.definition.kind == "request" else share_steps
+    if kind.make_options(work).delivery is None:
+        raise RefusedError(
+            "it has no recipient: it was created without send",
+            remedy=f"`{work.name_command('link')}` prints its link, to pass it on",
+        )
+    try:
+        has_ended = yield from kind.has_ended(work)
+    except NotFoundError:
+        has_ended = True
+    if has_ended:
+        raise RefusedError(
+            "its link no longer works", remedy=f"`{work.name_command('reissue')}` creates another, and sends it"
+        )
     number = work.progress.manual + 1
     unclear = yield from kind.send_reminder(work, f"manual-{number}")
     progress = replace(
@@ -156,7 +168,11 @@ def _reissue(engine: Engine, row: Row) -> Advanced:
 
 def _cancel(engine: Engine, row: Row) -> Advanced:
     if is_over(State(row.state)):
-        raise UsageError(f"it is {row.state} already", remedy="`sealpipe batch reissue` begins it anew")
+        remedy = f"`{name_command(engine.batch, row, 'reissue')}` begins it anew"
+        code = RowContent.load(row).progress.short_code
+        if row.state == State.DONE and code:  # its link may still work
+            remedy = f"`sealpipe {engine.definition.kind}s expire {quote(code)}` ends its link; {remedy}"
+        raise UsageError(f"it is {row.state} already", remedy=remedy)
     return _withdraw(engine, row, "cancel")
 
 

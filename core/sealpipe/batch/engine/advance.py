@@ -33,7 +33,15 @@ from sealpipe.batch.steps.states import (
     is_troubled,
     move,
 )
-from sealpipe.batch.steps.work import BlockedError, RowWork, StepResult, Steps, make_schedule, open_row_session
+from sealpipe.batch.steps.work import (
+    BlockedError,
+    RefusedError,
+    RowWork,
+    StepResult,
+    Steps,
+    make_schedule,
+    open_row_session,
+)
 from sealpipe.client_base import Driver
 from sealpipe.errors import (
     IdempotencyConflictError,
@@ -122,12 +130,15 @@ class Engine:
         return advanced
 
     def carry_out(self, row: Row, step: Callable[[RowWork], Flow[StepResult]]) -> Advanced:
-        """Do one step that somebody asked for, with a row that this worker holds, and give it back."""
+        """Do one step that somebody asked for, with a row that this worker holds, and give it back.
+
+        RefusedError if it makes no sense now: then the row is still held.
+        """
         work, advanced = self._begin(row), Advanced(row)
         try:
             try:
                 result = self.driver.run(step(work))
-            except (ConflictError, DatabaseUnavailableError):
+            except (ConflictError, DatabaseUnavailableError, RefusedError):
                 raise
             except Exception as error:  # noqa: BLE001 - it is told, as that of any other step
                 self._record_failure(work, advanced, error)

@@ -107,12 +107,13 @@ def look(work: RowWork) -> Flow[StepResult]:
     progress = replace(progress, looked_at=now, submissions=len(listed.items))
     if listed.items:
         return (yield from collect(work, progress, listed.items))
-    if progress.expires_at is not None and now >= progress.expires_at and (yield from _has_ended(work)):
+    if progress.expires_at is not None and now >= progress.expires_at and (yield from has_ended(work)):
         return StepResult(Event.EXPIRED, replace(progress, outcome="no submission"), [{"what": "expired"}])
     return StepResult(Event.RECOVERED, progress)
 
 
-def _has_ended(work: RowWork) -> Flow[bool]:
+def has_ended(work: RowWork) -> Flow[bool]:
+    """Return whether the link no longer works."""
     info = yield from call(api.get(work.progress.short_code), work.session.start_budget())
     return info.has_ended
 
@@ -159,7 +160,7 @@ def remind_submitter(work: RowWork) -> Flow[StepResult]:
     looked = yield from look(work)
     if looked.event is not Event.RECOVERED:
         return looked
-    if (yield from _has_ended(work)):
+    if (yield from has_ended(work)):
         progress = replace(looked.progress, outcome="no submission")
         return StepResult(Event.EXPIRED, progress, [{"what": "expired"}])
     progress = skip_reminders(looked.progress, work.schedule, work.now())

@@ -102,6 +102,12 @@ def find_view(work: RowWork) -> Flow[View]:
     return View(True if is_used_up_by_opening(work) else None, ended=True)
 
 
+def has_ended(work: RowWork) -> Flow[bool]:
+    """Return whether the link no longer works."""
+    active = yield from work.listing.fetch_shares(work.progress.touched_at or 0)
+    return work.progress.short_code not in active
+
+
 def is_used_up_by_opening(work: RowWork) -> bool:
     """Return whether only one view uses the share up: wrong passcodes would, too."""
     options = make_options(work)
@@ -153,6 +159,8 @@ def remind_recipient(work: RowWork) -> Flow[StepResult]:
     progress = skip_reminders(looked.progress, work.schedule, work.now())
     if not progress.is_unopened:
         return StepResult(Event.RECOVERED, progress, [{"what": "not reminded", "because": "unknown"}])
+    if (yield from has_ended(work)):  # the access log does not say so
+        return (yield from _finish(work, Event.EXPIRED, replace(progress, outcome="unopened")))
     unclear = yield from send_reminder(work, str(progress.reminders))
     progress = replace(progress, touched_at=work.now(), reminded=progress.reminded + 1)
     history = [{"what": "reminded", "unclear": list(unclear)}]

@@ -139,6 +139,10 @@ class StepResult(NamedTuple):
     generation: int | None = None
 
 
+class RefusedError(UsageError):
+    """What somebody asked for a row makes no sense now. The row stays as it is."""
+
+
 class BlockedError(SealpipeError):
     """Only a person can decide what comes next for a row; the remedy is the command."""
 
