@@ -221,7 +221,7 @@ def test_keys_are_listed_granted_and_revoked(bare: Terminal, service: RunningSer
 def test_an_account_is_readable_text(bare: Terminal, service: RunningService) -> None:
     account = ["rehearsal", "account", "--port", str(service.address.port)]
     assert bare.sealpipe(*account).out == (
-        "account: default\nplan: business\nAPI access: yes\nrequests per minute: 100\nAPI keys: 5\n"
+        "account: default\nplan: business\nAPI access: yes\nrequests per minute: 100\nAPI keys: no limit\n"
         "webhook endpoints: 3\nactive shares: no limit\nview protection: yes\naccess log: 90 days\n"
         "zero-knowledge enrolled: yes\nzero-knowledge feature: yes\n"
     )
@@ -236,7 +236,8 @@ def test_an_account_is_readable_text(bare: Terminal, service: RunningService) ->
 def test_the_operator_changes_what_an_account_may_do(bare: Terminal, service: RunningService) -> None:
     port = ["--port", str(service.address.port)]
     account = ["rehearsal", "account", *port, "--output", "json"]
-    assert bare.sealpipe(*account).json["limits"]["api_keys"] == 5
+    assert bare.sealpipe(*account).json["limits"]["api_keys"] is None
+    assert bare.sealpipe(*account, "--account", "acme").json["limits"]["api_keys"] == 5
     changed = bare.sealpipe(*account, "--plan", "enterprise", "--keys", "1", "--view-protection", "off").json
     assert (changed["limits"]["api_keys"], changed["limits"]["view_protection"]) == (1, False)
     create = ["rehearsal", "key", "create", *port]

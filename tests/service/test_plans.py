@@ -74,8 +74,17 @@ def test_the_app_mints_by_the_plan_as_it_is_now(service: RunningService, api: Ap
     assert (api.http.get("/shares").status_code, mint(service)) == (200, 98)
 
 
+def test_the_default_account_has_no_allowance_until_its_plan_is_chosen(service: RunningService) -> None:
+    assert [mint(service) for _ in range(8)] == [None] * 8
+    assert [mint(service, account="named") for _ in range(6)] == [None] * 5 + [100]
+    assert control_client.set_account(service.origin)["limits"]["api_keys"] is None
+    assert control_client.set_account(service.origin, plan="business")["limits"]["api_keys"] == 5
+    assert mint(service) == 100
+
+
 @pytest.mark.spec("credential.revoke-frees", "plan.allowance")
 def test_revoking_frees_a_slot_at_once(service: RunningService) -> None:
+    service.set_account(plan="business")
     credentials = [service.create_key() for _ in range(5)]
     assert mint(service) == 100
     service.revoke_key(credentials[2])

@@ -69,7 +69,8 @@ def _make_prefix_error(raw: str) -> CredentialError:
     if not raw.strip():
         return CredentialError(
             "the credential is empty",
-            remedy="forks and Dependabot runs get empty secrets; elsewhere set SEALPIPE_API_KEY",
+            remedy="forks and Dependabot runs get empty secrets, and so does `export NAME=$(COMMAND)` when the command "
+            "fails; elsewhere set SEALPIPE_API_KEY",
         )
     if raw != raw.strip():
         return CredentialError(

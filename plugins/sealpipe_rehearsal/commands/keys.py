@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
 
 import click
+from click.core import ParameterSource
 
 from sealpipe.cli import render
 from sealpipe.cli.codes import CodeCommand
-from sealpipe.cli.command import Command, SettingsGroup, options
+from sealpipe.cli.command import Command, SettingsGroup, options, run_config
 from sealpipe.errors import ApiAccessError, KeyAllowanceError, SealpipeError, UsageError
-from sealpipe.values import format_time
+from sealpipe.values import format_time, parse_base_url
+from sealpipe_rehearsal.service import NAME as SERVICE_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from sealpipe_rehearsal.control_client import RehearsalError
+
+T = TypeVar("T")
 
 ALL_SCOPES = "all"
 """Means every scope."""
@@ -50,7 +56,7 @@ def create(port: int, name: str, scope: tuple[str, ...], custody: str, no_regist
         ),
     )
     if values["output"] == "json":
-        base_url = f"{_origin(port)}/v1"
+        base_url = f"{find_origin(port)}/v1"
         render.print_json({"api_key": credential.reveal(), "base_url": base_url, "scopes": list(scopes)})
     else:
         render.print_result(f"{credential.reveal()}\n")
@@ -109,28 +115,74 @@ def account(port: int, account: str, org: str | None, output: str, **changes: An
 _MEMBERS = {"rate": "requests_per_minute", "keys": "api_keys"}
 
 
-def _origin(port: int) -> str:
-    return f"http://127.0.0.1:{port}"
-
-
-def call_service(port: int, call: Callable[[str], Any]) -> Any:
-    """Call the control API at a port. Raises the error that the user should see."""
+def call_service(port: int, call: Callable[[str], T]) -> T:
+    """Call the control API of the rehearsal that the user means. Raises the error that the user should see."""
     from sealpipe_rehearsal.control_client import RehearsalError
 
+    origin = find_origin(port)
     try:
-        return call(_origin(port))
+        _check_rehearsal(origin)
+        return call(origin)
     except RehearsalError as error:
-        raise _make_error(error, port) from None
+        raise _make_error(error, origin) from None
     except (AttributeError, KeyError, TypeError):
-        raise UsageError(f"port {port} is not a rehearsal service", remedy="set its port with --port") from None
+        raise _make_stranger_error(origin) from None
 
 
-def _make_error(error: RehearsalError, port: int) -> SealpipeError:
+def find_origin(port: int) -> str:
+    """Return the address of the rehearsal that the user means: at --port, else at SEALPIPE_BASE_URL, else at 8765.
+
+    A key of any other rehearsal could not be used at SEALPIPE_BASE_URL.
+    """
+    base_url = run_config().environ.get("SEALPIPE_BASE_URL")
+    if _is_port_given() or not base_url:
+        return f"http://127.0.0.1:{port}"
+    address = urlsplit(parse_base_url(base_url))
+    if address.scheme != "http":  # plain http is accepted for loopback only
+        raise UsageError(
+            "SEALPIPE_BASE_URL is the address of a service that is no rehearsal: nothing was called",
+            remedy="name the rehearsal's port with --port; `sealpipe rehearsal serve` prints the address to set",
+        )
+    return f"http://{address.netloc}"
+
+
+def _is_port_given() -> bool:
+    return click.get_current_context().get_parameter_source("port") is not ParameterSource.DEFAULT
+
+
+def _check_rehearsal(origin: str) -> None:
+    """Raise UsageError if another program responds, or a rehearsal of another user that nobody has named.
+
+    Says on stderr which rehearsal it is, unless --port says so.
+    """
+    from sealpipe_rehearsal.control_client import send_request
+
+    status, about = send_request(origin, "GET", "/rehearsal")
+    if status != 200 or not isinstance(about, dict) or about.get("service") != SERVICE_NAME:
+        raise _make_stranger_error(origin)
+    if _is_port_given():
+        return
+    if not run_config().environ.get("SEALPIPE_BASE_URL") and about.get("user_id") != os.getuid():
+        raise UsageError(
+            f"the rehearsal at {origin} was started by another user: nothing was changed in it",
+            remedy="start your own with `sealpipe rehearsal serve --port N`, or name this one with --port",
+        )
+    render.print_note(f"this is about the rehearsal at {origin}")
+
+
+def _make_stranger_error(origin: str) -> UsageError:
+    return UsageError(
+        f"the program at {origin} is no rehearsal of this version: nothing was changed there",
+        remedy="name the rehearsal's port with --port; `sealpipe rehearsal serve` prints it",
+    )
+
+
+def _make_error(error: RehearsalError, origin: str) -> SealpipeError:
     message = render.escape(str(error))  # any program on that port may have sent it
     if error.error_code in _PLANS:
         return _PLANS[error.error_code](message, status=error.status, error_code=error.error_code)
     if error.status is None:
-        return UsageError(message, remedy=f"is `sealpipe rehearsal serve --port {port}` running?")
+        return UsageError(message, remedy=f"is `sealpipe rehearsal serve --port {urlsplit(origin).port}` running?")
     if error.status == 404:
         return UsageError(message, remedy="`sealpipe rehearsal key list` and `webhook list` show their ids")
     return UsageError(message)
@@ -161,7 +213,7 @@ def _account_lines(members: Mapping[str, Any]) -> Iterator[str]:
         "plan": members["plan"],
         "API access": members["api_access"],
         "requests per minute": "unset" if limits["requests_per_minute"] is None else limits["requests_per_minute"],
-        "API keys": limits["api_keys"],
+        "API keys": "no limit" if limits["api_keys"] is None else limits["api_keys"],
         "webhook endpoints": limits["webhooks"],
         "active shares": "no limit" if limits["shares"] is None else limits["shares"],
         "view protection": limits["view_protection"],

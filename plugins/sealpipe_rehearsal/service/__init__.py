@@ -22,3 +22,6 @@ HMAC, constant-time comparison, SQLite and Starlette are all it needs.
                        fault_parser.py reads a plan, fault_plan.py chooses, fault_exchange.py is the faulty call
     context.py         Service, HTTP request and call        store.py, store_schema.py, log.py, clock.py   the base
 """
+
+NAME = "sealpipe rehearsal"
+"""What `GET /rehearsal` says: no other program does."""

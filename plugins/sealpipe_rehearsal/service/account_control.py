@@ -127,7 +127,8 @@ def create_key(service: Service, http_request: HttpRequest) -> Response:
         plan = load_account(service.store, key.space)
         if not plan.api_access:
             refuse("no_api_access")
-        if count_active_keys(service.store, key.account, key.organization) >= plan.limits.api_keys:
+        keys = count_active_keys(service.store, key.account, key.organization)
+        if plan.limits.api_keys is not None and keys >= plan.limits.api_keys:
             refuse("key_allowance")
         try:
             add_key(service.store, key)
@@ -192,8 +193,11 @@ def set_account(service: Service, http_request: HttpRequest, name: str) -> Respo
     overrides = {name: members.pop(name) for name in NUMBERS if name in members}
     with service.store.transaction():
         account: Account = replace(load_account(service.store, name), **members)
+        known = dict(account.numbers)
+        if "plan" in members and known.get("api_keys") is None:
+            known.pop("api_keys", None)  # a plan that was chosen brings its allowance
         numbers = {
-            **account.numbers,
+            **known,
             **{name: None if value == "unset" else value for name, value in overrides.items()},
         }
         numbers = {name: value for name, value in numbers.items() if value != "plan"}

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import base64
+import os
 from collections.abc import Callable, Mapping
 
-from . import account_control, openapi, webhook_control
+from . import NAME, account_control, openapi, webhook_control
 from .clock import format_rfc3339
 from .context import HttpRequest, Service
 from .credentials import EXTENDED_SCOPES, SCOPES
@@ -39,7 +40,7 @@ def show_service(service: Service, http_request: HttpRequest) -> Response:  # no
     """GET /rehearsal"""
     now = format_rfc3339(service.clock.now())
     scopes = EXTENDED_SCOPES if service.extended else SCOPES
-    body = {"service": "sealpipe rehearsal", "service_tag": service.tag, "now": now}
+    body = {"service": NAME, "service_tag": service.tag, "now": now, "user_id": os.getuid()}
     return json_response(200, body | {"extended": service.extended, "scopes": list(scopes)})
 
 

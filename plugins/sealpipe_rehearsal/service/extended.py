@@ -139,7 +139,7 @@ def capabilities(call: Call) -> Response:
             "remaining_shares": NO_LIMIT if limits.shares is None else max(0, limits.shares - live),
             "max_fields": NO_LIMIT,
             "max_days_access_logs": limits.access_log_days,
-            "max_api_keys": limits.api_keys,
+            "max_api_keys": NO_LIMIT if limits.api_keys is None else limits.api_keys,
             "max_webhooks": limits.webhooks,
         },
         "features": {

@@ -23,13 +23,13 @@ CACHE_SECONDS = 30
 class Plan:
     """A row of the specification's limits. The rate is in requests per minute, None if unset; the burst is twice that.
 
-    `shares` limits active shares (None: no limit); `access_log_days` is the retention of access logs. (The
-    specification shows neither.)
+    `shares` limits active shares; `access_log_days` is the retention of access logs. (The specification shows neither.)
+    Of `api_keys` and `shares`, None means no limit.
     """
 
     api_access: bool
     requests_per_minute: int | None
-    api_keys: int
+    api_keys: int | None
     webhooks: int
     shares: int | None = None
     view_protection: bool = True
@@ -80,10 +80,14 @@ class Account:
 
 
 def load_account(store: Store, name: str) -> Account:
-    """Return the current account, with defaults if nothing was set."""
+    """Return the current account, with defaults if nothing was set.
+
+    The default account may have any number of keys until its plan or its allowance is set: who rehearses makes a key
+    for each attempt, in `export NAME="$(...)"`, which hides a refusal.
+    """
     row = store.row("SELECT * FROM accounts WHERE name = :name", {"name": name})
     if row is None:
-        return Account(name)
+        return Account(name, numbers={"api_keys": None} if name == DEFAULT_ACCOUNT else {})
     return Account(
         name=row["name"],
         plan=row["plan"],
