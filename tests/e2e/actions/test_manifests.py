@@ -33,6 +33,13 @@ def test_the_manifest_and_the_readme_are_made_from_the_table(action: str) -> Non
 
 
 @pytest.mark.parametrize("action", ACTIONS)
+def test_a_readme_denies_no_input_that_there_is(action: str) -> None:
+    text = (ROOT / "actions" / action / "README.md").read_text()
+    denied = set(re.findall(r"[Nn]o input `([a-z-]+)`", text))
+    assert denied.isdisjoint(each.name for each in PAGES.inputs(action))
+
+
+@pytest.mark.parametrize("action", ACTIONS)
 def test_every_option_of_the_command_has_an_input_and_the_reverse(action: str) -> None:
     common = {row.option for row in GLOBAL if row.name not in OURS | KEYS | OFFLINE.get(action, set())}
     rows = COMMANDS.get(action, ()) if action != "expire" else ()

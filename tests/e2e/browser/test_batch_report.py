@@ -99,6 +99,21 @@ def test_axe_finds_nothing_and_nothing_is_too_wide(page: Browser, look: str) -> 
         page.cdp("Emulation.setEmulatedMedia", media="", features=[])
 
 
+def test_on_a_phone_each_row_is_read_from_top_to_bottom(page: Browser) -> None:
+    """375 pixels wide: no value is beside the screen, and each stands beside the name of its column."""
+    page.look(375, 812)
+    page.run("document.querySelectorAll('details').forEach(each => each.open = true)")
+    assert page.run("const box = document.querySelector('.scroll'); return box.scrollWidth - box.clientWidth") == 0
+    assert page.run(CUT) == page.overflows() == []
+    labels = page.run("""return [...document.querySelectorAll('tbody tr:first-child')].map(row =>
+        [...row.querySelectorAll('td')].map(cell => JSON.parse(getComputedStyle(cell, '::before').content)))""")
+    assert labels == [["State", "Since", "Next step", "Submissions", "Reminders"]] * 12
+    sizes = page.run("return [...document.querySelectorAll('tbody *')].map(each => getComputedStyle(each).fontSize)")
+    assert min(float(size.removesuffix("px")) for size in sizes) >= 13
+    roles = [page.all(each)[0].aria_role for each in ("table", "thead th", "tbody tr", "tbody th", "tbody td")]
+    assert roles == ["table", "columnheader", "row", "rowheader", "cell"]
+
+
 def test_a_picture_of_each_look_differs(page: Browser, screenshots: Path) -> None:
     pictures = {}
     try:

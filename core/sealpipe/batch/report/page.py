@@ -121,13 +121,12 @@ def _show_row(report: BatchReport, row: ReportedRow) -> str:
     step = _show(name_step(report, row)) or "-"
     if row.next_at is not None:
         step += "<br>now" if row.next_at <= report.made_at else f"<br>{_show_time(row.next_at)}"
+    state = f'<span class="state {row.state}">{STATE_NAMES[row.state]}</span>{outcome}'
+    values = (state, _show_time(row.since), step, used, row.reminders)
+    _, *columns = _columns(report)
     cells = (
         f'<th scope="row">{_show(row.key)}</th>',
-        f'<td><span class="state {row.state}">{STATE_NAMES[row.state]}</span>{outcome}</td>',
-        f"<td>{_show_time(row.since)}</td>",
-        f"<td>{step}</td>",
-        f"<td>{used}</td>",
-        f"<td>{row.reminders}</td>",
+        *(f'<td data-label="{column}">{value}</td>' for column, value in zip(columns, values, strict=True)),
     )
     notes = _show_problem(row) + _show_history(row)
     more = f'<tr class="more"><td colspan="{len(cells)}">{notes}</td></tr>' if notes else ""

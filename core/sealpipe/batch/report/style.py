@@ -66,7 +66,16 @@ details { font-size: 0.875rem; }
 summary { min-height: 1.5rem; color: var(--quiet); cursor: pointer; }
 ol { margin: 0.25rem 0 0.5rem; padding-left: 1.5rem; }
 footer { margin-top: 1.5rem; font-size: 0.875rem; }
-@media screen and (max-width: 40rem) { svg text { font-size: 22px; } }
+@media screen and (max-width: 48rem) {
+  svg text { font-size: 22px; }
+  table { min-width: 0; }
+  table, tbody, tr, tbody th, td { display: block; }
+  thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
+  tbody { padding: 0.75rem 0; }
+  th, td { padding: 0.125rem 0; }
+  td[data-label] { position: relative; padding-left: 7.5rem; }
+  td[data-label]::before { content: attr(data-label); position: absolute; left: 0; color: var(--quiet); }
+}
 @media print {
   :root { --paper: #fff; --sheet: #fff; --tint: #e4f0ee; }
   body { max-width: none; padding: 0; font-size: 10pt; }
