@@ -69,20 +69,20 @@ def _run(
     is_redacting: bool,
 ) -> int:
     from sealpipe.run.child import run_command
-    from sealpipe.run.redaction import is_redactable, list_patterns
     from sealpipe.run.variables import make_environment
+    from sealpipe.spellings import Finder, is_searchable
 
     environ = make_environment(os.environ, {name: value.data.reveal_bytes() for name, value in values.items()})
     secrets = {name: value.data for name, value in values.items() if value.is_secret}
-    short = [name for name, secret in secrets.items() if not is_redactable(secret.reveal_bytes())]
+    short = [name for name, secret in secrets.items() if not is_searchable(secret.reveal_bytes())]
     if short and is_redacting:
         render.print_note(f"sealpipe: too short to be redacted (less than 4 characters): {', '.join(short)}")
     reason = disclosure.mask_ahead(detect_ci_system(os.environ), registry, _list_masks(secrets))
     if reason and not is_redacting:
         raise PluginError(f"the secrets could not be masked: {reason}", remedy="leave out --no-redact")
     registry().close()
-    patterns = list_patterns(secret.reveal_bytes() for secret in secrets.values()) if is_redacting else None
-    return run_command(program, command, environ, patterns)
+    finder = Finder(secret.reveal_bytes() for secret in secrets.values()) if is_redacting else None
+    return run_command(program, command, environ, finder)
 
 
 def _list_masks(secrets: Mapping[str, Secret]) -> list[Secret]:

@@ -118,19 +118,19 @@ async def _follow(call: Call, program: str, wanted: Wanted, values: Mapping[str,
 
 def _capture(program: str, wanted: Wanted, values: Mapping[str, Value], stop: Stop) -> Captured:
     from sealpipe.run.capture import capture_command
-    from sealpipe.run.redaction import is_redactable, list_patterns
     from sealpipe.run.variables import make_environment
+    from sealpipe.spellings import Finder, is_searchable
 
     environ = make_environment(_make_environ(), {name: value.data.reveal_bytes() for name, value in values.items()})
     secrets = {name: value.data.reveal_bytes() for name, value in values.items() if value.is_secret}
-    if short := [name for name, secret in secrets.items() if not is_redactable(secret)]:
+    if short := [name for name, secret in secrets.items() if not is_searchable(secret)]:
         raise UsageError(
             f"too short to be redacted (less than 4 characters): {', '.join(short)}",
             remedy="use a longer secret, or leave it out",
         )
-    patterns = list_patterns(secrets.values())
+    finder = Finder(secrets.values())
     limits = {"seconds": wanted.seconds, "longest": _LONGEST // 2}
-    return capture_command(program, wanted.command, environ, patterns, stop=stop, **limits)
+    return capture_command(program, wanted.command, environ, finder, stop=stop, **limits)
 
 
 def _parse(arguments: Mapping[str, Any]) -> Wanted:

@@ -18,8 +18,9 @@ from typing import Any, Final
 
 from sealpipe import secret as secrets
 from sealpipe.ci_commands import MIN_MASK_LENGTH
-from sealpipe.run.redaction import is_redactable, list_patterns
 from sealpipe.secret import Secret
+from sealpipe.spellings import Finder, is_searchable
+from sealpipe.spellings.needles import Needle, list_needles, split
 
 LONGEST: Final = 200
 """Characters of text from outside."""
@@ -51,7 +52,7 @@ class OutgoingGuard:
         self._lock = threading.Lock()
         self._values: dict[bytes, None] = {}
         self._kept: set[bytes] = set()
-        self._index: dict[int, set[bytes]] = {}
+        self._finder = Finder()
         self._unindexed: list[bytes] = []
         self._known: dict[str, None] = {}
         self._size = 0
@@ -72,7 +73,7 @@ class OutgoingGuard:
             data = value.reveal_bytes()
         except UnicodeError:
             return
-        parts = [part for part in _select_parts(data) if is_redactable(part)]
+        parts = [part for part in _select_parts(data) if is_searchable(part)]
         with self._lock:
             if _CREDENTIAL.match(data[:_INDEXED]) and len(self._kept) < _MOST_KEPT:
                 self._kept.update(parts)
@@ -95,7 +96,7 @@ class OutgoingGuard:
                 break
             kept[part] = None
         self._values = dict.fromkeys(reversed(kept))
-        self._unindexed, self._index = list(self._values), {}
+        self._unindexed, self._finder = list(self._values), Finder()
 
     def know(self, texts: Iterable[str | None]) -> None:
         """Remember texts that are no secrets."""
@@ -115,9 +116,8 @@ class OutgoingGuard:
         data = "\n".join(texts).encode(errors="surrogatepass")
         with self._lock:
             while self._unindexed:
-                for window in _list_windows(self._unindexed.pop()):
-                    self._index.setdefault(len(window), set()).add(window)
-            found = {window for size, windows in self._index.items() for window in _cut(data, size) & windows}
+                self._finder.add(_list_windows(self._unindexed.pop()))
+            found = {data[start:end] for start, end in self._finder.find_each(data)}
             known = "\n".join([self._words, *self._known]).encode(errors="surrogatepass") if found else b""
         return any(window not in known for window in found)
 
@@ -129,27 +129,11 @@ def _select_parts(value: bytes) -> set[bytes]:
     return {value[:_INDEXED], value[-_INDEXED:], *(value.split(b".") if public and len(value) < _INDEXED else ())}
 
 
-def _cut(data: bytes, size: int) -> set[bytes]:
-    """Return all pieces of that size."""
-    return {data[at : at + size] for at in range(len(data) - size + 1)}
-
-
-def _list_windows(value: bytes) -> Iterator[bytes]:
-    """Yield the windows of a value in every encoding: what is shorter than a window as a whole, else piece by piece."""
-    for form in (*list_patterns([value]), *_list_other_forms(value)):
-        yield form[:_WINDOW]
-        yield from (form[at : at + _WINDOW] for at in range(_WINDOW, len(form) - _WINDOW + 1, _WINDOW))
-        yield form[-_WINDOW:]
-
-
-def _list_other_forms(value: bytes) -> Iterator[bytes]:
-    """Yield the encodings that a program writes less often."""
-    yield value[::-1]
-    yield value.hex(" ").encode()
-    yield "".join(f"\\x{byte:02x}" for byte in value).encode()
-    yield ", ".join(map(str, value)).encode()
-    yield "".join(f"%{byte:02X}" for byte in value).encode()
-    yield "".join(f"%{byte:02x}" for byte in value).encode()
+def _list_windows(value: bytes) -> Iterator[Needle]:
+    """Yield what may not go out of a value, also encoded in ways that programs use less often."""
+    yield from list_needles([value], _WINDOW)
+    for form in (value[::-1], value.hex(" ").encode(), ", ".join(map(str, value)).encode()):
+        yield from map(Needle, split(form, _WINDOW))
 
 
 def list_texts(content: Any) -> Iterator[str]:

@@ -18,6 +18,7 @@ from typing import Final, Literal, NamedTuple, Self
 
 from sealpipe.run.child import CHUNK, GRACE, LAST, refuse_command, to_exit_code
 from sealpipe.run.redaction import Redactor
+from sealpipe.spellings import Finder
 
 MAX_READ: Final = 64 * 1024 * 1024
 """Bytes of output after which a command is ended."""
@@ -95,10 +96,10 @@ class Excerpt:
 class _Pipe:
     """One stream of the command: what it writes is redacted, and an excerpt of it stays."""
 
-    def __init__(self, source: int, patterns: frozenset[bytes], longest: int) -> None:
+    def __init__(self, source: int, finder: Finder, longest: int) -> None:
         self.source = source
         self.excerpt = Excerpt(longest)
-        self._redactor = Redactor(patterns)
+        self._redactor = Redactor(finder)
         os.set_blocking(source, False)
 
     def read(self) -> int | None:
@@ -122,7 +123,7 @@ def capture_command(
     program: str,
     argv: Sequence[str],
     environ: Mapping[bytes, bytes],
-    patterns: frozenset[bytes],
+    finder: Finder,
     *,
     seconds: float,
     longest: int,
@@ -151,7 +152,7 @@ def capture_command(
         finally:
             for _, writing in ends:
                 os.close(writing)
-        pipes = [_Pipe(reading, patterns, longest) for reading, _ in ends]
+        pipes = [_Pipe(reading, finder, longest) for reading, _ in ends]
         for pipe in pipes:
             stack.callback(os.close, pipe.source)
         run = _Run(process, pipes, stop)

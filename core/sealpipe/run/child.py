@@ -22,6 +22,7 @@ from typing import Final, NoReturn, Self
 
 from sealpipe.errors import UsageError
 from sealpipe.run.redaction import Redactor
+from sealpipe.spellings import Finder
 
 CHUNK: Final = 64 * 1024
 LAST: Final = 1024 * 1024
@@ -137,19 +138,17 @@ class Stream:
         return True
 
 
-def run_command(
-    program: str, argv: Sequence[str], environ: Mapping[bytes, bytes], patterns: frozenset[bytes] | None
-) -> int:
-    """Run a program with exactly this environment, and return its exit code. Without `patterns`, nothing is redacted.
+def run_command(program: str, argv: Sequence[str], environ: Mapping[bytes, bytes], finder: Finder | None) -> int:
+    """Run a program with exactly this environment, and return its exit code. Without `finder`, nothing is redacted.
 
     UsageError if it cannot be started.
     """
-    if patterns is not None and _is_at_terminal():
+    if finder is not None and _is_at_terminal():
         from sealpipe.run.terminal import run_in_terminal  # only where a person sits
 
-        return to_exit_code(run_in_terminal(program, argv, environ, patterns))
+        return to_exit_code(run_in_terminal(program, argv, environ, finder))
     with Signals() as signals:
-        streams, theirs, resize = ([], {}, None) if patterns is None else open_streams((1, 2), patterns)
+        streams, theirs, resize = ([], {}, None) if finder is None else open_streams((1, 2), finder)
         try:
             process = subprocess.Popen(  # noqa: S603 - the user's own command, no shell
                 argv, executable=program, env=environ, stdout=theirs.get(1), stderr=theirs.get(2)
@@ -233,7 +232,7 @@ def relay(
 
 
 def open_streams(
-    numbers: Sequence[int], patterns: frozenset[bytes]
+    numbers: Sequence[int], finder: Finder
 ) -> tuple[list[Stream], dict[int, int], Callable[[], object] | None]:
     """Open what the command gets as stdout and stderr: a terminal where ours is one, otherwise a pipe.
 
@@ -254,7 +253,7 @@ def open_streams(
                 terminals.append((number, source))
             else:
                 source, same[place] = os.pipe()
-            streams.append(Stream(source, number, Redactor(patterns)))
+            streams.append(Stream(source, number, Redactor(finder)))
         theirs[number] = same[place]
     if not terminals:
         return streams, theirs, None

@@ -21,6 +21,7 @@ from typing import Any, Final, NoReturn
 
 from sealpipe.run.child import CHUNK, Signals, Stream, open_streams, refuse_command, relay
 from sealpipe.run.redaction import Redactor
+from sealpipe.spellings import Finder
 
 _OUTPUT_FLAGS: Final = 1
 """Index of the flags in a terminal's attributes."""
@@ -48,22 +49,20 @@ def open_screen(number: int) -> tuple[int, int]:
     return master, slave
 
 
-def run_in_terminal(
-    program: str, argv: Sequence[str], environ: Mapping[bytes, bytes], patterns: frozenset[bytes]
-) -> int:
+def run_in_terminal(program: str, argv: Sequence[str], environ: Mapping[bytes, bytes], finder: Finder) -> int:
     """Run a program in a terminal of its own; return its exit code, or minus its signal. UsageError if it cannot start.
 
     Its stderr is that terminal where ours is one, otherwise a pipe.
     """
     with ExitStack() as stack:
         signals = stack.enter_context(Signals())
-        streams, theirs, _ = ([], {}, None) if os.isatty(2) else open_streams((2,), patterns)
+        streams, theirs, _ = ([], {}, None) if os.isatty(2) else open_streams((2,), finder)
         session = _Session(program, argv, environ, theirs.get(2), [stream.source for stream in streams], signals)
         stack.callback(session.close)
         for end in theirs.values():
             os.close(end)
         session.make_raw()
-        streams.append(Stream(os.dup(session.master), 1, Redactor(patterns)))
+        streams.append(Stream(os.dup(session.master), 1, Redactor(finder)))
         status = relay(streams, signals, session.poll, {0: session.type, session.control.fileno(): session.hear})
     if session.failure is not None:
         refuse_command(argv[0], session.failure)

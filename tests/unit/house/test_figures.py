@@ -8,7 +8,9 @@ tables of settings in two, so that a share loads only its own; the checks of sub
 its runner, which only CI loads; completion, and its scripts; names of shares and requests (`creations`, `names`);
 reminders (`remind`, `requests_link`); several that expire (`expire`); `webhooks`; `--debug`; what is
 missing, as one error (`needs`), and how to install it (`installation`); what a service taught of a key's custody
-level (`custody`), which every share looks at before it makes a wrap: module 61.
+level (`custody`), which every share looks at before it makes a wrap: module 61. How other
+programs write a value (`spellings`) is five: its promise, what is searched for, how one character is read, the quick
+look, and the finder.
 
 The longest module was of 300 lines. `reference/text.py` has a few more: half a grammar in another module is no better.
 """
@@ -18,7 +20,7 @@ from __future__ import annotations
 from unit.house.figures import CORE, count_lines, measure
 
 AT_MOST = {
-    "files": 130,
+    "files": 135,
     "median_lines": 211,
     "longest": 310,
     "modules": 61,

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from sealpipe.errors import UsageError
 from sealpipe.run import capture
 from sealpipe.run.capture import Captured, Excerpt, Stop, capture_command
-from sealpipe.run.redaction import list_patterns
+from sealpipe.spellings import Finder
 from support.terminal import ends
 
 SECRET = b"canary-of-a-captured-command"
@@ -30,9 +30,7 @@ def captured(
     argv = argv if len(argv) > 1 else ("/bin/sh", "-c", *argv)
     limits = {"seconds": seconds, "longest": longest}
     with Stop() as never:
-        return capture_command(
-            argv[0], argv, {**ENVIRON, **environ}, list_patterns([SECRET]), stop=stop or never, **limits
-        )
+        return capture_command(argv[0], argv, {**ENVIRON, **environ}, Finder([SECRET]), stop=stop or never, **limits)
 
 
 def test_both_streams_and_the_exit_code_are_returned() -> None:

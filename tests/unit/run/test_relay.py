@@ -9,6 +9,7 @@ import pytest
 
 from sealpipe.run import child
 from sealpipe.run.redaction import Redactor
+from sealpipe.spellings import Finder
 
 
 def relayed(monkeypatch: pytest.MonkeyPatch, grace: float, *, closes: bool) -> bytes:
@@ -25,7 +26,7 @@ def relayed(monkeypatch: pytest.MonkeyPatch, grace: float, *, closes: bool) -> b
     if closes:
         late.start()
     with child.Signals() as signals:
-        assert child.relay([child.Stream(reads, target, Redactor([]))], signals, lambda: 7) == 7
+        assert child.relay([child.Stream(reads, target, Redactor(Finder([])))], signals, lambda: 7) == 7
     os.close(target)
     if closes:
         late.join()

@@ -1,0 +1,86 @@
+"""What is searched for of a value: itself, hex and base64, of at most so many bytes each."""
+
+from __future__ import annotations
+
+import json
+import os
+from binascii import b2a_base64
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from sealpipe.ci_commands import MIN_MASK_LENGTH, select_maskable_lines
+
+WIDTH: Final = 64
+"""Bytes of a piece of a long value."""
+_REST: Final = 16
+"""Minimum bytes of the last piece of a long value: a shorter one might be common text."""
+_TO_SAFE: Final = bytes.maketrans(b"+/", b"-_")
+
+
+class Needle(NamedTuple):
+    """Text to search for; `wraps` if line breaks may stand anywhere in it, as in base64."""
+
+    text: bytes
+    wraps: bool = False
+
+
+def is_searchable(value: bytes) -> bool:
+    """Return whether a value is long enough to be searched for: common text would count as a find otherwise."""
+    return len(os.fsdecode(value).strip()) >= MIN_MASK_LENGTH
+
+
+def list_needles(values: Iterable[bytes], width: int = WIDTH) -> list[Needle]:
+    """Return all that is searched for of these values, in pieces of at most `width` bytes, each of at least four."""
+    lines, _ = select_maskable_lines(os.fsdecode(value) for value in values)
+    # Line breaks around a value stay in the output: it keeps its lines.
+    bare = dict.fromkeys(text for line in lines for text in (line.strip("\r\n"), line.strip()))
+    found = dict.fromkeys(each for text in bare for each in _list_forms(text, width))
+    return [each for each in found if len(each.text) >= MIN_MASK_LENGTH]
+
+
+def _list_forms(text: str, width: int) -> Iterator[Needle]:
+    value = os.fsencode(text)
+    wide = (text.encode(each, "surrogatepass") for each in ("utf-16-le", "utf-16-be"))
+    for form in (value, *wide):
+        yield from (Needle(piece) for piece in split(form, width))
+    ended = [b2a_base64(value + end, newline=False) for end in (b"", b"\n")]
+    encoded = [value.hex().encode(), value.hex().upper().encode(), *ended, *(each.rstrip(b"=") for each in ended)]
+    encoded += (form for spelled in (value, *_list_json(text)) for form in list_base64_forms(spelled))
+    for form in dict.fromkeys([*encoded, *(each.translate(_TO_SAFE) for each in encoded)]):
+        yield from (Needle(piece, wraps=True) for piece in split(form, width))
+
+
+def _list_json(text: str) -> set[bytes]:
+    """Return a text as JSON writes it: in ASCII or not, also harmless in HTML, or with escaped slashes."""
+    forms = {json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]}
+    for sign in "<>&'":
+        forms |= {form.replace(sign, f"\\u{ord(sign):04x}") for form in forms} if sign != "'" else set()
+    forms |= {form.replace("/", "\\/") for form in forms}
+    return {os.fsencode(form) for form in forms} - {os.fsencode(text)}
+
+
+def list_base64_forms(data: bytes) -> list[bytes]:
+    """Return the base64 characters that depend only on the data, for each of its three alignments."""
+    whole = [b2a_base64(bytes(before) + data, newline=False) for before in range(3)]
+    return [text[-(-before * 8 // 6) : (before + len(data)) * 8 // 6] for before, text in enumerate(whole)]
+
+
+def split(form: bytes, width: int) -> Iterator[bytes]:
+    """Yield a form, or its pieces: as wide as given, a rest that is not too common, and its last bytes."""
+    if len(form) <= width:
+        yield form
+        return
+    start = 0
+    while len(form) - start >= min(_REST, width) or not start:
+        end = _to_boundary(form, start + width)
+        yield form[start:end]
+        start = end
+    yield form[_to_boundary(form, len(form) - width) :]
+
+
+def _to_boundary(form: bytes, at: int) -> int:
+    """Return the place, or one up to three bytes before it, so that no character of UTF-8 is cut."""
+    for back in range(4):
+        if at - back >= len(form) or form[at - back] & 0xC0 != 0x80:
+            return min(at - back, len(form))
+    return at

@@ -1,0 +1,182 @@
+"""Reads one character of a text in each way that it can be meant: as it is, or as an escape of any depth."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from html.entities import html5
+from itertools import islice
+from typing import Final
+
+Reading = tuple[bytes, int]
+"""What is meant, and where it ends. The end is OPEN where the data ends too early to tell; then what is meant is a
+beginning, which may be empty."""
+
+OPEN: Final = -1
+_DEPTH: Final = 3
+_HEX: Final = rb"[0-9a-fA-F]"
+_END: Final = rb"(?:;|%(?:25){0,2}3[bB])"
+ENTITY: Final = (
+    rb"(?:#|%(?:25){0,2}23)(?:0{0,8}([0-9]{1,7})|[xX]0{0,8}([0-9a-fA-F]{1,6}))"
+    + _END
+    + rb"|([A-Za-z][A-Za-z0-9]{1,31})"
+    + _END
+)
+"""Matches what follows `&`: a number, a number in hex, or a name."""
+LETTERS: Final = rb"u\{0{0,8}([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|x\{0{0,8}([0-9a-fA-F]{1,6})\}|U([0-9a-fA-F]{8})"
+"""Matches what follows a backslash for a character, in hex."""
+_LETTERS: Final = re.compile(LETTERS)
+_LOW: Final = re.compile(rb"\\{1,16}u([dD][c-fC-F]%b{2})" % _HEX)
+_BYTE: Final = re.compile(rb"x(%b{2})|([0-3][0-7]{2})" % _HEX)
+_LETTERS_BEGUN: Final = re.compile(
+    rb"(?:u(?:\{%b{0,14}|%b{0,3})|u[dD][89abAB]%b{2}(?:\\{1,16}(?:u%b{0,3})?)?|x(?:\{%b{0,14}|%b?)|U%b{0,7}|[0-3][0-7]?)?"
+    % ((_HEX,) * 7)
+)
+_CONTROLS: Final = {
+    letter.encode(): meaning.encode() for letter, meaning in zip("abefnrtv0", "\a\b\x1b\f\n\r\t\v\0", strict=True)
+}
+_PERCENT: Final = re.compile(rb"%b{2}" % _HEX)
+_ENTITY: Final = re.compile(ENTITY)
+_ENTITY_BEGUN: Final = re.compile(
+    rb"(?:(?:#|%[0-9]{1,6})(?:[xX]?[0-9a-fA-F]{0,15})?|[A-Za-z][A-Za-z0-9]{0,31})?(?:%[0-9]{0,5})?"
+)
+_BACKSLASH: Final = re.compile(rb"\\|%(?:25){0,2}5[cC]")
+_BACKSLASHES: Final = re.compile(rb"(?:\\|%(?:25){0,2}5[cC])*+")
+_MOST_BACKSLASHES: Final = 16
+"""How many may stand for one; any number may stand before another sign."""
+_BREAK: Final = re.compile(rb"\r?\n[ \t]{0,256}")
+_BREAK_BEGUN: Final = re.compile(rb"\r?(?:\n[ \t]{0,256})?")
+_INDENT: Final = re.compile(rb"[ \t]{0,256}")
+
+
+def read(data: bytes | bytearray, at: int, depth: int = _DEPTH) -> Iterator[Reading]:
+    """Yield what the text at this place can mean: the byte itself first, then what escapes that begin with it mean."""
+    sign = bytes(data[at : at + 1])
+    yield sign, at + 1
+    if sign in _ESCAPES:
+        yield from _go_on(data, sign, at + 1, depth)
+
+
+def _go_on(data: bytes | bytearray, sign: bytes, at: int, depth: int) -> Iterator[Reading]:
+    """Yield what an escape means that begins with a sign, which was itself spelled and ends here."""
+    for meaning, end in _ESCAPES[sign](data, at, depth):
+        yield meaning, end
+        if depth and end != OPEN and meaning in _ESCAPES and (meaning, sign) != (b"\\", b"\\"):
+            yield from _go_on(data, meaning, end, depth - 1)
+
+
+def _after_backslash(data: bytes | bytearray, at: int, depth: int) -> Iterator[Reading]:
+    run = _match(_BACKSLASHES, data, at)
+    for again in islice(_BACKSLASH.finditer(data, at, run), _MOST_BACKSLASHES):
+        yield b"\\", again.end()
+    if code := _LETTERS.match(data, run):
+        yield from _to_characters(data, code)
+    elif byte := _BYTE.match(data, run):
+        value = int(byte[1], 16) if byte[1] else int(byte[2], 8)
+        yield bytes([value]), byte.end()
+        if value > 127 and byte[1]:
+            yield chr(value).encode(), byte.end()
+    elif control := _CONTROLS.get(bytes(data[run : run + 1])):
+        yield control, run + 1
+    elif line_break := _BREAK.match(data, run):
+        yield b"", line_break.end()
+    elif depth and run < len(data):
+        yield from ((sign, end) for sign, end in read(data, run, depth - 1) if is_sign(sign) or end == OPEN)
+    if _LETTERS_BEGUN.fullmatch(data, run) or _BREAK_BEGUN.fullmatch(data, run):
+        yield b"", OPEN
+
+
+def _to_characters(data: bytes | bytearray, found: re.Match[bytes]) -> Iterator[Reading]:
+    code, end = int(found[found.lastindex or 0], 16), found.end()
+    if 0xD800 <= code < 0xDC00 and (low := _LOW.match(data, end)):
+        code, end = 0x10000 + ((code - 0xD800) << 10) + int(low[1], 16) - 0xDC00, low.end()
+    yield from ((meaning, end) for meaning in _encode(code))
+
+
+def _encode(code: int) -> list[bytes]:
+    return [chr(code).encode()] if code < 0xD800 or 0xDFFF < code < 0x110000 else []
+
+
+def is_sign(meaning: bytes) -> bool:
+    """Return whether it is one character that programs put a backslash before."""
+    return len(meaning) == 1 and b" " <= meaning <= b"~" and not meaning.isalnum()
+
+
+def _after_percent(data: bytes | bytearray, at: int, _depth: int) -> Iterator[Reading]:
+    if digits := _PERCENT.match(data, at):
+        yield bytes([int(digits[0], 16)]), digits.end()
+    elif len(data) - at < 2 and all(sign in b"0123456789abcdefABCDEF" for sign in data[at:]):
+        yield b"", OPEN
+
+
+def _after_ampersand(data: bytes | bytearray, at: int, _depth: int) -> Iterator[Reading]:
+    if found := _ENTITY.match(data, at):
+        yield from ((meaning, found.end()) for meaning in decode_entity(found[1], found[2], found[3]))
+    elif _ENTITY_BEGUN.fullmatch(data, at):
+        yield b"", OPEN
+
+
+def decode_entity(decimal: bytes | None, digits: bytes | None, name: bytes | None) -> list[bytes]:
+    """Return what an HTML entity means, in UTF-8; nothing if there is no such entity."""
+    if name is not None:
+        known = html5.get(name.decode() + ";")
+        return [] if known is None else [known.encode()]
+    return _encode(int(decimal or digits or b"", 16 if decimal is None else 10))
+
+
+def _after_quote(sign: bytes, *others: bytes) -> Callable[[bytes | bytearray, int, int], Iterator[Reading]]:
+    """Read a quote that is doubled, or in one of the other ways in which it is closed, written and opened again."""
+
+    def go_on(data: bytes | bytearray, at: int, depth: int) -> Iterator[Reading]:
+        yield from ((sign, end) for rest in (sign, *others) for end in _read_signs(data, at, rest, depth - 1))
+
+    return go_on
+
+
+def _read_signs(data: bytes | bytearray, at: int, signs: bytes, depth: int) -> Iterator[int]:
+    """Yield where signs end that may be read here, each in any spelling."""
+    if not signs or at == len(data):
+        yield OPEN if signs else at
+    elif depth >= 0:
+        for meaning, end in read(data, at, depth):
+            if end == OPEN and signs.startswith(meaning):
+                yield OPEN
+            elif meaning == signs[:1]:
+                yield from _read_signs(data, end, signs[1:], depth)
+
+
+def _after_return(data: bytes | bytearray, at: int, depth: int) -> Iterator[Reading]:
+    yield from ((b"\n", end) for end in _read_signs(data, at, b"\n", depth - 1))
+    if at == len(data):
+        yield b" ", OPEN
+
+
+def _after_break(data: bytes | bytearray, at: int, _depth: int) -> Iterator[Reading]:
+    longest = _match(_INDENT, data, at)
+    yield from ((b" ", end) for end in range(at, longest + 1))
+    if longest == len(data):
+        yield b" ", OPEN
+
+
+def _after_plus(_data: bytes | bytearray, at: int, _depth: int) -> Iterator[Reading]:
+    yield b" ", at
+
+
+def _match(pattern: re.Pattern[bytes], data: bytes | bytearray, at: int) -> int:
+    """Return the end of a pattern that matches everywhere."""
+    found = pattern.match(data, at)
+    return at if found is None else found.end()
+
+
+_ESCAPES: Final[dict[bytes, Callable[[bytes | bytearray, int, int], Iterator[Reading]]]] = {
+    b"\\": _after_backslash,
+    b"%": _after_percent,
+    b"&": _after_ampersand,
+    b'"': _after_quote(b'"'),
+    b"'": _after_quote(b"'", b"\\''", b"\"'\"'"),
+    b"\r": _after_return,
+    b"\n": _after_break,
+    b"+": _after_plus,
+}
+SPECIAL: Final = frozenset(b"".join(_ESCAPES))
+"""Bytes that can mean something else than themselves, with what follows them."""

@@ -1,0 +1,117 @@
+"""A quick look at data: which values it may contain. All else is passed on without being read character by character.
+
+Each needle is known by a fragment: of its text as it is, and of what is left of it once all escapes are resolved and
+all signs are taken out that programs add or drop. The data is looked at in the same two ways, in words of eight or four
+bytes: a fragment of 15 or 7 bytes contains a whole one wherever it lies, so one set of words is enough for any number
+of needles.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Final, Literal
+
+from sealpipe.spellings.needles import Needle
+from sealpipe.spellings.reading import ENTITY, LETTERS, SPECIAL, decode_entity
+
+_ESCAPES: Final = {
+    b"\\": re.compile(rb"\\\\{0,15}(?:%b|x([0-9a-fA-F]{2})|[0-3][0-7]{2}|[abefnrtv0])" % LETTERS),
+    b"%": re.compile(rb"%([0-9a-fA-F]{2})"),
+    b"&": re.compile(rb"&(?:%b)" % ENTITY),
+}
+_ROUNDS: Final = 5
+_KEPT: Final = bytes(range(0x21, 0x7F)).translate(None, bytes(SPECIAL))
+_DROPPED: Final = bytes(range(256)).translate(None, _KEPT)
+_WORDS: Final[Mapping[int, Literal["Q", "I"]]] = {8: "Q", 4: "I"}
+"""Bytes of a word, and how a view has them."""
+_SWALLOWED: Final = 5
+"""Bytes at the beginning of a value that text before it could make part of an escape, such as a backslash."""
+_SHORTEST: Final = 4
+_SEAM: Final = b"\xff\xfe\xff"
+
+Fragment = tuple[bytes, Needle]
+
+
+def strip_spellings(data: bytes) -> bytes:
+    """Return the letters, digits and signs that are left once escapes are resolved and what is ambiguous is dropped."""
+    for _ in range(_ROUNDS):
+        before = data
+        for sign, escape in _ESCAPES.items():
+            if sign in data:
+                data = escape.sub(_decode_entity if sign == b"&" else _decode, data)
+        if data == before:
+            break
+    return data.translate(None, _DROPPED)
+
+
+def _decode(found: re.Match[bytes]) -> bytes:
+    code = 0 if found.lastindex is None else int(found[found.lastindex], 16)
+    return bytes([code]) if 0 < code < 128 else b""
+
+
+def _decode_entity(found: re.Match[bytes]) -> bytes:
+    meanings = decode_entity(*found.groups())
+    return next((each if len(each) == 1 else b"" for each in meanings), found[0] if found[3] else b"")
+
+
+def _list_plain_parts(text: bytes) -> list[bytes]:
+    """Return a text without what looks like an escape in it: that may be resolved at one depth and not at another."""
+    for escape in _ESCAPES.values():
+        text = escape.sub(_SEAM, text)
+    return [part.translate(None, _DROPPED) for part in text.split(_SEAM)]
+
+
+class Sieve:
+    """Tells which of the needles data may contain: all that it contains, and few others."""
+
+    def __init__(self) -> None:
+        self._index: dict[int, dict[int, list[Fragment]]] = {size: {} for size in _WORDS}
+        self._words: dict[int, frozenset[int]] = {}
+        self._short: list[Fragment] = []
+        self._unsieved: list[Needle] = []
+
+    def add(self, needle: Needle) -> None:
+        """Look for a needle, too."""
+        left = max(_list_plain_parts(needle.text), key=len)
+        if len(left) < _SHORTEST:
+            self._unsieved.append(needle)
+        for text in {needle.text, left}:
+            fragment, size = _cut(text)
+            if size:
+                for at in range(size):
+                    word = int.from_bytes(fragment[at : at + size], sys.byteorder)
+                    self._index[size].setdefault(word, []).append((fragment, needle))
+            elif len(fragment) >= _SHORTEST:
+                self._short.append((fragment, needle))
+        self._words = {}
+
+    def find_possible(self, data: bytes) -> set[Needle]:
+        """Return the needles that the data may contain."""
+        is_spelled = any(sign in data for sign in _ESCAPES)
+        found = set(self._look(strip_spellings(data)))
+        if is_spelled or self._unsieved:
+            # Text before a value may have become part of an escape with its beginning; or the value has no letters.
+            found.update(self._look(data))
+            found.update(self._unsieved)
+        return found
+
+    def _look(self, data: bytes) -> Iterator[Needle]:
+        self._words = self._words or {size: frozenset(index) for size, index in self._index.items() if index}
+        for size, words in self._words.items():
+            view = memoryview(data)[: len(data) // size * size].cast(_WORDS[size])
+            if not words.isdisjoint(view):
+                fragments = {each for word in words.intersection(view) for each in self._index[size][word]}
+                yield from (needle for fragment, needle in fragments if fragment in data)
+        yield from (needle for fragment, needle in self._short if fragment in data)
+
+
+def _cut(text: bytes) -> tuple[bytes, int]:
+    """Return a fragment of a text, and the bytes of the words that it is found by; 0 if it is too short for that."""
+    for size in _WORDS:
+        length = 2 * size - 1
+        if len(text) >= length + (_SWALLOWED if size > 4 else 0):
+            start = min(_SWALLOWED, len(text) - length)
+            return text[start : start + length], size
+    return text, 0
