@@ -7,13 +7,13 @@ Options come on top: click (`cli`) and the pydantic-settings model (`settings_mo
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
 from sealpipe import permissions
-from sealpipe.errors import CredentialError, SettingError
+from sealpipe.errors import CredentialError, Note, SettingError, UsageError
 from sealpipe.secret import Secret
 from sealpipe.settings import COMMANDS, FIRST, GLOBAL, Setting
 
@@ -57,15 +57,35 @@ class Config:
         config, errors = self._user_file
         if not errors:
             return config
-        remedy = errors[0].remedy
-        if len(errors) > 1:
-            remedy += f"{'' if remedy.endswith('?') else ';'} run `sealpipe doctor` to see {len(errors) - 1} more"
-        raise SettingError(errors[0].message, remedy=remedy)
+        raise self.add_mistakes(SettingError(errors[0].message, remedy=errors[0].remedy), (errors[0].message,))
 
     @property
     def usable_user(self) -> dict[str, Any]:
         """The valid part of the user's config file, for the doctor."""
         return self._user_file[0]
+
+    def add_mistakes(self, error: UsageError, known: tuple[str, ...]) -> UsageError:
+        """Add the config file's other mistakes to an error, as notes; one of `known` begins the message of its own."""
+        for each in [*self.errors, *self.find_invalid_values()]:
+            if not each.message.startswith(known):
+                error.add_note(Note(f"{each.message}; {each.remedy}" if each.remedy else each.message))
+        return error
+
+    def find_invalid_values(self) -> Iterator[SettingError]:
+        """Find values of the config file that their options would refuse, in the tables of all commands."""
+        from sealpipe.config_file import check_value, get_command_table  # for an error only
+
+        user = self.usable_user
+        tables = [
+            ("", user, GLOBAL),
+            *((f"{name}.", get_command_table(user, name), COMMANDS[name]) for name in COMMANDS),
+        ]
+        for prefix, table, settings in tables:
+            for setting in settings:
+                try:
+                    check_value(setting, table.get(setting.name, ""), f"the config file's {prefix}{setting.name}")
+                except SettingError as error:
+                    yield error
 
     @property
     def errors(self) -> list[SettingError]:

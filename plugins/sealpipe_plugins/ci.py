@@ -149,7 +149,7 @@ class JobCI(CI):
         if not token:
             remedy = self.job.oidc_setup.replace(self.job.oidc, name)
             if self.settings is not None:
-                remedy += f", or name its variable with SEALPIPE_PLUGIN_{self.context.store.upper()}__ID_TOKEN_VARIABLE"
+                remedy += f", or name its variable with {self.context.get_variable('id_token_variable')}"
             raise NotConfiguredError(f"this job of {self.system.title} has no {name}", remedy=remedy)
         return self.check_audience(token, audience, name)
 

@@ -50,15 +50,20 @@ class WebhookSettingsBase(PluginSettings):
         return next((each for each, url in by_name.items() if url == by_name.get(name)), name)
 
     def open_endpoint(
-        self, context: Context, system: str, name: str, *, unknown_remedy: str, missing_remedy: str, query: str = ""
+        self, context: Context, system: str, name: str, *, hint: str = "", missing_remedy: str, query: str = ""
     ) -> Endpoint:
-        """Return the webhook with a name (empty: the unnamed one). `query` joins its address.
+        """Return the webhook with a name (empty: the unnamed one). `query` joins its address, `hint` the remedy.
 
         Raises NotConfiguredError for an unknown name, ReferenceValueError if a name is required.
         """
         url = self.webhooks.get(name) if name else self.webhook_url
         if url is None and name:
-            raise NotConfiguredError(f"no webhook {name} is configured for {system}", remedy=unknown_remedy)
+            others = f"configured are {', '.join(sorted(self.webhooks))}; " if self.webhooks else ""
+            raise NotConfiguredError(
+                f"no webhook {name} is configured for {system}",
+                remedy=f"{others}set {context.get_variable('webhooks')} to {name}=https://... (several are separated "
+                f"by blanks){hint}",
+            )
         if url is None:
             raise ReferenceValueError("the recipient is missing, and no unnamed webhook is set", remedy=missing_remedy)
         if query:
@@ -99,7 +104,6 @@ class WebhookChannel(Channel):
             self.context,
             self.system,
             to,
-            unknown_remedy="set it in the setting webhooks",
             missing_remedy=f"name a webhook, {self.scheme}:NAME, or set {self.settings.own_variables['webhook_url']}",
             query=self.query,
         )

@@ -161,7 +161,7 @@ def test_an_invalid_value_is_reported_once(user: Terminal) -> None:
 def test_a_value_fits_here_where_the_command_line_takes_it(setting: Setting) -> None:
     """The doctor parses by the table, commands by click: both say the same of any text."""
     kind: click.ParamType[object] = (
-        click.BOOL if setting.flag else OneOf(setting.choices) if setting.choices else SettingType(setting)
+        click.BOOL if setting.flag else OneOf(setting) if setting.choices else SettingType(setting)
     )
     for text in (
         "banana",

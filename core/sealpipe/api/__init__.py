@@ -153,6 +153,13 @@ class Operation(Generic[T]):
     """Use a new connection for this call alone: the service may be closing one that is reused."""
 
     @property
+    def subject(self) -> str:
+        """The share or request that the path names, with its code as in the path; empty for none."""
+        resource, *rest = self.path.removeprefix("/").split("/")
+        kind = {"shares": "share", "requests": "request"}.get(resource)
+        return f"{kind} {rest[0]}" if kind and rest else ""
+
+    @property
     def scope(self) -> str | None:
         """The scope that the key needs (specification: Scopes); None if the call needs none."""
         resource, *rest = self.path.removeprefix("/").split("/")

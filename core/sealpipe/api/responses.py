@@ -188,15 +188,21 @@ NOT_CARRIED_OUT = frozenset({19, 53, 61, 105})
 and stores only 2xx responses under an idempotency key."""
 
 
-def make_service_error(response: Response, scope: str | None = None) -> ServiceError:
-    """Return the exception for a response that is not 2xx. `scope` is what the call needs: the service does not say."""
+def make_service_error(response: Response, scope: str | None = None, subject: str = "") -> ServiceError:
+    """Return the exception for a response that is not 2xx.
+
+    `scope` is what the call needs, and `subject` the share or request that it names: the service does not say.
+    """
     members = _parse_members(response.body)
     code = _read_code(members)
     kind = _choose_error(response.status, code)
     data = members.get("additional_data")
     is_scope_missing = issubclass(kind, MissingScopeError) and scope is not None
+    message = _describe_refusal(response, members, code)
+    if subject and (response.status, code) in ((404, 1), (404, 70)):
+        message = f"there is no {subject}: {message}"
     return kind(
-        _describe_refusal(response, members, code),
+        message,
         remedy=f"create an API key with the scope {scope}, and revoke this one" if is_scope_missing else None,
         status=response.status,
         error_code=code,

@@ -52,7 +52,45 @@ READING = frozenset({"open", "receive", "get", "view", "show", "reveal", "retrie
 """Commands that other tools have to read a share."""
 
 
-class LazyGroup(click.Group):
+class Group(click.Group):
+    """A group that suggests the nearest of its commands, or lists them."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError:
+            if args[0].startswith("-"):
+                raise
+        names = self.list_commands(ctx)
+        remedy = f"see `{ctx.command_path} --help`"
+        near = self.suggest(args[0].lower(), names)
+        if not near and len(names) <= _MAX_LISTED:
+            remedy = f"it has {', '.join(names)}: {remedy}"
+        raise UsageError(f"No such command {args[0]!r}.{f' Did you mean {near!r}?' if near else ''}", remedy=remedy)
+
+    def suggest(self, word: str, names: Sequence[str]) -> str | None:
+        """Return the nearest name, or what other tools' name stands for; None if there is none."""
+        from difflib import get_close_matches  # for an error only
+
+        others = [each for each in _OTHER_NAMES.get(word, ()) if each in names]
+        return next(iter([*others, *get_close_matches(word, names, 1)]), None)
+
+
+_MAX_LISTED = 10
+"""More commands are not listed in an error."""
+_OTHER_NAMES: Mapping[str, Sequence[str]] = {
+    **dict.fromkeys(("delete", "remove", "rm", "del", "end", "stop"), ("expire", "revoke", "cancel", "delete")),
+    **dict.fromkeys(("ls", "all"), ("list",)),
+    **dict.fromkeys(("get", "info", "view", "describe"), ("show", "status")),
+    **dict.fromkeys(("new", "add", "make", "generate"), ("create",)),
+    **dict.fromkeys(("start", "up", "server"), ("serve", "run")),
+}
+"""What other tools call commands, and the names here that mean the same."""
+
+
+class LazyGroup(Group):
     """Imports commands when they are called; commands of plugins are looked up by name only."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
@@ -70,22 +108,13 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError:
-            if args[0] in READING:
-                raise UsageError(
-                    f"No such command {args[0]!r}: sealpipe reads no share",
-                    remedy="open its link in a browser: the service has no endpoint that reads one. `sealpipe collect` "
-                    "reads submissions, `sealpipe unseal` opens a link that another job sealed",
-                ) from None
-            from difflib import get_close_matches  # for an error only
-
-            matches = get_close_matches(args[0].lower(), COMMANDS, 1)
-            if not matches or args[0].startswith("-"):
-                raise
-            failure = click.UsageError(f"No such command {args[0]!r}. Did you mean {matches[0]!r}?", ctx)
-        raise failure
+        if args[0] in READING and self.get_command(ctx, args[0]) is None:
+            raise UsageError(
+                f"No such command {args[0]!r}: sealpipe reads no share",
+                remedy="open its link in a browser: the service has no endpoint that reads one. `sealpipe collect` "
+                "reads submissions, `sealpipe unseal` opens a link that another job sealed",
+            )
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -165,7 +194,7 @@ def _report_error(error: Exception, shared: Mapping[str, Any], *, as_json: bool)
         render.print_note(error.ctx.get_help() if error.ctx else "")
         return 2
     if isinstance(error, click.UsageError):
-        hint = f"see `{error.ctx.command_path if error.ctx else 'sealpipe COMMAND'} --help`"
+        hint = f"{_describe_missing(error)}see `{error.ctx.command_path if error.ctx else 'sealpipe COMMAND'} --help`"
         # click spreads the message about a missing choice over several lines: join them.
         error = UsageError(render.escape(re.sub(r"\s*\n\s*", " ", error.format_message())), remedy=hint)
     if isinstance(error, SealpipeError):
@@ -174,6 +203,25 @@ def _report_error(error: Exception, shared: Mapping[str, Any], *, as_json: bool)
         return error.exit_code
     _print_bug(error, as_json=as_json)
     return 1
+
+
+_EXAMPLES: Mapping[str, str] = {
+    "REF": "write where the value lives, such as env:DB_PASSWORD",
+    "CODE": "write a short code: `sealpipe shares list` and `sealpipe requests list` print them",
+    "CODE|LINK|RECEIPT...": "write a short code, a collect link, or the file that `sealpipe request --receipt` wrote",
+    "FILE": "write a file's path",
+    "TOOL": "write a tool's name: `sealpipe tools list` prints them",
+    "NAME": "write a batch's name: `sealpipe batch list` prints them",
+}
+"""What stands for an argument, by its name in `--help`."""
+
+
+def _describe_missing(error: click.UsageError) -> str:
+    """Return what to write for a missing argument; empty for any other error, and one that has a name of its own."""
+    if isinstance(error, click.MissingParameter) and isinstance(error.param, click.Argument) and error.ctx:
+        example = _EXAMPLES.get(error.param.make_metavar(error.ctx))
+        return f"{example}; " if example else ""
+    return ""
 
 
 def _print_audit_heads() -> None:

@@ -97,7 +97,7 @@ def list_tools(**values: Any) -> None:
 
 
 @tools.command(cls=CodeCommand)
-@click.argument("name")
+@click.argument("name", metavar="TOOL")
 @options("tools", common=COMMON)
 def call(name: str, **values: Any) -> None:
     """Call a tool exactly once, without retries. Pass its arguments by reference, as the tool's schema describes them:

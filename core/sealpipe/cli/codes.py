@@ -66,8 +66,8 @@ def _is_option(word: str) -> bool:
 
 
 def names_receipt(word: str) -> bool:
-    """Return whether a word is the path of a receipt file rather than a short code."""
-    return "/" in word or word.endswith(".json")
+    """Return whether a word is the path of a receipt file rather than a short code: it has a slash or a dot."""
+    return not word.startswith("code:") and ("/" in word or "." in word.strip("."))
 
 
 def resolve_share_code(client: Client, word: str, keep: Path | None = None) -> str:

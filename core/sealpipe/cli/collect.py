@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 def collect(requests: Sequence[str], **values: Any) -> None:
     """Decrypt submissions and store them. Safe to run again, on any machine.
 
-    An argument that ends in .json or contains a slash is a receipt file; any other is a short code (write code:WORD if
-    that is ambiguous) or a collect link. Without --to or --dir, prints the values on stdout; in CI, that needs --print.
+    An argument that contains a dot or a slash is a receipt file; any other is a short code (write code:WORD if that is
+    ambiguous) or a collect link. Without --to or --dir, prints the values on stdout; in CI, that needs --print.
     Senders are not authenticated: anyone with the link can submit.
 
     sealpipe collect acme.json --wait 15m --to 'vault:secret/vendor/acme#password=Staging password'

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from sealpipe.cli import render
+from sealpipe.cli import Group, render
 from sealpipe.errors import UsageError
 from sealpipe.settings import ARGUMENTS, COMMANDS, GLOBAL, Setting
 
@@ -54,6 +54,16 @@ class Command(click.Command):
     unexpected_remedy = ""
     """What to do about an unexpected argument, for a command that knows."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Refuse an option that takes one value and is given twice: click would take the last without a word."""
+        _, _, given = self.make_parser(ctx).parse_args(list(args))
+        single = [each for each in given if isinstance(each, click.Option) and not (each.multiple or each.is_flag)]
+        for option in single:
+            if single.count(option) > 1 and not any(each.is_eager for each in given):  # such as --help
+                name = max(option.opts, key=len)
+                raise UsageError(f"{name} is given twice", remedy="give it once: it takes one value")
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
         if ctx.args:
             raise UsageError(
@@ -63,7 +73,7 @@ class Command(click.Command):
         return super().invoke(ctx)
 
 
-class SettingsGroup(click.Group):
+class SettingsGroup(Group):
     """A group whose commands all read the group's table in the config file, and their own if they have one."""
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
@@ -85,11 +95,17 @@ else:
 class OneOf(click.Choice[str]):
     """One of a few words. An invalid value is not echoed: it may be a secret, such as a seed after `request --key`."""
 
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting.choices)
+        self._setting = setting
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         try:
             return super().convert(value, param, ctx)
         except click.BadParameter:
-            raise click.BadParameter(f"choose from {', '.join(self.choices)}.", ctx, param) from None
+            pass
+        error = UsageError("the value is not one of the choices", remedy=f"choose from {', '.join(self.choices)}")
+        raise _name_origin(error, self._setting, param, ctx)
 
 
 class SettingType(AnyType):
@@ -109,16 +125,25 @@ class SettingType(AnyType):
         try:
             return self._setting.parse(str(value))
         except UsageError as error:
-            raise type(error)(f"{self._name_origin(param, ctx)}: {error.message}", remedy=error.remedy) from None
+            raise _name_origin(error, self._setting, param, ctx) from None
 
-    def _name_origin(self, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return where the value comes from: the option, the variable or the config file entry."""
-        source = ctx.get_parameter_source(param.name) if ctx is not None and param is not None and param.name else None
-        if source is ParameterSource.ENVIRONMENT and param is not None and isinstance(param.envvar, str):
-            return param.envvar
-        if source is ParameterSource.DEFAULT_MAP:
-            return f"the config file's {self._setting.name}"
-        return self._setting.option
+
+def _name_origin(
+    error: UsageError, setting: Setting, param: click.Parameter | None, ctx: click.Context | None
+) -> UsageError:
+    """Name where a value comes from: the option, the variable or the config file, with its other mistakes."""
+    source = ctx.get_parameter_source(param.name) if ctx is not None and param is not None and param.name else None
+    origin = setting.option
+    if source is ParameterSource.ENVIRONMENT and param is not None and isinstance(param.envvar, str):
+        origin = param.envvar
+    if source is not ParameterSource.DEFAULT_MAP or ctx is None:
+        return type(error)(f"{origin}: {error.message}", remedy=error.remedy)
+    # A command's settings are in its table, or in that of its group: `requests`, `batch`.
+    tables = [f"{name}." for name in ctx.command_path.split()[1:]]
+    is_global = setting in GLOBAL
+    known = [f"the config file's {table}{setting.name}" for table in ([""] if is_global else tables)]
+    named = type(error)(f"{known[0]}: {error.message}", remedy=error.remedy)
+    return run_config().add_mistakes(named, tuple(f"{each}:" for each in known))
 
 
 def options(
@@ -186,7 +211,7 @@ def _make_option(setting: Setting, command: str) -> Callable[[Function], Functio
     if setting.flag:
         return click.option(*names, is_flag=True, **keywords)
     if setting.choices:
-        kind: AnyType = OneOf(setting.choices)
+        kind: AnyType = OneOf(setting)
     else:
         kind = SettingType(setting)
         keywords["metavar"] = setting.metavar

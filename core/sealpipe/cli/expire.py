@@ -173,8 +173,9 @@ def _expire_each(
                 continue
             if is_single:
                 raise
-            error.message = f"{render.escape(code)}: {error.message}"
-            error.args = (error.message,)
+            if not error.message.startswith("there is no "):
+                error.message = f"{render.escape(code)}: {error.message}"
+                error.args = (error.message,)
             errors.append(error)
             rows.append({"short_code": code, "outcome": "failed", "error": render.describe_error(error)})
     return rows, errors

@@ -78,7 +78,7 @@ def _finish(client: Client, outbox: Outbox, name: str, values: dict[str, Any], *
     entry = outbox.open(name)
     if isinstance(entry, str):
         if is_named:
-            reason = "is in use by another process" if entry == "busy" else "does not exist"
+            reason = "is in use by another process" if entry == "busy" else "does not exist: it may be finished"
             raise StateError(f"outbox entry {name} {reason}", remedy="list all entries: `sealpipe resume --list --all`")
         return
     to = entry.meta.get("deliver") or {}

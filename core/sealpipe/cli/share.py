@@ -20,16 +20,27 @@ from sealpipe.cli.command import (
     options,
 )
 from sealpipe.errors import UsageError
+from sealpipe.reference import FieldSpec
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sealpipe.cli.deliver import Targets
     from sealpipe.flows.session import Session
     from sealpipe.flows.share import ShareOptions
     from sealpipe.flows.share.seal import SealedShare
+    from sealpipe.wire.fields import Field
+
+
+class _ShareCommand(Command):
+    unexpected_remedy = (
+        "name each field with -f, such as -f env:DB_PASSWORD, and pass every value with its option: see "
+        "`sealpipe share --help`"
+    )
 
 
 @click.command(
-    cls=Command,
+    cls=_ShareCommand,
     epilog="References: env:NAME, file:PATH, dotenv:PATH#KEY, stdin:, prompt:TEXT (asks you), gen:password, "
     "text:TEXT (not for secrets).",
 )
@@ -57,6 +68,7 @@ def share(ctx: click.Context, /, **values: Any) -> None:
     fields = call_arguments("share", ShareOptions, values, but=EXPIRY)
     fields["message_template"] = deliver.read_message_template(values["message_template"])
     share_options = ShareOptions(**fields, **choose_expiry(ctx, values, (*EXPIRY, "no_expiry")))
+    _note_text(share_options.specs)
     session = make_session(values, share_options.needs)
     gate = disclosure.plan_disclosure(
         "the link",
@@ -78,6 +90,18 @@ def share(ctx: click.Context, /, **values: Any) -> None:
         outbox = open_outbox(values, session.credential)
         created = driver.run(sharing.share(session, share_options, outbox, deliver=to))
         deliver.finish(driver, created, to, gate, created=find_state_folder(values, "created"), as_json=as_json)
+
+
+def _note_text(specs: Sequence[Field | FieldSpec]) -> None:
+    """Tell a person at a terminal what becomes of a `text:` without a label, which would say that it is no secret."""
+    if render.is_terminal() and any(isinstance(each, FieldSpec) and _is_bare_text(each) for each in specs):
+        from sealpipe.flows.passcode import ALTERNATIVES
+
+        render.print_note(f"note: the shell's history stores what stands after text:. For a secret, {ALTERNATIVES}")
+
+
+def _is_bare_text(spec: FieldSpec) -> bool:
+    return spec.ref.name == "text" and spec.label is None
 
 
 def _print_plan(options: ShareOptions, sealed: SealedShare, session: Session, to: Targets, *, as_json: bool) -> None:

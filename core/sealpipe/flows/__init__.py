@@ -152,7 +152,7 @@ def _classify(operation: Operation[T], result: Response | Failure) -> _Success[T
     if isinstance(result, Failure):
         return _classify_failure(operation, result)
     if not operation.is_settled(result):
-        return _classify_refusal(operation, make_service_error(result, operation.scope))
+        return _classify_refusal(operation, make_service_error(result, operation.scope, operation.subject))
     try:
         return _Success(operation.decode(result))
     except ProtocolError as error:

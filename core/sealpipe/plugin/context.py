@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
@@ -98,6 +99,11 @@ class Context:
         self._new_file = new_file
         self._replace_file = replace_file
         self.environ: Mapping[str, str] = os.environ if environ is None else environ
+
+    def get_variable(self, setting: str) -> str:
+        """Return the environment variable of one of this store's settings."""
+        prefix = "SEALPIPE_STORE__" if self.named else "SEALPIPE_PLUGIN_"
+        return f"{prefix}{re.sub(r'[^A-Z0-9]', '_', self.store.upper())}__{setting.upper()}"
 
     @property
     def stdin(self) -> BinaryIO | None:

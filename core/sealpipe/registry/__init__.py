@@ -192,11 +192,14 @@ class Registry:
         plugin_params = tuple(sorted((key, value) for key, value in ref.params if key not in core_params))
         for number, (key, _) in enumerate(ref.params, 1):
             if key not in core_params and key not in info.params:
-                # Any other name may be part of a secret.
-                is_name = key in PARAMETERS or key in TARGET_PARAMETERS or self.catalog.has_parameter(key)
+                from difflib import get_close_matches  # for an error only
+
+                known = [*info.params, *core_params]
+                # A name that is like no parameter's may be part of a secret.
+                is_like = get_close_matches(key, [*PARAMETERS, *TARGET_PARAMETERS, *self.catalog.list_parameters()], 1)
                 raise ReferenceSyntaxError(
-                    f"{ref.name}: parameter {key if is_name else number} is unknown",
-                    remedy=suggest(key, [*info.params, *core_params], "parameters"),
+                    f"{ref.name}: parameter {key if is_like else number} is unknown",
+                    remedy=suggest(key, known, "parameters"),
                 )
         return Locator(ref.name, ref.body, plugin_params, str(Reference(ref.name, ref.body, plugin_params)))
 

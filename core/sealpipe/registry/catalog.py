@@ -161,9 +161,9 @@ class Catalog:
                 self._load_entry_points()
             return [self._plugins[key] for key in sorted(self._plugins)]
 
-    def has_parameter(self, name: str) -> bool:
-        """Return whether a plugin declares this parameter of references. Loads no entry points."""
-        return any(name in getattr(each.info, "params", ()) for each in [*self._plugins.values()])
+    def list_parameters(self) -> list[str]:
+        """List the parameters of references that plugins declare. Loads no entry points."""
+        return [name for each in [*self._plugins.values()] for name in getattr(each.info, "params", ())]
 
     def get_module_name(self, kind: str, name: str) -> str:
         """Return the name of the module that registered a plugin."""

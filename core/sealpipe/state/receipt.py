@@ -112,10 +112,21 @@ def read_receipt(path: Path) -> Receipt:
     except OSError as error:
         raise UsageError(
             f"the receipt {path} cannot be read: {error.strerror}",
-            remedy="check the path; a short code that looks like a file is written code:WORD",
+            remedy=f"{_suggest(path)}a short code that looks like a file is written code:WORD",
         ) from None
     except UsageError as error:
         raise UsageError(f"{path}: {error.message}", remedy=error.remedy) from None
+
+
+def _suggest(path: Path) -> str:
+    """Return the nearest name in the folder of a file that is not there."""
+    from difflib import get_close_matches  # for an error only
+
+    try:
+        near = get_close_matches(path.name, [each.name for each in path.parent.iterdir()], 1)
+    except OSError:
+        near = []
+    return f"did you mean {path.with_name(near[0])}? Else " if near and near[0] != path.name else "check the path; "
 
 
 def read_share_receipt(path: Path) -> Creation:

@@ -99,15 +99,16 @@ class SlackChannel(Channel):
             self.context,
             "Slack",
             to,
-            unknown_remedy="set it in the setting webhooks; a channel starts with #",
+            hint=f"; a channel is written slack:#{to}",
             missing_remedy="name a channel, slack:#ops, or set SLACK_WEBHOOK_URL",
         )
 
     def _open_api(self) -> Endpoint:
         if self.settings.token is None:
+            variable = self.context.get_variable("token") if self.context.named else "SLACK_BOT_TOKEN"
             raise NotConfiguredError(
                 "Slack has no bot token",
-                remedy="set SLACK_BOT_TOKEN, or the setting token of the store; slack: alone uses the unnamed webhook",
+                remedy=f"set {variable} to it; slack: alone uses the unnamed webhook, slack:NAME a named one",
             )
         return make_api(self.settings, self.context, self.settings.token)
 

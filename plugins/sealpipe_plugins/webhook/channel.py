@@ -77,7 +77,7 @@ class WebhookChannel(Channel):
         if settings.secret is None and not settings.unsigned:
             raise NotConfiguredError(
                 "the channel webhook has no secret to sign with",
-                remedy="set SEALPIPE_PLUGIN_WEBHOOK__SECRET (for a named store SEALPIPE_STORE__NAME__SECRET), "
+                remedy=f"set {self.context.get_variable('secret')}, "
                 "or its setting unsigned if the receiver does not verify the sender",
             )
 

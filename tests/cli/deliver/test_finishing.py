@@ -38,7 +38,7 @@ def kept(user: Terminal, done: Done) -> str:
     """The id of the one entry that an undelivered share left, which it named."""
     (entry,) = user.outbox()
     assert done.code == 11, done
-    assert f"`sealpipe resume {entry.stem}`" in done.err
+    assert f"`sealpipe resume {entry.stem}" in done.err
     return entry.stem
 
 
@@ -119,6 +119,7 @@ def test_a_message_that_may_have_arrived_is_repeated_only_on_request(
         done = user.sealpipe("resume")
         assert (done.code, done.out) == (11, "")
         assert "the message may have arrived" in done.err
+        assert "--discard` only removes the entry, and the share stays" in done.err
         assert f"`sealpipe resume {entry} --resend`" in done.err
     assert len(receiver.hooks) == 1
     done = user.sealpipe("resume", entry, "--resend")

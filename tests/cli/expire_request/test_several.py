@@ -97,7 +97,7 @@ def test_a_failure_stops_no_other_and_the_worst_code_wins(
     assert [row["error"]["exit_code"] for row in rows if "error" in row] == [11, 6]
     assert (done.code, active(job)) == (11, set())
     assert json.loads(done.err.splitlines()[-1])["error"]["message"].startswith(f"{codes[1]}: ")
-    assert "sealpipe: nowhere: " in done.err
+    assert "sealpipe: there is no request nowhere: " in done.err
     assert [deletes(job, code) for code in codes] == [1, 1, 1]
 
 

@@ -13,6 +13,7 @@ from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.plugin import Context
 from sealpipe.reference import parse
 from sealpipe.registry import Registry
+from sealpipe.registry.stores import Store
 from support.distributions import Site
 
 JOB = {"GITLAB_CI": "true", "CI_PROJECT_PATH": "acme/app", "CI_JOB_ID": "9"}
@@ -69,3 +70,10 @@ def test_the_logger_has_the_stores_name_and_writes_nothing_by_itself(site: Site)
     code = "from sealpipe.plugin import Context\nlog = Context('attic').logger\nlog.debug('c4nary'); log.info('c4nary')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout + done.stderr == ""
+
+
+@pytest.mark.parametrize("name", ["slack", "prod.chat-2"])
+@pytest.mark.parametrize("is_default", [True, False])
+def test_a_plugin_names_the_variable_that_sets_it(name: str, *, is_default: bool) -> None:
+    store = Store(name, "slack", {}, is_default=is_default)
+    assert Context(name, named=not is_default).get_variable("webhooks") == store.get_variable("webhooks")

@@ -75,7 +75,7 @@ def test_an_installed_plugin_is_found_by_its_sources_name(install: Install) -> N
 
 def test_a_plugin_has_the_parameters_that_it_declares(install: Install) -> None:
     install("attic")
-    with pytest.raises(ReferenceSyntaxError, match="attic: parameter 2 is unknown") as caught:
+    with pytest.raises(ReferenceSyntaxError, match="attic: parameter levle is unknown") as caught:
         fetched("attic:a?trim=1&levle=2")
     assert caught.value.remedy == "did you mean level?"
     with pytest.raises(ReferenceSyntaxError, match="env: parameter raw is unknown"):  # other sources have it

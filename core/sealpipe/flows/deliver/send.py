@@ -203,17 +203,21 @@ _SHARE_ANEW_REMEDY = "drop what is left with `sealpipe resume ID --discard`, and
 
 def _summarize_failures(share: Deliverable, failures: Sequence[tuple[TrackedDelivery, SealpipeError]]) -> DeliveryError:
     """Return one error for all failed messages, each with its reason and its next step."""
-    lines, is_unclear = [], False
+    lines = []
     for delivery, error in failures:
         recipient = delivery.recipient
         may_have_arrived = delivery.state == "sending"
-        is_unclear = is_unclear or may_have_arrived
         message = error.message.removeprefix(f"{recipient.shown}: ")
         next_step = f" ({error.remedy})" if error.remedy else ""
         verb = "may not have reached" if may_have_arrived else "did not reach"
         lines.append(escape_text(f"the {recipient.content} {verb} {recipient.shown}: {message}{next_step}", 600))
-    resend_hint = "; ask whether it arrived: `sealpipe resume ID --resend` sends it once more" if is_unclear else ""
-    rest = f"the {share.kind} exists; `sealpipe resume ID` delivers what is left{resend_hint}"
+    unclear = [delivery.state == "sending" for delivery, _ in failures]
+    rest = f"the {share.kind} exists" + ("" if all(unclear) else "; `sealpipe resume ID` delivers what is left")
+    if any(unclear):
+        rest += (
+            "; ask the recipient whether it arrived: if not, `sealpipe resume ID --resend` sends it once more; if it "
+            f"did, `sealpipe resume ID --discard` only removes the entry, and the {share.kind} stays"
+        )
     return _make_delivery_error(share, "; ".join(lines), rest)
 
 

@@ -102,6 +102,7 @@ class ShareOptions:
         if delivery is not None and self.views is not None:
             _check_views(self.views, sum(each.content == "link" for each in delivery.targets))
         specs = tuple(parse_field(each) if isinstance(each, str) else each for each in self.fields)
+        _check_repeated(specs)
         set_checked(self, passcode=code, code=code, delivery=delivery, specs=specs)
         if self.also_to:
             from sealpipe.flows.store import parse_targets  # most shares have no target
@@ -123,6 +124,17 @@ class ShareOptions:
         # The name of a generated value may also be used by a field.
         known = self.passcode_to or (isinstance(passcode, Reference) and passcode.param("name") is not None)
         return parse_passcode(passcode or "", "" if known else "add --passcode-to CHANNEL")
+
+
+def _check_repeated(specs: Sequence[Field | FieldSpec]) -> None:
+    """Raise UsageError if a reference is given twice under the same label: recipients could not tell them apart."""
+    given = [each for each in specs if isinstance(each, FieldSpec)]
+    for number, spec in enumerate(given):
+        if spec in given[:number]:
+            shown = f"{spec.ref.name}:" if spec.ref.name == "text" else str(spec)  # what is typed may be a secret
+            raise UsageError(
+                f"the field {shown} is given twice", remedy="leave one out, or give each its own label: -f LABEL=REF"
+            )
 
 
 def _check_views(views: int, recipients: int) -> None:

@@ -69,7 +69,7 @@ ARGUMENTS: Mapping[str, Mapping[str, str]] = {
     "resume": {"[ID]": "the id of an entry, as `--list` and errors print it"},
     "run": {"-- COMMAND ...": "a command and its arguments"},
     "shares": {"CODE": "the share's short code", "[CODE|RECEIPT]...": "short codes or receipts of shares"},
-    "tools": {"NAME": "the tool's name"},
+    "tools": {"TOOL": "the tool's name"},
     "unseal": {"[SEALED]": "the sealed link, or `-` for stdin; default: the variable `SEALPIPE_SEALED_LINK`"},
 }
 """Arguments by the first word of the command; links are from docs/reference/commands."""
