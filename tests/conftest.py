@@ -9,19 +9,16 @@ from __future__ import annotations
 import gc
 import os
 import signal
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
 
+from environment import own_environment
 from rewriting import collect_in_turn, sort_key
-from sealpipe import ci_systems
 from support.forked import retry_at_once
 from tiers import is_first, is_in_rest, is_left_out
 
-# The suite itself may run in a CI system. What it starts does not, but where a test says so.
-for name in ci_systems.list_variables():
-    os.environ.pop(name, None)
 # A shell starts a background job, and nohup a command, with signals that it ignores; and so would all that tests start.
 for number, handler in (
     (signal.SIGINT, signal.default_int_handler),
@@ -30,9 +27,6 @@ for number, handler in (
 ):
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, handler)
-# A file of certificates is read whole for every client, 25 ms; in a folder only the one that is needed is looked up.
-if "SSL_CERT_DIR" in os.environ:
-    os.environ.pop("SSL_CERT_FILE", None)
 # hypothesis would import trio and what else brings it strategies, half a second for each worker: no test draws them.
 os.environ["HYPOTHESIS_NO_PLUGINS"] = "1"
 retry_at_once()
@@ -40,6 +34,13 @@ retry_at_once()
 
 REST_SECONDS = 600
 """Time limit of a test of the second tier with its fixtures: a loaded machine builds an image or starts an engine."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nobody_in_particular(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No variable, home or umask of the user's, or of the CI system that the suite runs in, reaches a test."""
+    with own_environment(tmp_path_factory.mktemp("home of the tests")):
+        yield
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

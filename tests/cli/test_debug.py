@@ -12,6 +12,7 @@ from sealpipe import AsyncClient, Client, Field
 from sealpipe.cli import debug
 from sealpipe_rehearsal.running_service import RunningService
 from support.fake_web import Asked, FakeWeb, Reply
+from support.ports import silent_port
 from support.terminal import Terminal
 
 
@@ -46,7 +47,9 @@ def test_a_variable_or_the_config_file_turns_it_on(user: Terminal) -> None:
 
 
 def test_waits_and_lost_connections_are_told(user: Terminal) -> None:
-    done = user.sealpipe("stats", "--debug", "--deadline", "2s", SEALPIPE_BASE_URL="http://127.0.0.1:9/v1")
+    done = user.sealpipe(
+        "stats", "--debug", "--deadline", "2s", SEALPIPE_BASE_URL=f"http://127.0.0.1:{silent_port()}/v1"
+    )
     assert done.code == 10
     assert re.search(r"waiting for \d\.\d{3} s\n", done.err)
     assert "GET /stats: no response in" in done.err

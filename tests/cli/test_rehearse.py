@@ -14,7 +14,7 @@ import pytest
 
 from sealpipe_rehearsal.control_client import send_request
 from sealpipe_rehearsal.running_service import RunningService
-from support.ports import free_port
+from support.ports import free_port, silent_port
 from support.terminal import PATIENCE, Done, Terminal, addresses
 
 # -- the tour -----------------------------------------------------------------------------------
@@ -39,7 +39,9 @@ def test_the_tour_as_json_is_one_object(bare: Terminal) -> None:
     assert told["recipient_saw"]["Password"] not in json.dumps(told["service_saw"])
 
 
-@pytest.mark.parametrize("environ", [{"GITLAB_CI": "true"}, {"HTTP_PROXY": "http://127.0.0.1:9"}, {"HOME": ""}])
+@pytest.mark.parametrize(
+    "environ", [{"GITLAB_CI": "true"}, {"HTTP_PROXY": f"http://127.0.0.1:{silent_port()}"}, {"HOME": ""}]
+)
 def test_the_tour_runs_in_any_environment(bare: Terminal, environ: dict[str, str]) -> None:
     assert bare.sealpipe("rehearse", **environ).code == 0
 

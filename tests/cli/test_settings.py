@@ -7,6 +7,7 @@ import json
 import pytest
 
 from sealpipe_rehearsal.running_service import RunningService
+from support.ports import silent_port
 from support.terminal import Terminal, created
 
 SECRET = {"DB_PASSWORD": "s3cret"}
@@ -69,7 +70,7 @@ sys.addaudithook(count)
 @pytest.mark.parametrize("words", [["share", "-f", "env:DB_PASSWORD", "--print"], ["doctor"], ["unknown"], ["share"]])
 def test_a_run_reads_the_config_file_once(bare: Terminal, words: list[str], ci: dict[str, str]) -> None:
     bare.file("site/sitecustomize.py", _COUNTS_READS)
-    config = bare.file("config.toml", 'base_url = "http://127.0.0.1:9/v1"\n')
+    config = bare.file("config.toml", f'base_url = "http://127.0.0.1:{silent_port()}/v1"\n')
     done = bare.sealpipe(*words, PYTHONPATH=str(bare.here / "site"), SEALPIPE_CONFIG=str(config), **SECRET, **ci)
     assert done.err.count("read the config file") == 1, done
 

@@ -9,6 +9,7 @@ import pytest
 from sealpipe.config import Config
 from sealpipe.mcp.tools import TOOLS
 from support.job import Job
+from support.ports import silent_port
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ def test_states_are_told_by_name_only(connect: Any, job: Job) -> None:
         assert hidden not in "".join(assistant.received)
 
 
-@pytest.mark.parametrize("base_url", ["http://127.0.0.1:9/v1"])
+@pytest.mark.parametrize("base_url", [f"http://127.0.0.1:{silent_port()}/v1"], ids=["nobody listens"])
 def test_a_wrong_address_is_a_finding(connect: Any, base_url: str) -> None:
     assistant = connect()
     states, _ = checked(assistant)

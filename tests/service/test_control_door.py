@@ -16,6 +16,7 @@ from sealpipe_rehearsal.control_client import mint
 from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.service.log import Log, LoggedRequest
 from service.callers import NO_TLS, Api, rows
+from support.ports import silent_port
 
 DOOR = ["/rehearsal", "/rehearsal/keys", "/rehearsal/log"]
 
@@ -229,4 +230,4 @@ def test_our_side_of_the_door_goes_to_this_machine_only(base: str) -> None:
 
 def test_a_missing_service_is_a_clear_error() -> None:
     with pytest.raises(control_client.RehearsalError, match="no rehearsal responds"):
-        control_client.register_key("http://127.0.0.1:1/v1", name="n")
+        control_client.register_key(f"http://127.0.0.1:{silent_port()}/v1", name="n")

@@ -76,6 +76,11 @@ def program(name: str) -> str:
     return shutil.which(name) or missing(f"{name} is not installed")
 
 
+def path_to(*names: str) -> str:
+    """A PATH to installed programs, wherever they are, and to what every machine has."""
+    return os.pathsep.join([*dict.fromkeys(str(Path(program(name)).parent) for name in names), os.defpath])
+
+
 def shared(path: str) -> Path:
     """A file of the folder beside the checkout. Always an allowed skip: a clone alone has none."""
     file = ROOT.parent / "shared" / path

@@ -11,6 +11,7 @@ import pytest
 from sealpipe_rehearsal.running_service import RunningService
 from support.commands import SEALPIPE
 from support.fake_web import Asked, Receiver
+from support.ports import silent_port
 from support.terminal import Done, Terminal, created, opened
 
 SECRET = {"DB_PASSWORD": "s3cret"}
@@ -224,6 +225,6 @@ def test_json_names_what_is_out_and_the_error_comes_last(user: Terminal, receive
 
 
 def test_a_share_that_was_never_made_sends_nothing(user: Terminal, receiver: Receiver) -> None:
-    nowhere = {"SEALPIPE_BASE_URL": "http://127.0.0.1:9/v1", "SEALPIPE_DEADLINE": "30s"}
+    nowhere = {"SEALPIPE_BASE_URL": f"http://127.0.0.1:{silent_port()}/v1", "SEALPIPE_DEADLINE": "30s"}
     assert share(user, "--send", receiver.target, **nowhere).code == 10
     assert (receiver.hooks, user.outbox()) == ([], [])

@@ -23,6 +23,7 @@ from support import faults
 from support.faults import says
 from support.faulty import Exchange, Faulty, Received, same_bytes
 from support.job import Job
+from support.ports import silent_port
 from support.terminal import Done
 
 
@@ -282,7 +283,10 @@ def test_null_for_an_expiry_is_never(proxied: Callable[..., Faulty], job_at: Cal
 def test_resume_also_reports_an_unknown_expiry(proxied: Callable[..., Faulty], job_at: Callable[..., Job]) -> None:
     job = job_at(proxied(then=faults.rewrites(expired_at=...)))
     job.service.set_account(job.account, zero_knowledge_enrolled=False)
-    assert job.share("--send", "webhook:http://127.0.0.1:9/", SEALPIPE_PLUGIN_WEBHOOK__SECRET="s" * 16).code == 11
+    assert (
+        job.share("--send", f"webhook:http://127.0.0.1:{silent_port()}/", SEALPIPE_PLUGIN_WEBHOOK__SECRET="s" * 16).code
+        == 11
+    )
     done = job.resume()
     assert done.code == 11
     assert "the service did not say when it expires" in done.err

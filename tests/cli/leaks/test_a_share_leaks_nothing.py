@@ -25,6 +25,7 @@ from support.damage import flipped
 from support.faults import echoes, holds, holds_before, reset_after, says
 from support.faulty import Fault, Faulty, passes
 from support.leaks import Detector
+from support.ports import silent_port
 from support.strace import Watched
 from support.terminal import ABROAD, Terminal
 
@@ -107,7 +108,7 @@ CASES = {
     "an echo that is no HTTP": Case(
         9, ["--deadline", "5s"], then=echoes(0, "Authorization: HEADER\r\n\r\n"), kept=True, says="[withheld]"
     ),
-    "nobody listens": Case(10, before=environ(SEALPIPE_BASE_URL="http://127.0.0.1:9/v1"), requests=0),
+    "nobody listens": Case(10, before=environ(SEALPIPE_BASE_URL=f"http://127.0.0.1:{silent_port()}/v1"), requests=0),
     "500 for ever": Case(9, then=says(500), kept=True),
     "500 for ever, as JSON": Case(9, ["--output", "json"], then=says(500), kept=True),
     "429 for ever": Case(7, then=says(429)),

@@ -17,6 +17,7 @@ from sealpipe_rehearsal.running_service import RunningService
 from support.faults import echoes, reset_after, says
 from support.faulty import Fault, Faulty
 from support.leaks import Detector
+from support.ports import silent_port
 from support.terminal import Done, Terminal
 
 
@@ -92,7 +93,7 @@ def made(canaries: Canaries, service: RunningService) -> Made:
     assert sealed.code == 0, sealed
     canaries.user.environ["SEALPIPE_PLUGIN_WEBHOOK__UNSIGNED"] = "1"
     undelivered = canaries.user.sealpipe(
-        "share", "-f", "env:CANARY_ENV", "--send", "webhook:http://127.0.0.1:9/x", "--deadline", "1s"
+        "share", "-f", "env:CANARY_ENV", "--send", f"webhook:http://127.0.0.1:{silent_port()}/x", "--deadline", "1s"
     )
     assert undelivered.code == 11, undelivered
     (entry,) = canaries.user.outbox()

@@ -26,6 +26,7 @@ from support.damage import flipped
 from support.faults import reset_after, says
 from support.faulty import Fault, Faulty, passes
 from support.leaks import Detector, exposed, shown
+from support.ports import silent_port
 
 PUBLIC = keys.from_seed(bytes(range(32))).public_key
 
@@ -161,7 +162,7 @@ FAILURES = {
     "no answer": Failing("OutcomeUnknownError", then=reset_after),
     "bad JSON": Failing("ProtocolError", then=says(201, "{")),
     "a redirect": Failing("ProtocolError", then=says(302, headers={"Location": "http://127.0.0.1:9/"})),
-    "nobody listens": Failing("ConnectError", settings=lambda _: {"base_url": "http://127.0.0.1:9/v1"}),
+    "nobody listens": Failing("ConnectError", settings=lambda _: {"base_url": f"http://127.0.0.1:{silent_port()}/v1"}),
     "no TLS there": Failing(
         "ConnectError", settings=lambda kept: {"base_url": kept.link_base_url.replace("http", "https")[:-2] + "/v1"}
     ),

@@ -17,6 +17,7 @@ from sealpipe_rehearsal.running_service import RunningService
 from support.faults import says
 from support.faulty import Faulty
 from support.leaks import Detector
+from support.ports import silent_port
 from support.terminal import Terminal, opened
 from support.wires import Proxy, Wire, tls
 
@@ -139,7 +140,10 @@ def test_no_proxy_is_honoured(user: Terminal, secure: Wire) -> None:
 
 
 def test_a_failing_proxys_password_is_not_shown(user: Terminal) -> None:
-    environ = {"HTTPS_PROXY": "http://me:pr0xy-pass@127.0.0.1:9", "SEALPIPE_BASE_URL": "https://api.example/v1"}
+    environ = {
+        "HTTPS_PROXY": f"http://me:pr0xy-pass@127.0.0.1:{silent_port()}",
+        "SEALPIPE_BASE_URL": "https://api.example/v1",
+    }
     done = user.sealpipe(*SHARE, "--output", "json", **environ)
     assert (done.code, done.out) == (10, "")
     assert "pr0xy-pass" not in done.err

@@ -16,6 +16,7 @@ from cli.leaks.canaries import SHARE, Canaries, canary
 from sealpipe_rehearsal.running_service import RunningService
 from support.fake_web import Asked, Receiver
 from support.leaks import Detector, Found
+from support.ports import silent_port
 from support.strace import Watched
 from support.terminal import Terminal
 
@@ -99,7 +100,7 @@ CASES = {
     "failed": Case(11, answers=lambda _: 500, kept=True),
     "no answer": Case(11, answers=lambda _: None, kept=True),
     "led away": Case(11, answers=lambda _: 307, kept=True),
-    "nobody listens": Case(11, ["--views", "2", "--send", "webhook:http://127.0.0.1:9/"], kept=True),
+    "nobody listens": Case(11, ["--views", "2", "--send", f"webhook:http://127.0.0.1:{silent_port()}/"], kept=True),
     "a dry run": Case(0, ["--dry-run"], messages=0),
     "a wrong target": Case(2, ["--views", "2", "--send", "file:out/nowhere/x"], messages=0),
     "a wrong text": Case(2, ["--message-template", "prod.env"], messages=0),

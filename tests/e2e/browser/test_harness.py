@@ -6,11 +6,12 @@ import pytest
 
 from e2e.browser.chrome import Browser
 from sealpipe_rehearsal.running_service import RunningService
+from support.ports import silent_port
 
 DOES: dict[str, tuple[str, str]] = {
     "throws": ("setTimeout(() => { throw new Error('oops') })", "oops"),
     "asks-elsewhere": ("fetch('https://elsewhere.example/x').catch(() => 0)", "elsewhere.example"),
-    "another-port": ("new Image().src = 'http://127.0.0.1:1/x.png'", "127.0.0.1:1"),
+    "another-port": (f"new Image().src = 'http://127.0.0.1:{silent_port()}/x.png'", f"127.0.0.1:{silent_port()}"),
     "breaks-its-policy": ("new Image().src = 'data:image/gif;base64,R0lGODlhAQABAAAAACw='", "Content Security Policy"),
     "asks-the-person": ("setTimeout(() => alert('hello'))", "hello"),
     "opens-a-window": ("window.open('about:blank')", "another window"),

@@ -29,6 +29,7 @@ import docker
 import trustme
 
 from e2e.gitlab.gitlab_ci import BASE, IMAGE
+from environment import MACHINE
 from support.fake_web import Asked, FakeWeb, Reply
 from support.parts import ROOT, missing, program
 
@@ -184,7 +185,7 @@ def _bootstrap(memory: Path) -> None:
     if not mirrors:
         missing(f"this machine's packages are not from {SUITE}: there is no base to be made")
     command = ["mmdebstrap", "--variant=minbase", f"--include={PACKAGES}", SUITE, str(memory / "base.tar"), mirrors[0]]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env=MACHINE, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
 
 
@@ -216,7 +217,7 @@ def download(folder: Path, python: str) -> None:
     target = ["--python-version", python, "--implementation", "cp", "--abi", f"cp{python.replace('.', '')}"]
     target += ["--abi", "abi3", "--abi", "none"]
     done = subprocess.run(
-        [*command, *target, *words, *files, "-d", str(folder)], capture_output=True, text=True, check=False
+        [*command, *target, *words, *files, "-d", str(folder)], env=MACHINE, capture_output=True, text=True, check=False
     )
     if done.returncode:
         missing(f"the locked wheels cannot be had: {done.stderr[-400:]}")

@@ -27,7 +27,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from support.ci_jobs import forked_sealpipe
 from support.openbao import Bao
-from support.parts import ROOT, program
+from support.parts import ROOT, path_to, program
 
 FOLDER = ROOT / "containers/gitlab"
 NAMES = ("share", "request", "collect", "expire", "batch")
@@ -173,12 +173,7 @@ class Pipeline:
         (self.home / ".gitlab-ci-local/variables.yml").write_text(json.dumps({"global": settings}))
         self._commit()
         command = [program("gitlab-ci-local"), "--home", str(self.home)]
-        tools = [
-            str(self.sealpipe.parent),
-            str(Path(sys.executable).parent),
-            str(Path(program("node")).parent),
-            os.defpath,
-        ]
+        tools = [str(self.sealpipe.parent), str(Path(sys.executable).parent), path_to("node", "git", "rsync")]
         environ = {"PATH": os.pathsep.join(tools), "HOME": str(self.home), "LANG": "C.UTF-8", **(docker or {})}
         done = subprocess.run(
             [*command, *(SHELL if docker is None else DOCKER), *ALWAYS],
@@ -193,8 +188,7 @@ class Pipeline:
         return Ran(done.returncode, re.sub(r"\x1b\[[0-9;]*m", "", done.stdout.decode()), self.place)
 
     def _commit(self) -> None:
-        program("rsync")
-        git = ["git", "-C", str(self.place), "-c", "user.name=t", "-c", "user.email=t@example.invalid"]
+        git = [program("git"), "-C", str(self.place), "-c", "user.name=t", "-c", "user.email=t@example.invalid"]
         environ = {"PATH": os.defpath, "HOME": str(self.home), "GIT_CONFIG_NOSYSTEM": "1"}
 
         def call(*words: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from base64 import urlsafe_b64decode
 from datetime import UTC, datetime
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 
 from e2e.live.target import FIELDS, LIFE, PUBLIC_KEY, Caller, Target
+from environment import MACHINE
 from sealpipe import AsyncClient, Client, Field, NotFoundError, Share
 from support.terminal import Terminal
 
@@ -82,7 +82,7 @@ def test_command_line(api: Caller, bare: Terminal) -> None:
         "SEALPIPE_BASE_URL": api.target.base_url,
         "SEALPIPE_LINK_BASE_URL": api.target.link_base_url,
         "SEALPIPE_OUTPUT": "json",
-        **{name: os.environ[name] for name in ("HTTPS_PROXY", "NO_PROXY", "SSL_CERT_FILE") if name in os.environ},
+        **{name: MACHINE[name] for name in ("HTTPS_PROXY", "NO_PROXY", "SSL_CERT_FILE") if name in MACHINE},
     }
     words = ["-f", "Note=text:nothing secret", "--title", "sealpipe live test", "--expires-in", "10m", "--views", "1"]
     made = bare.sealpipe("share", *words)

@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from support.ci_jobs import forked_sealpipe
-from support.parts import ROOT, missing, program
+from support.parts import ROOT, missing, path_to, program
 
 SEALPIPE = Path(sys.executable).with_name("sealpipe")
 PATIENCE = 240
@@ -103,7 +103,7 @@ class Repository:
             given.touch(0o600)
             given.write_text("".join(f"{name}={value}\n" for name, value in rows.items()))
             words += [f"--{option}-file", str(given)]
-        outer = {"PATH": os.pathsep.join([str(SEALPIPE.parent), os.defpath]), "HOME": str(home), "LANG": "C.UTF-8"}
+        outer = {"PATH": os.pathsep.join([str(SEALPIPE.parent), path_to("git")]), "HOME": str(home), "LANG": "C.UTF-8"}
         done = subprocess.run(
             words, cwd=self.here, env=outer, capture_output=True, text=True, timeout=PATIENCE, check=False
         )

@@ -23,6 +23,7 @@ from sealpipe.testing.contract import CANARY
 from sealpipe_plugins.aws.batches import fetch_in_batches, split
 from support.aws import DEFAULT, ENVIRON, STORE, Front, Moto, Refusal
 from support.flows import answers, failed, refused, registry, values
+from support.ports import silent_port
 
 ROLE = "arn:aws:iam::123456789012:role/sealpipe"
 WORD = CANARY[:11]
@@ -95,7 +96,7 @@ class TestANamedStore:
         self, front: Front, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("AWS_ENDPOINT_URL", front.base_url)
-        monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")  # nobody is there: nothing leaves this machine
+        monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{silent_port()}")  # nothing leaves this machine
         failed(registry({**NAMED, **KEYS}), "other:db")
         assert front.asked == []
 

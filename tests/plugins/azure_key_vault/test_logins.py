@@ -23,6 +23,7 @@ from sealpipe_plugins.azure_key_vault import transport
 from support.ci_jobs import job_token
 from support.fake_web import Reply, drop
 from support.flows import failed, refused, registry, values
+from support.ports import silent_port
 
 STORE = "SEALPIPE_STORE__OTHER__"
 JOB = {"CIRCLECI": "true", "CIRCLE_OIDC_TOKEN_V2": job_token(AUDIENCE)}
@@ -43,7 +44,7 @@ def named(azure: FakeKeyVault, environ: dict[str, str]) -> dict[str, str]:
 def machine(azure: FakeKeyVault, monkeypatch: pytest.MonkeyPatch) -> None:
     """The token service of a virtual machine is the fake, too."""
     monkeypatch.setenv("AZURE_POD_IDENTITY_AUTHORITY_HOST", azure.base_url)
-    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{silent_port()}")
 
 
 def forms(azure: FakeKeyVault) -> list[dict[str, str]]:

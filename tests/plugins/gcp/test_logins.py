@@ -27,6 +27,7 @@ from sealpipe_plugins.gcp.login import is_googles
 from support.ci_jobs import job_token
 from support.fake_web import Reply, drop
 from support.flows import failed, refused, registry, values
+from support.ports import silent_port
 
 STORE = "SEALPIPE_STORE__OTHER__"
 
@@ -224,7 +225,7 @@ class TestOnAMachine:
         self, google: FakeSecretManager, bare: dict[str, str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         google.tokens.add(f"{TOKEN}machine")
-        monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+        monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{silent_port()}")
         with FakeMetadata(f"{TOKEN}machine") as metadata:
             host = f"127.0.0.1:{metadata.port}"
             assert values({**bare, "GCE_METADATA_HOST": host}, "gcp-sm:db") == [b"x"]

@@ -35,6 +35,7 @@ from sealpipe_plugins.onepassword.sdk import map_exception, map_responses
 from support.fake_web import Reply
 from support.flows import drive, opened
 from support.parts import library
+from support.ports import silent_port
 
 TOKEN = "Canary-token-1f7a"  # of Connect
 CANARY = "Canary-2b9e"
@@ -269,10 +270,10 @@ class TestConnect:
         assert isinstance(answer_of(registry, "op://Prod env/db/password"), Document)
 
     def test_a_server_that_is_not_there_is_unavailable(self) -> None:
-        environ = {"OP_CONNECT_HOST": "http://127.0.0.1:9", "OP_CONNECT_TOKEN": TOKEN}
+        environ = {"OP_CONNECT_HOST": f"http://127.0.0.1:{silent_port()}", "OP_CONNECT_TOKEN": TOKEN}
         error = answer_of(Registry(environ=environ, network=network()), "op://a/b/c")
         assert isinstance(error, UnavailableError)
-        assert "127.0.0.1:9" in error.message
+        assert f"127.0.0.1:{silent_port()}" in error.message
 
     def test_tls_is_checked_and_the_ca_given_once_is_used(self, tmp_path: Path) -> None:
         ca = trustme.CA()

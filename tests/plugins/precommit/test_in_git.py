@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 import pytest
 
+from environment import MACHINE
 from plugins.precommit.conftest import found_by
 from sealpipe_plugins.precommit.rules import HOOKS, RULES
 from support.parts import ROOT, missing, program
@@ -69,7 +70,7 @@ def installed(ours: Path, cache: dict[str, str], tmp_path_factory: pytest.TempPa
     done = subprocess.run(
         [program("pre-commit"), "install", "--install-hooks"],
         cwd=place,
-        env={**os.environ, **cache},
+        env={**MACHINE, **cache},
         capture_output=True,
         text=True,
         check=False,
@@ -142,7 +143,7 @@ def test_every_hook_passes_a_clean_tree(installed: Path, ours: Path, cache: dict
     done = subprocess.run(
         [program("pre-commit"), "run", "--all-files"],
         cwd=installed,
-        env={**os.environ, **cache},
+        env={**MACHINE, **cache},
         capture_output=True,
         text=True,
         check=False,

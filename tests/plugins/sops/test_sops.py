@@ -26,6 +26,7 @@ from sealpipe.wire.fields import Field
 from support.fake_web import FakeWeb, Reply, drop
 from support.flows import as_nobody, drive, opened
 from support.parts import program
+from support.ports import silent_port
 
 __all__ = ["encrypt", "keys", "others"]
 
@@ -200,7 +201,8 @@ def test_a_key_service_without_login_differs_from_a_silent_one(environ: dict[str
             values(f"sops:{tmp_path}/kms.yaml#a", environ=environ)
         assert CANARY not in repr(vars(caught.value))
         fake.instead = [drop]
-        for url in (fake.base_url, "http://127.0.0.1:9"):  # one that hangs up, and one that does not exist
+        hangs_up, is_not_there = fake.base_url, f"http://127.0.0.1:{silent_port()}"
+        for url in (hangs_up, is_not_there):
             registry = Registry(environ={**nobody, **login, "AWS_ENDPOINT_URL": url})
             locator = registry.locate(parse_field(f"sops:{tmp_path}/kms.yaml#a").ref)
             error = registry.fetch({"sops": [locator]})[locator]

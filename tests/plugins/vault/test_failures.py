@@ -29,7 +29,7 @@ from support.faults import says
 from support.faulty import Exchange, Faulty
 from support.flows import drive, failed
 from support.openbao import Bao, server
-from support.ports import free_port
+from support.ports import silent_port
 from support.terminal import Terminal
 
 HOST = "vault.example"
@@ -208,7 +208,9 @@ def test_an_answer_that_is_none(registry_of: Registries, proxied: Callable[..., 
 
 def test_a_closed_port_and_an_unknown_host_are_reported(registry_of: Registries) -> None:
     at = {"VAULT_TOKEN": "x"}
-    tell(failed(registry_of({**at, "VAULT_ADDR": f"http://127.0.0.1:{free_port()}"}), REF), UnavailableError, "refused")
+    tell(
+        failed(registry_of({**at, "VAULT_ADDR": f"http://127.0.0.1:{silent_port()}"}), REF), UnavailableError, "refused"
+    )
     tell(
         failed(registry_of({**at, "VAULT_ADDR": "https://vault.invalid"}), REF),
         UnavailableError,

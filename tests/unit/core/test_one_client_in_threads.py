@@ -11,6 +11,7 @@ import sealpipe.http
 from sealpipe import Client, SealpipeError
 from sealpipe.http import ServiceNetwork
 from sealpipe_rehearsal.control_client import mint
+from support.ports import silent_port
 
 THREADS = 4
 
@@ -35,7 +36,7 @@ def test_threads_share_connections_and_pacing_from_the_first_call(monkeypatch: p
         with pytest.raises(SealpipeError):
             client.get_share("x")
 
-    address = "http://127.0.0.1:1"
+    address = f"http://127.0.0.1:{silent_port()}"
     with (
         Client(
             api_key=mint().credential, base_url=f"{address}/v1", link_base_url=f"{address}/s", deadline=30

@@ -27,6 +27,7 @@ from sealpipe.reference import parse, parse_field, parse_target
 from sealpipe.wire import encoding, envelope, keys, sealed_box, tokens
 from sealpipe_rehearsal.control_client import mint
 from sealpipe_rehearsal.running_service import RunningService
+from support.ports import silent_port
 from support.terminal import one_service, service
 from support.wires import accepted
 
@@ -175,7 +176,10 @@ def test_from_asyncio_it_is_the_same(case: tuple[str, str], value: Any) -> None:
         return
 
     async def job() -> None:
-        settings: dict[str, Any] = {"base_url": "http://127.0.0.1:9/v1", "link_base_url": "http://127.0.0.1/s"}
+        settings: dict[str, Any] = {
+            "base_url": f"http://127.0.0.1:{silent_port()}/v1",
+            "link_base_url": "http://127.0.0.1/s",
+        }
         async with AsyncClient(api_key=KEY, deadline=0.2, **settings) as client:
             made = getattr(client, method)(**{**VALID[method], name: value})
             if hasattr(made, "__aiter__"):

@@ -17,6 +17,7 @@ from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.plugin import CI
 from sealpipe.registry import Registry
 from support.ci_jobs import GITHUB, GITLAB, PLAIN, Answer, endpoint
+from support.ports import silent_port
 
 __all__ = ["endpoint"]
 
@@ -87,7 +88,10 @@ def test_github_without_a_token_says_why_and_shows_no_bearer(
 
 
 def test_a_token_endpoint_that_is_not_there_is_unavailable() -> None:
-    gone = {"ACTIONS_ID_TOKEN_REQUEST_URL": "http://127.0.0.1:9/x", "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "b"}
+    gone = {
+        "ACTIONS_ID_TOKEN_REQUEST_URL": f"http://127.0.0.1:{silent_port()}/x",
+        "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "b",
+    }
     with pytest.raises(UnavailableError, match="connection refused"):
         found(GITHUB | gone).oidc_token()
 

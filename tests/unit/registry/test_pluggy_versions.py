@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from environment import MACHINE
 from support.parts import ROOT, missing
 
 FILES = ("test_third_party.py", "test_allowing.py")
@@ -25,7 +26,12 @@ TESTS = [f"tests/unit/registry/{name}" for name in (*FILES, *(f"test_commands.py
 def test_plugins_work_on_each_pluggy(version: str, tmp_path: Path) -> None:
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
     got = subprocess.run(
-        [*pip, "--target", tmp_path, f"pluggy=={version}.*"], capture_output=True, text=True, timeout=60, check=False
+        [*pip, "--target", tmp_path, f"pluggy=={version}.*"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env=MACHINE,
     )
     if got.returncode != 0:
         missing(f"pluggy {version} cannot be had: {got.stderr.strip().splitlines()[-1:]}")

@@ -18,6 +18,7 @@ from sealpipe.registry import Registry
 from sealpipe.registry.stores import PolicyHook
 from sealpipe_rehearsal.running_service import RunningService
 from support.distributions import ALLOWS_ALL, Machine, Site, lists
+from support.ports import silent_port
 from support.terminal import Done, Terminal, addresses, created
 
 VALUE = "c4nary-value"
@@ -656,18 +657,21 @@ def test_expiry_rules_are_for_what_is_made(tmp_path: Path) -> None:
         Registry().check_outgoing([overseer], OutgoingAction("request"))
 
 
+HOOK = f"webhook:http://127.0.0.1:{silent_port()}"
+
+
 @pytest.mark.parametrize(
-    ("allowed", "code"), [("webhook:http://127.0.0.1:9/*?token=c4nary*", 11), ("webhook:https*", 2)]
+    ("allowed", "code"), [(f"{HOOK}/*?token=c4nary*", 11), ("webhook:https*", 2)], ids=["allowed", "refused"]
 )
 def test_the_query_of_a_webhooks_address_is_for_the_policy_alone(machine: Machine, allowed: str, code: int) -> None:
     """It may hold a token: no message, no audit line and no list of what is left has it."""
     machine.allow(lists(sources=["env"], recipients=[allowed]), audit=True)
     machine.user.environ["SEALPIPE_PLUGIN_WEBHOOK__SECRET"] = "s3cret"
-    send = ["--send", "webhook:http://127.0.0.1:9/in/0123456789abcdef0?token=c4nary-token", "--deadline", "30s"]
+    send = ["--send", f"{HOOK}/in/0123456789abcdef0?token=c4nary-token", "--deadline", "30s"]
     done = machine.sealpipe("share", "-f", "env:DB", *send)
     assert done.code == code, done
     listed = machine.sealpipe("resume", "--list", "--output", "json")
     told = [done.err, done.out, listed.out, listed.err, machine.audit.read_text()]
     assert [text for text in told if "c4nary" in text or "0123456789abcdef" in text] == []
-    assert "webhook:http://127.0.0.1:9/in/***?***" in done.err
-    assert "webhook:http://127.0.0.1:9/in/***?***" in machine.audit.read_text()
+    assert f"{HOOK}/in/***?***" in done.err
+    assert f"{HOOK}/in/***?***" in machine.audit.read_text()

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from e2e.actions.setup.setting_up import PARTS, SetUp, own_tool
+from environment import MACHINE
 from support.parts import ROOT, missing
 
 
@@ -52,7 +53,7 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
             ]
             words = ["--require-hashes", "--only-binary", ":all:", "--no-deps", "--quiet", "--dest", f"{folder}.part"]
             command = [sys.executable, "-m", "pip", "download", *words, *locks]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+            done = subprocess.run(command, env=MACHINE, capture_output=True, text=True, timeout=300, check=False)
             if done.returncode != 0:
                 missing(f"the package index cannot be reached: {done.stderr[-300:]}")
             Path(f"{folder}.part").rename(folder)

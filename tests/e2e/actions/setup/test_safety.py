@@ -14,6 +14,7 @@ import pytest
 
 import sealpipe
 from e2e.actions.setup.setting_up import SetUp, uv
+from support.ports import silent_port
 from support.terminal import readable
 
 Make = Callable[..., SetUp]
@@ -95,7 +96,7 @@ def test_no_secret_is_found_in_the_processes_that_started_it_either(set_up: Make
 @INSTALLERS
 def test_an_index_password_is_not_shown(set_up: Make, installer: str) -> None:
     job = set_up("uv", "python3")
-    address = "http://user:hunter2-canary@127.0.0.1:9/simple"
+    address = f"http://user:hunter2-canary@127.0.0.1:{silent_port()}/simple"
     index = {"PIP_INDEX_URL": address, "PIP_NO_INDEX": "-", "PIP_FIND_LINKS": "-", "PIP_RETRIES": "0"}
     index |= {"UV_DEFAULT_INDEX": address, "UV_OFFLINE": "-", "UV_FIND_LINKS": "-", "UV_HTTP_RETRIES": "0"}
     done = job(installer=installer, RUNNER_DEBUG="1", **index)
