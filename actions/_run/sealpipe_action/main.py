@@ -10,7 +10,7 @@ from pathlib import Path
 from sealpipe_action import runner_output
 from sealpipe_action.batch import batch
 from sealpipe_action.collect_and_expire import collect, expire
-from sealpipe_action.inputs import InputError, check_choice
+from sealpipe_action.inputs import InputError
 from sealpipe_action.share_and_request import request, share
 from sealpipe_action.step import Step
 from sealpipe_action.unseal import unseal
@@ -52,13 +52,6 @@ def _finish(step: Step, code: int) -> int:
 
 
 def _run(step: Step) -> int:
-    on_missing_key = check_choice("on-missing-key", step.values["on-missing-key"], ("fail", "skip"))
-    reason = step.missing_key_reason()
-    if reason and on_missing_key == "skip":
-        runner_output.annotate("notice", f"skipped: {reason}")
-        return step.end(0, "skipped")
-    if reason:
-        raise InputError(reason, "on-missing-key: skip skips the step instead")
     if step.rehearsing:
         step.annotate_ignored_inputs()
     return ACTIONS[step.action](step)

@@ -169,7 +169,9 @@ INPUTS: Mapping[str, tuple[Input, ...]] = {
         Input("missing-ok", "Do not fail if the service does not know a code (any more).", "own", "", "false"),
     ),
     "unseal": (
-        Input("sealed-link", "The output `sealed-link` of the step that shared. It is ciphertext.", "own"),
+        Input(
+            "sealed-link", "The output `sealed-link` of the step that shared. It is ciphertext.", "own", "sealed-file"
+        ),
         Input(
             "bind",
             "Text that the link is bound to. Default: `github:OWNER/REPO:RUN_ID` of this run; `none` if it is bound to "

@@ -63,6 +63,8 @@ def request(step: Step) -> int:
 def _prepare(step: Step, references: list[str]) -> list[str]:
     """Return the options, and set the environment variables that they name."""
     arguments = step.options()
+    if not step.rehearsing:
+        _check_recipient(step)
     if step.values["recipient"] and not step.rehearsing:
         arguments.append(f"--param=recipient=env:{RECIPIENT}")
         step.processes.environ[RECIPIENT] = step.values["recipient"]
@@ -74,6 +76,19 @@ def _prepare(step: Step, references: list[str]) -> list[str]:
             )
         step.processes.environ |= stand_ins
     return arguments
+
+
+def _check_recipient(step: Step) -> None:
+    """Name the input that a channel needs: the command would name its option, which a workflow does not have."""
+    channels = [name for name in ("send", "passcode-to") if "{recipient}" in step.values.get(name, "")]
+    params = inputs.split_lines(
+        f"{step.values['param']}\n{step.environ.get(f'SEALPIPE_{step.action}_PARAM'.upper(), '')}"
+    )
+    if channels and not step.values["recipient"] and not any(each.startswith("recipient=") for each in params):
+        raise InputError(
+            f"the input recipient is empty, and {channels[0]} has {{recipient}}",
+            "set it; if it comes from a variable of the repository or the environment, check the variable's name",
+        )
 
 
 def _link_file(step: Step, own: Path) -> Path | None:

@@ -22,8 +22,6 @@ OUTCOMES: Mapping[int, str] = {
 }
 """The outcome for an exit code; any other than 0 is `failed`."""
 
-_KEYS = ("SEALPIPE_API_KEY", "SEALPIPE_API_KEY_FILE")
-
 
 class Step:
     """`values` are the inputs by name. `outputs` are set at the end, even after a failure."""
@@ -72,20 +70,6 @@ class Step:
             runner_output.annotate(
                 "notice", f"ignored in a rehearsal, which sends and stores nothing: {', '.join(ignored)}"
             )
-
-    def missing_key_reason(self) -> str:
-        """Return why no credential is available; empty if one is, or may be in a config file."""
-        if self.rehearsing or self.values["api-key-file"] or any(self.environ.get(name) for name in _KEYS):
-            return ""
-        home = self.environ.get("XDG_CONFIG_HOME") or f"{self.environ.get('HOME', '')}/.config"
-        if self.environ.get("SEALPIPE_CONFIG") or Path(home, "sealpipe", "config.toml").is_file():
-            return ""
-        if "SEALPIPE_API_KEY" not in self.environ:
-            return "the step has no credential: set env: SEALPIPE_API_KEY"
-        return (
-            "SEALPIPE_API_KEY is empty: runs from forks and of Dependabot get empty secrets; otherwise check the "
-            "secret's name"
-        )
 
     def end(self, code: int, outcome: str) -> int:
         """Set the outputs outcome and error-code; return the exit code."""

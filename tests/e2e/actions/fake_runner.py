@@ -27,6 +27,8 @@ from support.github_log import SUMMARY_LIMIT, Command, Masker, command, pairs, r
 
 FILES = ("GITHUB_OUTPUT", "GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE", "GITHUB_STEP_SUMMARY")
 PATIENCE = 90
+INNER = {"folder", "extras"}
+"""Outputs of inner steps that are for the steps after them: where the checkout is, and what these tests' set-up got."""
 
 
 @dataclass
@@ -118,6 +120,8 @@ class FakeRunner:
         self, step: Mapping[str, Any], context: dict[str, Any], action: Path, env: Mapping[str, str], ended: Ended
     ) -> None:
         assert step["shell"] == "bash"
+        if not holds(step.get("if", ""), context):
+            return
         own = {name: evaluated(str(value), context) for name, value in step.get("env", {}).items()}
         script = self.temp / f"{secrets.token_hex(8)}.sh"
         script.write_text(evaluated(step["run"], context), encoding="utf-8")
@@ -210,6 +214,12 @@ class FakeRunner:
 
     def _say(self, line: str) -> None:
         self.log.append(self.mask(line))
+
+
+def holds(condition: str, context: Mapping[str, Any]) -> bool:
+    """Whether a step runs: `NAME == 'TEXT'`, or no condition."""
+    left, equals, right = condition.partition(" == ")
+    return not equals or evaluated(f"${{{{ {left} }}}}", context) == right.strip("'")
 
 
 def evaluated(text: str, context: Mapping[str, Any]) -> str:

@@ -34,12 +34,12 @@ REFERENCES = {
 }
 """Inputs that may name a plugin whose packages have to be installed."""
 
-SETUP_FAILED = {
-    "outcome": " || 'failed'",
-    "error-code": " || steps.setup.outputs.error-code",
+OTHERWISE = {
+    "outcome": " || steps.check.outputs.outcome || 'failed'",
+    "error-code": " || steps.setup.outputs.error-code || steps.check.outputs.error-code",
     "executable": " || steps.setup.outputs.executable",
 }
-"""What an output is where the first step failed, so that there was no second."""
+"""What an output is where a step before the last one was the last to run."""
 
 MARK = "<!-- made from action.yml by `python tests/e2e/actions/pages.py` -->"
 
@@ -70,10 +70,26 @@ inputs:
 {"".join(_output(each.name, each.help) for each in OUTPUTS[action])}runs:
   using: composite
   steps:
-    - name: Set up sealpipe
-      id: setup
+    - name: Check the credential
+      id: check
       shell: bash
       env:
+        {PREFIX}API_KEY_FILE: ${{{{ inputs.api-key-file }}}}
+        {PREFIX}REHEARSE: ${{{{ inputs.rehearse }}}}
+        {PREFIX}ON_MISSING_KEY: ${{{{ inputs.on-missing-key }}}}
+      run: |
+        set -euo pipefail
+        # A workflow may have a link to this file. The program that follows it gets no variable of the step.
+        here=$(exec -c readlink -f "$GITHUB_ACTION_PATH/action.yml")
+        here=${{here%/*/action.yml}}
+        printf 'folder=%s\\n' "$here" >> "$GITHUB_OUTPUT"
+        . "$here/_run/credential.sh"
+    - name: Set up sealpipe
+      id: setup
+      if: steps.check.outputs.outcome == ''
+      shell: bash
+      env:
+        {PREFIX}FOLDER: ${{{{ steps.check.outputs.folder }}}}
         # What is installed gets no credential.
         SEALPIPE_API_KEY: ""
         SEALPIPE_API_KEY_PREVIOUS: ""
@@ -82,25 +98,27 @@ inputs:
         {PREFIX}EXTRAS: ${{{{ inputs.extras }}}}
 {references}{more}      run: |
         set -euo pipefail
-        SEALPIPE_SETUP_EXTRAS=$(bash "$GITHUB_ACTION_PATH/../_run/extras.sh")
+        SEALPIPE_SETUP_EXTRAS=$(bash "${PREFIX}FOLDER/_run/extras.sh")
         export SEALPIPE_SETUP_EXTRAS
-        exec bash "$GITHUB_ACTION_PATH/../_setup/setup.sh"
+        exec bash "${PREFIX}FOLDER/_setup/setup.sh"
     - name: {title}
       id: run
+      if: steps.check.outputs.outcome == ''
       shell: bash
       env:
+        {PREFIX}FOLDER: ${{{{ steps.check.outputs.folder }}}}
         {PREFIX}SEALPIPE: ${{{{ steps.setup.outputs.executable }}}}
 {env}      run: |
         set -euo pipefail
         python=${{{PREFIX}SEALPIPE%/*}}/python
         if [ ! -x "$python" ]; then python=python3; fi
         # In bash's place: a job that is cancelled interrupts this process alone.
-        exec "$python" -I "$GITHUB_ACTION_PATH/../_run" {action}
+        exec "$python" -I "${PREFIX}FOLDER/_run" {action}
 """
 
 
 def _of_the_step(action: str) -> list[Input]:
-    return [each for each in inputs(action) if each.name not in ("extras", "installer", "executable")]
+    return [each for each in inputs(action) if each.name not in ("extras", "installer", "executable", "on-missing-key")]
 
 
 def _input(each: Input) -> str:
@@ -111,7 +129,7 @@ def _input(each: Input) -> str:
 
 
 def _output(name: str, about: str) -> str:
-    value = f"steps.run.outputs.{name}{SETUP_FAILED.get(name, '')}"
+    value = f"steps.run.outputs.{name}{OTHERWISE.get(name, '')}"
     return f"  {name}:\n    description: {json.dumps(about)}\n    value: ${{{{ {value} }}}}\n"
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from e2e.actions.fake_runner import Ended, FakeRunner
+from e2e.actions.fake_runner import INNER, Ended, FakeRunner
 from sealpipe.wire import encoding, fields, sealed_box
 from sealpipe_rehearsal.running_service import RunningService
 from support.terminal import opened
@@ -157,7 +157,7 @@ def _collected(runner: FakeRunner, actions: Path, key: str, request: str, mappin
 
 
 def _only_our_outputs(runner: FakeRunner, step: Ended) -> None:
-    assert dict(step.pairs).keys() == {"extras", "executable", "count", "values", "outcome", "error-code"}
+    assert dict(step.pairs).keys() == {*INNER, "executable", "count", "values", "outcome", "error-code"}
     assert runner.exported == {}
 
 

@@ -39,6 +39,39 @@ def test_a_run_from_a_fork_says_that_it_gets_empty_secrets(
     assert service.seen() == []
 
 
+@pytest.mark.parametrize("on_missing_key", ["fail", "skip", "ignore"])
+def test_without_a_credential_nothing_is_installed(job: Start, actions: Path, on_missing_key: str) -> None:
+    step = job().uses(actions / "share", {"fields": "text:x", "on-missing-key": on_missing_key})
+    assert set(dict(step.pairs)) == {"folder", "outcome", "error-code"}, "nothing of the set-up"
+    assert step.outputs["executable"] == ""
+    assert step.code == (0 if on_missing_key == "skip" else 2)
+
+
+@pytest.mark.parametrize("linked", ["", "actions", "actions/share", "actions/share/action.yml"])
+def test_a_workflow_may_have_a_link_to_the_checkout_the_folder_or_the_file(
+    job: Start, actions: Path, key: str, linked: str, tmp_path: Path
+) -> None:
+    place = tmp_path / "elsewhere"
+    link = place / linked
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(actions.parent / linked)
+    step = job().uses(place / "actions/share", {"fields": "text:x"}, {"SEALPIPE_API_KEY": key})
+    assert (step.code, step.outputs["outcome"]) == (0, "created")
+
+
+@pytest.mark.parametrize("variable", ["SEALPIPE_API_KEY_FILE", "SEALPIPE_CONFIG", "XDG_CONFIG_HOME"])
+def test_a_credential_may_be_in_a_file(job: Start, actions: Path, key: str, variable: str, tmp_path: Path) -> None:
+    config = tmp_path / "sealpipe/config.toml"
+    (config.parent).mkdir()
+    config.write_text(f'api_key_file = "{tmp_path}/key"\n')
+    config.chmod(0o600)
+    (tmp_path / "key").write_text(key)
+    (tmp_path / "key").chmod(0o600)
+    places = {"SEALPIPE_API_KEY_FILE": tmp_path / "key", "SEALPIPE_CONFIG": config, "XDG_CONFIG_HOME": tmp_path}
+    step = job().uses(actions / "share", {"fields": "text:x"}, {variable: str(places[variable])})
+    assert (step.code, step.outputs["outcome"]) == (0, "created")
+
+
 def test_a_step_without_a_credential_gets_an_error(job: Start, actions: Path) -> None:
     step = job().uses(actions / "share", {"fields": "text:x"})
     assert step.code == 2

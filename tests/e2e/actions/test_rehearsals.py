@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from e2e.actions.fake_runner import Ended, FakeRunner
+from e2e.actions.fake_runner import INNER, Ended, FakeRunner
 from sealpipe_rehearsal.commands import ci_job
 from sealpipe_rehearsal.running_service import RunningService
 from support.ci_jobs import batch_file
@@ -56,7 +56,7 @@ def test_expire_ends_made_up_shares_and_requests_of_these_codes(rehearse: Rehear
     runner, step = rehearse("expire", {"shares": "one\n-two", "requests": "three"})
     assert (step.code, step.outputs["outcome"]) == (0, "expired"), runner.text
     assert step.outputs["expired"].split() == ["one", "-two", "three"]
-    written = {name for name, _ in step.pairs} - {"extras"}
+    written = {name for name, _ in step.pairs} - INNER
     assert written == set(step.outputs), "what is made up sets no outputs"
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from e2e.actions.fake_runner import FakeRunner
+from e2e.actions.fake_runner import INNER, FakeRunner
 from sealpipe.api import Credential
 from sealpipe.errors import EnvelopeError, UsageError
 from sealpipe.flows.share.sealed_link import unseal
@@ -98,7 +98,7 @@ def test_a_bind_without_a_sealed_link_or_without_a_run_is_refused_before_anythin
 def test_outputs_are_exactly_the_declared_ones_and_nothing_is_exported(job: Start, actions: Path, key: str) -> None:
     runner = job()
     step = runner.uses(actions / "share", {"fields": "text:x"}, {"SEALPIPE_API_KEY": key})
-    written = [name for name, _ in step.pairs if name != "extras"]
+    written = [name for name, _ in step.pairs if name not in INNER]
     assert set(written) == set(step.outputs)
     assert sorted(written) == sorted([*step.outputs, "executable"]), "each once; the set-up says its executable, too"
     assert runner.exported == {}
@@ -228,6 +228,23 @@ def test_fields_come_from_a_file_too_and_a_recipient_is_only_data(job: Start, ac
     assert step.code == 0, runner.text
     for label in "ABC":
         assert f"field {label} (text)" in runner.text
+
+
+@pytest.mark.parametrize("action", ["share", "request"])
+def test_a_recipient_from_a_variable_that_is_not_set_is_named(
+    job: Start, actions: Path, service: RunningService, key: str, action: str
+) -> None:
+    given = {"share": {"fields": "text:x"}, "request": {"ask": "Password"}}[action]
+    given |= {"send": "email:{recipient}", "recipient": ""}
+    env = {"SEALPIPE_API_KEY": key, "SEALPIPE_PLUGIN_EMAIL__HOST": "127.0.0.1"}
+    env |= {"SEALPIPE_PLUGIN_EMAIL__SENDER": "us@example.com"}
+    step = job().uses(actions / action, given, env)
+    (said,) = step.annotations("error")
+    assert (step.code, said.startswith("the input recipient is empty, and send has {recipient}")) == (2, True)
+    assert "--param" not in said
+    assert service.seen() == []
+    by_param = {**given, "param": "recipient=text:a@example.com", "dry-run": "true"}
+    assert job("by-param").uses(actions / action, by_param, env).code == 0
 
 
 def _run(runner: FakeRunner, executable: str, *words: str, **environ: str) -> str:

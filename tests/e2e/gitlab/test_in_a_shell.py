@@ -68,6 +68,13 @@ def test_a_share_hands_its_short_code_to_a_later_job_and_its_link_sealed(
     assert link.partition("#")[2].strip() not in everything
 
 
+def test_the_runners_tags_are_those_of_the_project_and_nothing_else_is_inherited(pipeline: Pipeline) -> None:
+    share = ("share", {"stage": "before", "rehearse": "true", "fields": "P=text:x", "seal-link": "true"})
+    ran = pipeline.run(share, default={"tags": ["linux"], "before_script": ["echo not-in-our-image"]})
+    assert ran.code == 0, ran.log
+    assert "not-in-our-image" not in ran.log
+
+
 def test_a_link_that_slack_did_not_take_is_sent_by_a_later_job_that_has_the_outbox(
     pipeline: Pipeline, service: RunningService
 ) -> None:
@@ -211,6 +218,14 @@ def test_every_line_is_a_code_whatever_it_begins_with(tmp_path: Path, missing_ok
     environ = {"TEMPLATE_SHARES": text, "TEMPLATE_REQUESTS": "", "TEMPLATE_MISSING_OK": missing_ok}
     ended = [["shares", "expire", "--output", "text", "--", line] for line in LINES]
     assert handed("expire", tmp_path, environ) == (code, ended)
+
+
+def test_without_a_code_the_expire_job_says_that_nothing_expired(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    given = {"TEMPLATE_SHARES": " \n", "TEMPLATE_REQUESTS": "", "TEMPLATE_MISSING_OK": "true"}
+    assert handed("expire", tmp_path, given) == (0, [])
+    assert capfd.readouterr().out.startswith("sealpipe: no code given: nothing expired\n  set the input shares")
 
 
 def test_collect_is_handed_every_line_and_fails_as_sealpipe_does(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def test_a_pipeline_of_the_page_is_one(pipeline: dict[str, Any], tmp_path: Path)
             assert include["ref"] == "0" * 40
             assert (ROOT / include["file"]).exists()
             name, default = Path(include["file"]).stem, {}
-        inputs = {"tags": ["linux"], **default, **include["inputs"]}
+        inputs = {**default, **include["inputs"]}
         jobs |= Template.read(name).filled(**{name.replace("-", "_"): value for name, value in inputs.items()})
     stages = {*pipeline["stages"], ".post"}
     assert {job["stage"] for job in jobs.values()} <= stages

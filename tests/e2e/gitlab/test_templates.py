@@ -41,7 +41,7 @@ OTHER_DEFAULTS = ("receipt", "bind", "out")
 
 NAMED = {("share", "field"): "fields"}
 KEYWORDS = {
-    *("stage", "image", "tags", "rules", "inherit", "id_tokens", "variables", "script"),
+    *("stage", "image", "rules", "inherit", "id_tokens", "variables", "script"),
     *("artifacts", "allow_failure", "cache", "resource_group"),
 }
 SECRETS = re.compile("key|token|secret|password|credential", re.IGNORECASE)
@@ -60,7 +60,8 @@ def filled(template: Template, **given: Any) -> dict[str, Any]:
 def test_there_is_one_job_and_no_keyword_of_the_whole_pipeline(template: Template) -> None:
     assert list(template.document) == ["$[[ inputs.job-name ]]"]
     assert set(template.job) <= KEYWORDS
-    assert template.job["inherit"] == {"default": False}
+    # The runner is the project's choice; its before_script would run in our image.
+    assert template.job["inherit"] == {"default": ["tags"]}
 
 
 def test_every_input_has_a_description_and_is_used_and_nothing_else_is(template: Template) -> None:
@@ -140,17 +141,16 @@ def test_what_a_job_leaves_is_for_developers_and_its_report_is_the_one_that_seal
         assert "sealpipe.env" not in job["script"][0]
 
 
-def test_runner_rules_stage_name_token_and_pending_are_inputs() -> None:
+def test_rules_stage_name_token_and_pending_are_inputs() -> None:
     rules = [{"if": '$CI_PIPELINE_SOURCE == "schedule"', "when": "always"}]
     job = filled(
         Template.read("collect"),
         job_name="nightly",
         stage="night",
-        tags=["linux", "trusted"],
         rules=rules,
         id_token_aud="https://vault.example",
     )
-    assert (job["stage"], job["tags"], job["rules"]) == ("night", ["linux", "trusted"], rules)
+    assert (job["stage"], job["rules"]) == ("night", rules)
     assert job["id_tokens"] == {"VAULT_ID_TOKEN": {"aud": "https://vault.example"}}
     assert job["allow_failure"] == {"exit_codes": [15]}
     assert filled(Template.read("expire"))["rules"] == [{"when": "on_failure"}]
@@ -161,7 +161,7 @@ def test_runner_rules_stage_name_token_and_pending_are_inputs() -> None:
 
 
 def test_the_schema_of_gitlab_finds_nothing(template: Template, tmp_path: Path) -> None:
-    document = template.filled(**IMAGE, **NEEDED.get(template.name, {}), tags=["linux"])
+    document = template.filled(**IMAGE, **NEEDED.get(template.name, {}))
     whole = tmp_path / ".gitlab-ci.json"
     whole.write_text(json.dumps(document))
     source = ROOT / f"containers/gitlab/{template.name}.yml"
