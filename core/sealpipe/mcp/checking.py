@@ -6,19 +6,26 @@ A finding's detail names hosts, paths and people; it is for the user's terminal,
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from sealpipe.api.responses import escape_text
 from sealpipe.mcp.arguments import make_list, make_object, make_text
 from sealpipe.mcp.tools import TOOLS, Answer, Call, Tool, Use
+from sealpipe.settings import GLOBAL
 
 _STATES: Final = ("ok", "warn", "fail")
 """From the best to the worst."""
+_VARIABLES: Final = {setting.name: setting.get_variable() for setting in GLOBAL}
 _LONGEST_NAME: Final = 60
 _WRITE_A_POLICY: Final = (
     "No policy offers other tools. A person writes one: `sealpipe mcp policy init` makes a file with comments; then "
     "restart this server."
+)
+_SET_VARIABLES: Final = (
+    "This server has no {}: many clients pass on none of a shell's variables. A person sets them in `env` of this "
+    "server's entry in the client's configuration, or writes them into sealpipe's config file, and restarts the server."
 )
 _RUN_DOCTOR: Final = "A person runs `sealpipe doctor` in a terminal: it says what is wrong and what to do."
 
@@ -27,11 +34,21 @@ async def run_checks(call: Call, _: None) -> Answer:
     """Run the doctor's checks. Changes nothing; calls the service if there is a credential."""
     states = await asyncio.to_thread(_find_states, call)
     tools = [name for name in TOOLS if call.policy.allows(name)]
-    lines = [_RUN_DOCTOR] if "fail" in states.values() else []
+    missing = list_missing_settings(call.values, call.config.environ)
+    lines = [_SET_VARIABLES.format(" and ".join(missing))] if missing else []
+    # A person's terminal has variables that the client has not passed on: there, the doctor would find nothing.
+    lines += [_RUN_DOCTOR] if "fail" in states.values() and not missing else []
     lines += [_WRITE_A_POLICY] if tools in ([], [CHECK.name]) else []
     call.publish(*states, *lines)
     findings = [{"check": name, "state": state} for name, state in states.items()]
     return Answer({"findings": findings, "tools": tools, "next": lines})
+
+
+def list_missing_settings(values: Mapping[str, Any], environ: Mapping[str, str]) -> list[str]:
+    """Return the variables of what every call needs and this server did not get, from its client or a config file."""
+    missing = [_VARIABLES[name] for name in ("base_url", "link_base_url") if not values.get(name)]
+    has_key = values.get("api_key_file") or environ.get("SEALPIPE_API_KEY")
+    return missing if has_key else [*missing, _VARIABLES["api_key_file"]]
 
 
 def _find_states(call: Call) -> dict[str, str]:
@@ -39,7 +56,6 @@ def _find_states(call: Call) -> dict[str, str]:
     from sealpipe.client_base import registry
     from sealpipe.doctor import check_everything
     from sealpipe.doctor.machine import GivenSetting
-    from sealpipe.settings import GLOBAL
 
     names = [setting.name for setting in GLOBAL if not setting.secret]
     settings = {name: GivenSetting(call.values.get(name), "") for name in names}
