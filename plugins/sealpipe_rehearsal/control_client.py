@@ -69,19 +69,21 @@ def call_control_api(base: str, method: str, path: str, members: object = None) 
 
 @dataclass(frozen=True)
 class MintedKey:
-    """A new credential, and the three values derived from it that a service may know."""
+    """A new credential, and the values derived from it that a service may know; the last one only a rehearsal."""
 
     credential: Secret
     key_id: str
     auth_sha256: str
     custody_public_key: str
+    custody_sha256: str
 
 
 def mint(tag: str = "svc", *, token_bytes: Callable[[int], bytes] = secrets.token_bytes) -> MintedKey:
     """Create `<tag>_sk_live_<keyId>.<auth>.<custody>` from 12, 32 and 32 random bytes (specification: Credential).
 
-    The service gets only the key id, the SHA-256 (hex) of the auth secret, and the custody public key (base64url of 65
-    bytes). The credential itself exists only in the return value.
+    The service gets only the key id, the SHA-256 (hex) of both secrets (of the custody secret only a rehearsal, which
+    keeps it out of its log), and the custody public key (base64url of 65 bytes). The credential itself exists only in
+    the return value.
     """
     from sealpipe.wire import keys  # here, so that other calls do not load cryptography
 
@@ -91,6 +93,7 @@ def mint(tag: str = "svc", *, token_bytes: Callable[[int], bytes] = secrets.toke
         key_id=key_id,
         auth_sha256=hashlib.sha256(auth_secret.encode("ascii")).hexdigest(),
         custody_public_key=_base64url(keys.from_custody_secret(custody_secret, tag=tag).public_key),
+        custody_sha256=hashlib.sha256(custody_secret.encode("ascii")).hexdigest(),
     )
 
 
@@ -138,6 +141,7 @@ def register_key(
             "scopes": about["scopes"] if scopes is None else list(scopes),
             "custody": custody,
             "custody_public_key": minted.custody_public_key if register and custody != "none" else None,
+            "custody_sha256": minted.custody_sha256,
             "account": account,
             "organization": organization,
         },

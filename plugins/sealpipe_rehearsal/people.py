@@ -63,7 +63,7 @@ class Recipient:
         else:
             given_passcode = None  # without a passcode, the content key alone decrypts
         content = _check_response(*send_request(origin, "POST", f"{path}/open", proof))
-        return fields.load(envelope.open(content_key, content["data"], given_passcode))
+        return fields.load(envelope.open(content_key, content["data"], given_passcode), blank_labels=True)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
+import httpx
+
+from sealpipe.wire import envelope, link, tokens
 from sealpipe_rehearsal.running_service import RunningService
 from support.terminal import Terminal
 
@@ -28,3 +33,22 @@ def test_a_share_link_as_an_argument_is_refused_with_the_option_for_it(user: Ter
     assert done.code == 2
     assert "pipe it in, or name a variable with --link env:LINK" in done.err
     assert link not in done.err + done.out
+
+
+def test_a_field_without_a_key_has_a_blank_label_and_is_no_error(user: Terminal, service: RunningService) -> None:
+    """Specification, fields: a wrong name of the member renders blank labels with no error."""
+    content_key = bytes(range(32))
+    fields = [{"label": "Misnamed", "value": "one", "type": "text"}, {"key": "Named", "value": "two", "type": "text"}]
+    body = {
+        "encryption_type": "e2ee-aes256-gcm",
+        "data": envelope.seal(content_key, json.dumps(fields).encode()),
+        "access_token": tokens.access_token(content_key),
+    }
+    credential = service.create_key().reveal().rpartition(".")[0]
+    for args, shown in ((), ": one\nNamed: two\n"), (("--output", "json"), None):
+        headers = {"Authorization": f"Bearer {credential}", "Idempotency-Key": str(args)}
+        code = httpx.post(f"{service.base_url}/shares", json=body, headers=headers, trust_env=False)
+        address = link.share_link(service.link_base_url, code.json()["short_code"], content_key)
+        done = user.sealpipe("rehearsal", "open", *args, stdin=address)
+        assert done.code == 0, done
+        assert done.out == shown if shown else [row["key"] for row in done.json["fields"]] == ["", "Named"]

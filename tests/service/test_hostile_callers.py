@@ -67,7 +67,7 @@ def stranger() -> Iterator[Faulty]:
 def test_whatever_answers_at_the_port_says_nothing_to_the_terminal(
     fault: Fault, stranger: Faulty, bare: Terminal
 ) -> None:
-    stranger.plan(then=fault)
+    stranger.plan(says(200, '{"service": "sealpipe rehearsal"}', {"Content-Type": "application/json"}), then=fault)
     port = stranger.base_url.rpartition(":")[2].partition("/")[0]
     done = bare.sealpipe("rehearsal", "key", "create", "--port", port)
     assert (done.code, done.out) == (2, "")

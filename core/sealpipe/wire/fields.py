@@ -147,9 +147,10 @@ def dump(fields: Iterable[Field]) -> bytes:
     return b"".join(chunks(fields))
 
 
-def load(data: bytes) -> list[Field]:
+def load(data: bytes, *, blank_labels: bool = False) -> list[Field]:
     """The fields of a plaintext, in order; values are str.
 
+    With `blank_labels`, a field without `key` has an empty one, as on the service's page, which shows a blank label.
     Raises FieldError with the reasons of `jsontext.loads`, or `not-an-array`, `not-an-object`, `missing-key`
     (`label-not-key` if it has `label`, `name` or `title` instead), `missing-value`, `missing-type`,
     `bad-key`, `bad-value`, `bad-type` (not text).
@@ -164,12 +165,14 @@ def load(data: bytes) -> list[Field]:
         raise FieldError(reason, message)
     if not isinstance(array, list):
         raise FieldError("not-an-array", "the plaintext is not an array of fields")
-    return [_field(item, number) for number, item in enumerate(array, 1)]
+    return [_field(item, number, blank_labels=blank_labels) for number, item in enumerate(array, 1)]
 
 
-def _field(item: object, number: int) -> Field:
+def _field(item: object, number: int, *, blank_labels: bool) -> Field:
     if not isinstance(item, dict):
         raise FieldError("not-an-object", f"field {number} is not an object")
+    if blank_labels:
+        item = {"key": "", **item}
     for name in ("key", "value", "type"):
         if name not in item:
             raise _missing(item, name, number)

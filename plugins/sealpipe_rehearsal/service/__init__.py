@@ -20,6 +20,7 @@ HMAC, constant-time comparison, SQLite and Starlette are all it needs.
     control.py         the control API; account_control.py and webhook_control.py have its larger parts
     faults.py          ONE table of faults; fault_connections.py and fault_responses.py inject them,
                        fault_parser.py reads a plan, fault_plan.py chooses, fault_exchange.py is the faulty call
+    withholding.py     keeps custody secrets out of the log
     context.py         Service, HTTP request and call        store.py, store_schema.py, log.py, clock.py   the base
 """
 

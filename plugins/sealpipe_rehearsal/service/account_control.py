@@ -1,7 +1,8 @@
 """The control API for keys and accounts: what the web app and the operator of the real service do.
 
-Keys are registered as by the app: the secrets are created elsewhere; only the SHA-256 of the auth secret and the
-custody public key arrive here (specification: Credential, Custody levels, Plan gating).
+Keys are registered as by the app: the secrets are created elsewhere; only the SHA-256 of the auth secret, the custody
+public key and (for the log of a rehearsal) the SHA-256 of the custody secret arrive here (specification: Credential,
+Custody levels, Plan gating).
 """
 
 from __future__ import annotations
@@ -79,6 +80,7 @@ _KEY = {
     "scopes": Rule(scopes_in(SCOPES)),
     "custody": Rule(one_of(CUSTODY_LEVELS)),
     "custody_public_key": Rule(p256_point),
+    "custody_sha256": Rule(matching(r"[0-9a-f]{64}", "must be SHA-256 in lower-case hex")),
     "account": Rule(account_name),
     "organization": Rule(account_name),
 }
@@ -120,9 +122,10 @@ def create_key(service: Service, http_request: HttpRequest) -> Response:
         revoked_at=None,
         compromised_at=None,
         organization=members.get("organization"),
+        custody_sha256=members.get("custody_sha256", "").strip() or None,
     )
     with service.store.transaction():
-        _refuse_compromised(service, key.auth_sha256, key.custody_public_key)
+        _refuse_compromised(service, key)
         # As in the app, the current plan counts, not the cached one that calls may still see.
         plan = load_account(service.store, key.space)
         if not plan.api_access:
@@ -134,6 +137,8 @@ def create_key(service: Service, http_request: HttpRequest) -> Response:
             add_key(service.store, key)
         except IntegrityError:
             return json_response(409, {"message": "a key with this id exists"})
+        if key.custody_sha256:
+            service.custody_digests.add(key.custody_sha256)
     return json_response(201, _key_json(key))
 
 
@@ -163,14 +168,15 @@ def register_custody(service: Service, http_request: HttpRequest, key_id: str) -
     public_key = read_members(rules, http_request)["custody_public_key"]
     with service.store.transaction():
         key = find_key(service.store, key_id)
-        # A compromised key can only be replaced: what it would register belongs to the secret that was sent.
-        _refuse_compromised(service, None if key is None else key.auth_sha256, public_key)
+        if key is not None:
+            # A compromised key can only be replaced: what it would register belongs to the secret that was sent.
+            _refuse_compromised(service, replace(key, custody_public_key=public_key))
         return _mark(service, key_id, "custody", public_key)
 
 
-def _refuse_compromised(service: Service, auth_sha256: str | None, custody_public_key: str | None) -> None:
+def _refuse_compromised(service: Service, key: Key) -> None:
     """Refuse a secret or a custody public key that was ever compromised (gaps: compromise)."""
-    if is_compromised(service.store, auth_sha256, custody_public_key):
+    if is_compromised(service.store, key):
         message = "this secret was compromised: create a new key"
         raise RefusalError(json_response(409, {"message": message}))
 

@@ -17,7 +17,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response as StarletteResponse
 from starlette.types import Receive, Scope, Send
 
-from . import control, faults, gateway, pages, request_link, share_link
+from . import control, faults, gateway, pages, request_link, share_link, withholding
 from .context import HttpRequest, Service
 from .credentials import redact_custody_part
 from .fault_exchange import CONNECTION_KEY, Exchange
@@ -67,7 +67,9 @@ class _Application:
             else None
         )
         if not is_control:
-            self._service.log.add_request(_log_entry(self._service, http_request, target, fault))
+            entry = _log_entry(self._service, http_request, target, fault)
+            self._service.log.add_request(entry)
+            target = entry.target
         if handler is not gateway.handle and (reason := _reject_reason(http_request, from_own_page=not is_control)):
             return _to_starlette(json_response(403, {"message": reason}))
         if page := pages.find_file(http_request.method, http_request.segments):
@@ -185,8 +187,9 @@ def _log_entry(service: Service, http_request: HttpRequest, target: str, fault: 
     headers = tuple(
         (name, redact_custody_part(value) if name == "authorization" else value) for name, value in http_request.headers
     )
+    target, headers, body = withholding.withhold(target, headers, http_request.body, service.custody_digests)
     applied = None if fault is None else str(fault)
-    return LoggedRequest(service.clock.now(), http_request.method, target, headers, http_request.body, applied)
+    return LoggedRequest(service.clock.now(), http_request.method, target, headers, body, applied)
 
 
 def _to_starlette(response: Response) -> StarletteResponse:

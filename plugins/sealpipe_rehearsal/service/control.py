@@ -63,6 +63,7 @@ def reset(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG
     """POST /rehearsal/reset: delete all data and reset the clock."""
     service.store.clear()
     service.log.clear()
+    service.custody_digests.clear()
     service.clock.reset()
     service.rate_limiter.clear()
     service.entitlements.clear()

@@ -53,6 +53,8 @@ class Key:
     compromised_at: float | None
     organization: str | None = None
     granted_at: float | None = None
+    custody_sha256: str | None = None
+    """The SHA-256 (hex) of the custody secret, for the log (see `withholding`); None if the service was not told."""
 
     @property
     def space(self) -> str:
@@ -114,12 +116,13 @@ def find_key(store: Store, key_id: str) -> Key | None:
     return None if row is None else _key(row)
 
 
-def is_compromised(store: Store, auth_sha256: str | None, custody_public_key: str | None) -> bool:
-    """Return whether a secret or a custody public key belongs to a key that was compromised (gaps: compromise)."""
+def is_compromised(store: Store, key: Key) -> bool:
+    """Return whether a secret or the public key of this key is one of a compromised key (gaps: compromise)."""
     row = store.row(
         """SELECT 1 FROM keys WHERE compromised_at IS NOT NULL
-           AND (auth_sha256 = :auth_sha256 OR custody_public_key = :custody_public_key)""",
-        {"auth_sha256": auth_sha256, "custody_public_key": custody_public_key},
+           AND (auth_sha256 = :auth_sha256 OR custody_public_key = :custody_public_key
+                OR custody_sha256 = :custody_sha256)""",
+        {name: getattr(key, name) for name in ("auth_sha256", "custody_public_key", "custody_sha256")},
     )
     return row is not None
 
@@ -144,7 +147,7 @@ def add_key(store: Store, key: Key) -> None:
     store.change(
         """INSERT INTO keys VALUES (:key_id, :account, :organization, :name, :auth_sha256, :scopes,
            :custody_requested, :custody_public_key, :created_at, :last_used_at, :revoked_at, :compromised_at,
-           :granted_at)""",
+           :granted_at, :custody_sha256)""",
         {**vars(key), "scopes": json.dumps(sorted(key.scopes))},
     )
 

@@ -24,7 +24,8 @@ CREATE TABLE IF NOT EXISTS keys (
     last_used_at REAL,
     revoked_at REAL,
     compromised_at REAL,
-    granted_at REAL
+    granted_at REAL,
+    custody_sha256 TEXT
 );
 CREATE TABLE IF NOT EXISTS shares (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -159,7 +160,7 @@ CREATE TRIGGER IF NOT EXISTS {what}_gone AFTER DELETE ON {what} BEGIN
 END;
 """
 
-VERSION = 3
+VERSION = 4
 """Version of the schema. A file with another one is refused."""
 
 TABLES = (

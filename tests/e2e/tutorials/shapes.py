@@ -46,7 +46,8 @@ class Shapes:
     def match(self, shown: Sequence[str], came: str, *, in_any_order: bool = False) -> bool:
         """Whether a command printed what the page shows. Remembers the values.
 
-        The line `...` stands for any lines.
+        The line `...` stands for any lines. A page that shows two values for what was one is wrong: its reader looks
+        for the difference.
         """
         lines = came.splitlines()
         if in_any_order:
@@ -54,9 +55,13 @@ class Shapes:
         groups: dict[str, str] = {}
         pattern = "".join(r"(?:[^\n]*\n)*?" if line == "..." else self._pattern(line, groups) + "\n" for line in shown)
         found = re.fullmatch(pattern, "".join(f"{line}\n" for line in lines))
-        if found is not None:
-            self._known |= {value: found[name] for value, name in groups.items()}
-        return found is not None
+        if found is None:
+            return False
+        known = self._known | {value: found[name] for value, name in groups.items()}
+        if len(set(known.values())) < len(known):
+            return False
+        self._known = known
+        return True
 
     def _pattern(self, line: str, groups: dict[str, str]) -> str:
         """The regular expression of a line; `groups` are the new values of the page, and the names of their groups."""

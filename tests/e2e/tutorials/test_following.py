@@ -164,6 +164,8 @@ def test_a_value_that_is_shown_again_is_the_one_that_was_printed() -> None:
     assert shapes.match(["AbCdEfGh1234 is there"], "zzzzzzzzzzzz is there\n")
     assert not shapes.match(["AbCdEfGh1234 is there"], "yyyyyyyyyyyy is there\n")
     assert not shapes.match(["ABCDefgh1234, ABCDefgh1234"], "xxxxxxxxxxxx, yyyyyyyyyyyy\n")
+    assert not shapes.match(["ABCDefgh5678 is there"], "zzzzzzzzzzzz is there\n"), "it was AbCdEfGh1234 before"
+    assert not shapes.match(["ABCDefgh1234, ABCDefgh5678"], "xxxxxxxxxxxx, xxxxxxxxxxxx\n")
     assert not shapes.match(["verification"], "notification\n")
     assert shapes.match(["write ABCDefgh1234.fec760377aa4"], f"write x.{'0' * 32}\n"), "a code that begins with a dash"
 
