@@ -14,7 +14,7 @@ import pytest
 
 from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.server import start
-from sealpipe_rehearsal.service import withholding
+from sealpipe_rehearsal.service import credentials, withholding
 from service.callers import DATA, Api, body
 
 Call = Callable[[Api, str], dict[str, Any]]
@@ -78,6 +78,17 @@ def test_a_custody_secret_is_not_logged_wherever_it_came(service: RunningService
         assert secret not in text
         assert escapes(secret) not in text
         assert not (secret[:20] in text and secret[20:] in text)
+
+
+@pytest.mark.spec("credential.three-parts")
+@pytest.mark.parametrize("part", [slice(42), slice(5, 43), slice(43)])
+def test_what_stands_in_the_third_place_is_not_logged_even_if_it_is_damaged(
+    service: RunningService, api: Api, part: slice
+) -> None:
+    secret = custody(api)[part]
+    api.http.get("/shares", headers={"Authorization": f"{api.bearer}.{secret}"})
+    (seen,) = service.seen()
+    assert dict(seen.headers)["authorization"] == f"{api.bearer}.{credentials.CUSTODY_PLACEHOLDER}"
 
 
 FINE: dict[str, Call] = {
