@@ -1,7 +1,8 @@
 """The documentation as a site: `sphinx-build -W --keep-going -n docs build/site`, see contributing/site.md.
 
 The pages are plain Markdown that a forge shows, too. So what only the site needs is made here: the navigation from the
-links of the pages that list others, a description for each page, and addresses on the page for those that do not exist.
+links of the pages that list others, a description for each page, what the search knows beside their words, and
+addresses on the page for those that do not exist.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ from urllib.parse import urlsplit
 
 from docutils import nodes
 from pygments.lexers.special import TextLexer
+from sphinx import addnodes
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.errors import ExtensionError
 
 DOCS = Path(__file__).resolve().parent
 PROJECT = tomllib.loads((DOCS.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -35,6 +39,7 @@ html_title = f"sealpipe {version}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_js_files = [("site.js", {"defer": "defer"})]
+html_search_scorer = str(DOCS / "_static/search.js")
 html_additional_pages = {"404": "404.html"}
 html_show_sourcelink = html_copy_source = html_use_index = html_show_copyright = False
 html_baseurl = ""  # where the site is: the workflow that publishes it says so with -D
@@ -44,6 +49,16 @@ pygments_dark_style = "a11y-high-contrast-dark"
 # Examples, and what only a browser with an account or a machine of the user's answers.
 linkcheck_ignore = [r"https?://([\w.-]+\.)?(example(\.com|\.org)?|localhost|127\.0\.0\.1)([:/].*)?$", r".*/OWNER/.*"]
 linkcheck_timeout = 20
+
+SEARCHED = {
+    "collect now": ["how-to/collect", "how-to/run-a-batch"],
+    "revoke": ["how-to/a-stolen-key", "how-to/rotate-a-key"],
+    "onboarding": ["how-to/send-a-link", "how-to/request-secrets"],
+    "break-glass": ["how-to/send-a-link"],
+    "break glass": ["how-to/send-a-link"],
+    "vault": ["products/vault"],
+}
+"""What people search for, and the pages that it leads to first."""
 
 LINK = re.compile(r"\]\((?!https?://)([^)#]+\.md)")
 
@@ -96,6 +111,26 @@ def _is_prose(paragraph: nodes.paragraph) -> bool:
     return isinstance(paragraph.parent, nodes.section)
 
 
+def add_searched(app: Sphinx, tree: nodes.document) -> None:
+    """Put what people search for into the index of the page that it leads to."""
+    words = [word for word, pages in SEARCHED.items() if app.env.docname in pages]
+    tree.append(addnodes.index(entries=[("single", word, "", "main", None) for word in words]))
+
+
+def check_searched(_: Sphinx, env: BuildEnvironment) -> None:
+    """Refuse a page that does not exist."""
+    missing = {page for pages in SEARCHED.values() for page in pages} - env.found_docs
+    if missing:
+        raise ExtensionError(f"SEARCHED in conf.py names pages that do not exist: {sorted(missing)}")
+
+
+def mark_recordings(_: Sphinx, tree: nodes.document) -> None:
+    """Mark pictures of a terminal for the style."""
+    for image in tree.findall(nodes.image):
+        if image["uri"].endswith(".svg"):
+            image["classes"].append("recording")
+
+
 def anchor_page_404(app: Sphinx, error: Exception | None) -> None:
     """Address everything on 404.html from the site's root: a server sends it for addresses of any depth."""
     file = Path(app.outdir, "404.html")
@@ -113,5 +148,8 @@ def setup(app: Sphinx) -> None:
         app.add_lexer(language_without_a_lexer, TextLexer)
     app.connect("source-read", lead_outside)
     app.connect("source-read", add_navigation)
+    app.connect("doctree-read", add_searched)
+    app.connect("doctree-read", mark_recordings)
+    app.connect("env-check-consistency", check_searched)
     app.connect("html-page-context", add_description)
     app.connect("build-finished", anchor_page_404)

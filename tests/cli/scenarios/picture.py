@@ -1,8 +1,7 @@
 """Draws what a terminal showed: the same bytes for the same lines, whatever codes, keys and times a run has.
 
 An own drawing in SVG, because a picture stands in pages: its text is text, it asks no other host for a font, and it
-says in words what it shows. It builds up once, within five seconds (WCAG 2.2.2), where the reader's system allows
-motion.
+says in words what it shows. Nothing moves: a reader sees at once how it ends, and goes at their own pace.
 """
 
 from __future__ import annotations
@@ -21,16 +20,13 @@ _VARYING = re.compile(r"(?P<key>(?<=#1)[\w-]{43})|(?P<id>\b[0-9a-f]{12}\b)|(?P<t
 """What varies, beside what a recording knows."""
 COLUMNS = 100
 _WIDE, _HIGH, _EDGE = 8.4, 20, 16
-_SECONDS = 4.5
-_STYLE = f"""\
-rect {{ fill: #12151b; stroke: #76808e; }}
-text {{ font: 14px ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", "Liberation Mono", monospace; \
-fill: #e9ebee; white-space: pre; }}
-.prompt {{ fill: #7fd1c7; }}
-.typed {{ fill: #ffffff; font-weight: bold; }}
-.said {{ fill: #a7b0bc; }}
-@keyframes appear {{ from {{ visibility: hidden; }} }}
-@media (prefers-reduced-motion: no-preference) {{ g {{ animation: appear {_SECONDS}s step-end backwards; }} }}"""
+_STYLE = """\
+rect { fill: #12151b; stroke: #76808e; }
+text { font: 14px ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", "Liberation Mono", monospace; \
+fill: #e9ebee; white-space: pre; }
+.prompt { fill: #7fd1c7; }
+.typed { fill: #ffffff; font-weight: bold; }
+.said { fill: #a7b0bc; }"""
 
 
 class Shown(NamedTuple):
@@ -73,17 +69,8 @@ def _make_up(kind: str, seed: str, length: int) -> str:
 
 def draw(title: str, alternative: str, shown: Sequence[Shown]) -> str:
     """Return the SVG. Lines are folded where the terminal ends."""
-    groups = [group for command, lines in shown for group in ([f"$ {command}"], lines) if group]
-    height = 0
-    parts: list[str] = []
-    for number, group in enumerate(groups):
-        delay = _SECONDS * number / len(groups)
-        parts.append(f'<g style="animation-duration: {delay:.2f}s">')
-        for row, is_typed in _fold(group):
-            height += 1
-            parts.append(_text(row, height * _HIGH + _EDGE - 5, is_typed=is_typed))
-        parts.append("</g>")
-    width, tall = COLUMNS * _WIDE + 2 * _EDGE, height * _HIGH + 2 * _EDGE
+    rows = list(_fold([line for command, lines in shown for line in (f"$ {command}", *lines)]))
+    width, tall = COLUMNS * _WIDE + 2 * _EDGE, len(rows) * _HIGH + 2 * _EDGE
     size = f'viewBox="0 0 {width:g} {tall}" width="{width:g}" height="{tall}"'
     named = 'role="img" aria-labelledby="title alternative"'
     return "\n".join(
@@ -93,7 +80,7 @@ def draw(title: str, alternative: str, shown: Sequence[Shown]) -> str:
             f'<desc id="alternative">{escape(alternative)}</desc>',
             f"<style>\n{_STYLE}\n</style>",
             f'<rect x="0.5" y="0.5" width="{width - 1:g}" height="{tall - 1}" rx="8"/>',
-            *parts,
+            *(_text(row, at * _HIGH + _EDGE - 5, is_typed=is_typed) for at, (row, is_typed) in enumerate(rows, 1)),
             "</svg>\n",
         ]
     )

@@ -14,6 +14,8 @@ from support.terminal import Terminal
 
 EXAMPLE = ROOT / "docs/how-to/example-project"
 DOCS = (ROOT / "docs/how-to/test-your-code.md").read_text(encoding="utf-8")
+HANDOVER = [block for block in re.findall(r"```python\n(.*?)```", DOCS, re.DOTALL) if "hand_over" in block]
+"""The blocks of the page that show it."""
 
 # What a careless edit could do to the example, and the test of the example's that catches it.
 BREAKS = {
@@ -56,11 +58,19 @@ def test_they_fail_where_its_code_is_wrong(copy: Path, project: Project, how: st
 
 def test_the_page_on_testing_shows_the_example_as_it_is() -> None:
     code = (EXAMPLE / "handover.py").read_text() + (EXAMPLE / "tests/test_handover.py").read_text()
-    shown = re.search(r"From the \[example project\].*?```python\n(.*?)```", DOCS, re.DOTALL)
-    assert shown is not None
-    parts = shown[1].split("\n\n\n")
-    assert len(parts) == 3
-    assert [part for part in parts if part.strip() not in code] == []
+    parts = "\n\n\n".join(HANDOVER).split("\n\n\n")
+    functions = [part for part in parts if part.startswith("def ")]
+    assert len(functions) == 3
+    assert [part for part in functions if part.strip() not in code] == []
+    lines = {line for part in parts if part not in functions for line in part.splitlines()}
+    assert lines - {*code.splitlines()} == set()
+
+
+def test_the_example_on_the_page_passes_as_it_is_pasted(bare: Terminal, project: Project) -> None:
+    for name, block in zip(("handover.py", "test_handover.py"), HANDOVER, strict=True):
+        bare.file(name, block)
+    ran = project("-W", "error")
+    assert (ran.code, ran.counts) == (0, {"passed": 2}), ran.out
 
 
 def test_the_other_tests_on_the_page_pass(bare: Terminal, project: Project) -> None:
