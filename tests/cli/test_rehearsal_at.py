@@ -8,6 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from types import SimpleNamespace
 
+import httpx
 import pytest
 
 from sealpipe_rehearsal import control_client
@@ -123,6 +124,16 @@ def test_another_program_is_told_from_a_rehearsal(bare: Terminal, name: str, com
         server.shutdown()
     assert (done.code, done.out, asked) == (2, "", ["GET /rehearsal"])
     assert f"the program at http://127.0.0.1:{server.server_port} is no rehearsal" in done.err
+
+
+@pytest.mark.spec("gap.compromise")
+def test_a_compromised_key_is_listed_as_one_to_revoke(user: Terminal, service: RunningService) -> None:
+    key = user.environ["SEALPIPE_API_KEY"]
+    httpx.get(f"{service.base_url}/shares", headers={"Authorization": f"Bearer {key}"}, trust_env=False)
+    (line,) = user.sealpipe("rehearsal", "key", "list").out.splitlines()
+    assert line.split("\t")[-1] == "compromised: revoke"
+    user.sealpipe("rehearsal", "key", "revoke", line.split("\t")[0])
+    assert user.sealpipe("rehearsal", "key", "list").out.rstrip("\n").endswith("\trevoked")
 
 
 def test_any_number_of_keys_can_be_made_for_the_default_account(user: Terminal) -> None:

@@ -85,7 +85,9 @@ def test_three_parts_are_recorded_as_a_compromise_and_kept_nowhere(service: Runn
     whole = api.credential.reveal()
     custody_part = whole.rpartition(".")[2]
     assert get(service, "/shares", f"Bearer {whole}").status_code == 403
-    assert [(note.what, note.about) for note in service.notes()] == [("key.compromised", api.key_id)]
+    assert [(note.what, note.about, note.message) for note in service.notes()] == [
+        ("key.compromised", api.key_id, "compromised: revoke")
+    ]
     shown = control_client.call_control_api(service.origin, "GET", "/keys")["keys"]
     assert [key["compromised_at"] is not None for key in shown] == [True]
     assert all(custody_part.encode() not in bytes(seen) for seen in service.seen())

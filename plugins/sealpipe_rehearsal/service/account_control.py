@@ -138,7 +138,7 @@ def create_key(service: Service, http_request: HttpRequest) -> Response:
         except IntegrityError:
             return json_response(409, {"message": "a key with this id exists"})
         if key.custody_sha256:
-            service.custody_digests.add(key.custody_sha256)
+            service.custody_digests.add(bytes.fromhex(key.custody_sha256))
     return json_response(201, _key_json(key))
 
 

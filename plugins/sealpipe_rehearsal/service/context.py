@@ -55,8 +55,8 @@ class Service:
     faults: FaultPlan = field(default_factory=FaultPlan)
     failing: dict[str, int] = field(default_factory=dict)
     deliverer: Deliverer = field(init=False)
-    custody_digests: set[str] = field(init=False)
-    """The SHA-256 (hex) of every custody secret that the service was told of."""
+    custody_digests: set[bytes] = field(init=False)
+    """The SHA-256 of every custody secret that the service was told of."""
 
     @property
     def field_types(self) -> tuple[str, ...]:
@@ -66,7 +66,9 @@ class Service:
     def __post_init__(self) -> None:
         self.deliverer = Deliverer(self.store, self.clock, self.log, self.signature_header)
         self.clock.on_advance = self.deliverer.wake
-        self.custody_digests = {key.custody_sha256 for key in load_keys(self.store) if key.custody_sha256}
+        self.custody_digests = {
+            bytes.fromhex(key.custody_sha256) for key in load_keys(self.store) if key.custody_sha256
+        }
 
     @contextmanager
     def next_call_fails(self) -> Iterator[None]:

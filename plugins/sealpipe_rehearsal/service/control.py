@@ -117,7 +117,8 @@ def read_log(service: Service, http_request: HttpRequest) -> Response:  # noqa: 
                 for event in service.log.events()
             ],
             "notes": [
-                {"at": format_rfc3339(note.at), "what": note.what, "about": note.about} for note in service.log.notes()
+                {"at": format_rfc3339(note.at), "what": note.what, "about": note.about, "message": note.message}
+                for note in service.log.notes()
             ],
         },
     )

@@ -104,7 +104,7 @@ def _authenticate(service: Service, http_request: HttpRequest) -> Call:
 def _record_compromise(service: Service, key_id: str) -> None:
     now = service.clock.now()
     if mark_key(service.store, key_id, "compromised", now.timestamp()):
-        service.log.add_note(Note(now, "key.compromised", key_id))
+        service.log.add_note(Note(now, "key.compromised", key_id, "compromised: revoke"))
 
 
 def _find_route(http_request: HttpRequest, *, extended: bool) -> tuple[Route, tuple[str, ...]]:

@@ -44,11 +44,12 @@ class Event:
 
 @dataclass(frozen=True)
 class Note:
-    """A note for the operator, such as a compromised key."""
+    """A note for the operator and the owner, such as a compromised key; `message` says what to do."""
 
     at: datetime
     what: str
     about: str
+    message: str = ""
 
 
 class Log:

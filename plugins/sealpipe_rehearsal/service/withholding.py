@@ -7,10 +7,10 @@ are ciphertext and are not searched: hashing each of their positions would cost 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from hashlib import sha256
 from itertools import permutations
 from typing import Any
 from urllib.parse import unquote, unquote_plus
@@ -18,7 +18,7 @@ from urllib.parse import unquote, unquote_plus
 PLACEHOLDER = "[withheld: a custody secret came here]"
 LONGEST = 16 * 1024
 _SIZE = 43
-_RUN = re.compile(r"[A-Za-z0-9_-]{43,}")
+_RUN = re.compile(rb"[A-Za-z0-9_-]{43,}")
 _PIECE = re.compile(r"[A-Za-z0-9_-]{1,42}")
 _CREDENTIAL = re.compile(r"_sk_live_[A-Za-z0-9_-]{16}\.[A-Za-z0-9_-]{43}\.[A-Za-z0-9_-]{43}")
 _MOST_PIECES = 60
@@ -27,14 +27,14 @@ _MOST_PIECES = 60
 Headers = tuple[tuple[str, str], ...]
 
 
-def withhold(target: str, headers: Headers, body: bytes, digests: Collection[str]) -> tuple[str, Headers, bytes]:
+def withhold(target: str, headers: Headers, body: bytes, digests: Collection[bytes]) -> tuple[str, Headers, bytes]:
     """Return target, headers and body for the log: each part that has a custody secret is replaced as a whole.
 
-    `digests` are the SHA-256 (hex) of the custody secrets. All parts are replaced if only several together have one.
+    `digests` are the SHA-256 of the custody secrets. All parts are replaced if only several together have one.
     """
     texts = [_target_texts(target), *([value] for _, value in headers), _body_texts(body)]
     found = [_holds(each, digests) for each in texts]
-    if not any(found) and _holds([text for each in texts for text in each], digests):
+    if not any(found) and _holds_in_pieces([text for each in texts for text in each], digests):
         found = [True] * len(texts)
     return (
         f"/{PLACEHOLDER}" if found[0] else target,
@@ -77,21 +77,23 @@ def _members(value: Any) -> Collection[Any]:
     return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
-def _holds(texts: Sequence[str], digests: Collection[str]) -> bool:
+def _holds(texts: Sequence[str], digests: Collection[bytes]) -> bool:
+    """Return whether one of the texts has a custody secret, or several of them together."""
     searched = [text for text in texts if len(text) <= LONGEST]
     if any(_CREDENTIAL.search(text) for text in searched):
         return True
+    return _has_digest(searched, digests) or _holds_in_pieces(searched, digests)
+
+
+def _holds_in_pieces(texts: Sequence[str], digests: Collection[bytes]) -> bool:
+    pieces = [text for text in texts if _PIECE.fullmatch(text)]
+    pairs = permutations(pieces, 2) if len(pieces) <= _MOST_PIECES else ()
+    joined = [one + other for one, other in pairs if len(one) + len(other) == _SIZE]
+    return _has_digest(["".join(pieces), *joined], digests)
+
+
+def _has_digest(texts: Iterable[str], digests: Collection[bytes]) -> bool:
     if not digests:
         return False
-    pieces = [text for text in searched if _PIECE.fullmatch(text)]
-    pairs = permutations(pieces, 2) if len(pieces) <= _MOST_PIECES else ()
-    joined = ("".join(pair) for pair in pairs if len(pair[0]) + len(pair[1]) == _SIZE)
-    windows = (
-        run[at : at + _SIZE]
-        for text in (*searched, "".join(pieces))
-        for run in _RUN.findall(text)
-        for at in range(len(run) - _SIZE + 1)
-    )
-    return any(
-        hashlib.sha256(each.encode("ascii")).hexdigest() in digests for source in (windows, joined) for each in source
-    )
+    runs = (run for text in texts for run in _RUN.findall(text.encode("utf-8", "replace")))
+    return any(sha256(run[at : at + _SIZE]).digest() in digests for run in runs for at in range(len(run) - _SIZE + 1))
