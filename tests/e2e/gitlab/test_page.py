@@ -18,12 +18,13 @@ from support.parts import ROOT, check_schema
 from support.terminal import Terminal
 
 PAGE = (ROOT / "docs/how-to/ci/gitlab.md").read_text(encoding="utf-8")
+ADOPTING = (ROOT / "docs/how-to/adopt.md").read_text(encoding="utf-8")
 PIPELINES: list[dict[str, Any]] = [
-    yaml.safe_load(block) for block in re.findall(r"^```yaml\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+    yaml.safe_load(block) for block in re.findall(r"^```yaml\n(.*?)^```", PAGE + ADOPTING, re.DOTALL | re.MULTILINE)
 ]
 
 
-@pytest.mark.parametrize("pipeline", PIPELINES, ids=lambda pipeline: pipeline["stages"][0])
+@pytest.mark.parametrize("pipeline", PIPELINES, ids=lambda pipeline: " ".join(pipeline["stages"]))
 def test_a_pipeline_of_the_page_is_one(pipeline: dict[str, Any], tmp_path: Path) -> None:
     jobs: dict[str, Any] = {}
     for include in pipeline["include"]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
@@ -10,20 +9,18 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
 
-from e2e.gitlab.gitlab_ci import Template
-from e2e.workflows.test_release_programs import clone, git
+from e2e.workflows.clones import clone, git
 from support.parts import ROOT, check_schema
 
 PAGE = (ROOT / "docs/how-to/adopt.md").read_text(encoding="utf-8")
 
 
-def blocks(step: int, language: str = "sh") -> list[str]:
+def blocks(step: int) -> list[str]:
     """The blocks of a step."""
     section = re.split(r"^## (?=\d+\. )", PAGE, flags=re.MULTILINE)[step]
     assert section.startswith(f"{step}. ")
-    return re.findall(rf"^```{language}\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
+    return re.findall(r"^```sh\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
@@ -80,19 +77,6 @@ def test_the_workflows_are_pinned_to_the_forks_commit(fork: Path) -> None:
     assert "0" * 40 not in texts
     assert set(re.findall(r"uses: acme/sealpipe/\S+@(\S+)", texts)) == {commit}
     check_schema("vendor.github-workflows", *workflows)
-
-
-def test_the_include_for_gitlab_is_complete_with_and_without_tags(tmp_path: Path) -> None:
-    (block,) = blocks(5, "yaml")
-    pipeline = yaml.safe_load(block)
-    (include,) = pipeline["include"]
-    filled = Template.read(Path(include["file"]).stem).filled(
-        **{name.replace("-", "_"): value for name, value in include["inputs"].items()}
-    )
-    for name, text in (("with", {**pipeline, **filled}), ("without", {**pipeline, **filled, "default": {}})):
-        whole = tmp_path / f"{name}.json"
-        whole.write_text(json.dumps(text))
-        check_schema("vendor.gitlab-ci", whole)
 
 
 def test_an_update_begins_at_the_newest_commit(fork: Path) -> None:

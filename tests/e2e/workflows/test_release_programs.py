@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 import sys
 import tarfile
@@ -16,29 +15,13 @@ from typing import Any
 
 import pytest
 
+from e2e.workflows.clones import clone, git
 from support.parts import ROOT, library, load_module
 
 RELEASE = ROOT / ".github/release"
 SBOM = load_module("sbom", RELEASE / "sbom.py")
 LOCKS = ROOT / "actions/_setup/locks"
 EPOCH = 1795000000
-
-
-def git(folder: Path, *words: str) -> str:
-    return subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
-
-
-def clone(place: Path) -> Path:
-    """The project as somebody cloned it, with the programs of this tree."""
-    if not (ROOT / ".git").exists():
-        pytest.skip("this is no git checkout")
-    subprocess.run(["git", "clone", "-q", "--shared", ROOT, place], check=True)
-    for name in ("pyproject.toml", "core/sealpipe/__init__.py"):
-        shutil.copy(ROOT / name, place / name)
-    for name in (".github/release", "docs", "containers"):
-        shutil.rmtree(place / name)
-        shutil.copytree(ROOT / name, place / name, ignore=shutil.ignore_patterns("__pycache__"))
-    return place
 
 
 def build(tree: Path, out: Path, **environ: str) -> subprocess.CompletedProcess[str]:
