@@ -169,7 +169,8 @@ class Config:
         except SettingError as error:
             return {}, [error]
         except OSError as error:
-            return {}, [SettingError(f"the config file {path} cannot be read: {error.strerror}")]
+            remedy = "check SEALPIPE_CONFIG, which names it" if self.environ.get("SEALPIPE_CONFIG") else "check it"
+            return {}, [SettingError(f"the config file {path} cannot be read: {error.strerror}", remedy=remedy)]
         flaws = list(config_file.find_flaws(path, config))
         return config_file.remove_flaws(config, flaws), [each.error for each in flaws]
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from sealpipe import values
 from sealpipe.errors import UsageError
-from sealpipe.reference import Reference, parse, parse_field, parse_target
+from sealpipe.reference import Reference, parse, parse_field, parse_sink, parse_target
 from sealpipe.reference.text import PARAMETER_NAME
 
 
@@ -122,7 +122,7 @@ FIRST: Mapping[str, tuple[Setting, ...]] = {
         repeatable("passcode_to", "Channel that delivers the passcode", "CHANNEL", parse_target),
         _SEND_SETTING,
         PARAM,
-        repeatable("also_to", "Sink that also stores the fields", "SINK", parse),
+        repeatable("also_to", "Sink that also stores the fields", "SINK", parse_sink),
         Setting("message_template", "File with the message's text; must contain {link}.", metavar="FILE"),
         Setting("link_file", "New file (mode 0600) for the link, instead of stdout.", metavar="FILE"),
         Setting("seal_link", "Print the link sealed: another job opens it with `sealpipe unseal`.", flag=True),
@@ -157,7 +157,7 @@ FIRST: Mapping[str, tuple[Setting, ...]] = {
             default="credential",
             choices=("credential", "new"),
         ),
-        Setting("seed_to", "Sink that stores the new key's seed (with --key new).", parse, metavar="SINK"),
+        Setting("seed_to", "Sink that stores the new key's seed (with --key new).", parse_sink, metavar="SINK"),
         _SEND_SETTING,
         PARAM,
         Setting(
@@ -177,7 +177,7 @@ FIRST: Mapping[str, tuple[Setting, ...]] = {
         Setting(
             "pick", "Which submission to pick: only, newest, oldest, each, or a code.", default="only", metavar="WHICH"
         ),
-        repeatable("to", "Sink that stores the submission", "SINK", parse),
+        repeatable("to", "Sink that stores the submission", "SINK", parse_sink),
         Setting(
             "mode",
             "What to do if the target exists: fail (create), overwrite (replace) or add keys (merge).",

@@ -17,7 +17,7 @@ import click
 
 from sealpipe import signals
 from sealpipe.cli import render
-from sealpipe.errors import Note, SealpipeError, UsageError
+from sealpipe.errors import ConnectError, Note, SealpipeError, UsageError
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "share": ("sealpipe.cli.share:share", "Encrypt secrets and create a share link."),
@@ -104,6 +104,17 @@ class LazyGroup(Group):
         module, _, attribute = COMMANDS[cmd_name][0].partition(":")
         command: click.Command = getattr(import_module(module), attribute)
         return command
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if error.possibilities:
+                raise
+            name = error.option_name
+        raise UsageError(
+            f"No such option {name!r} before a command", remedy=f"write it after the command: sealpipe COMMAND {name}"
+        )
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -197,6 +208,8 @@ def _report_error(error: Exception, shared: Mapping[str, Any], *, as_json: bool)
         hint = f"{_describe_missing(error)}see `{error.ctx.command_path if error.ctx else 'sealpipe COMMAND'} --help`"
         # click spreads the message about a missing choice over several lines: join them.
         error = UsageError(render.escape(re.sub(r"\s*\n\s*", " ", error.format_message())), remedy=hint)
+    if isinstance(error, ConnectError) and "base_url" in shared:
+        error.add_note(Note(f"the base URL is {shared['base_url']}"))
     if isinstance(error, SealpipeError):
         _show_in_ci(error, shared)
         render.print_error(error, as_json=as_json)
@@ -210,6 +223,7 @@ _EXAMPLES: Mapping[str, str] = {
     "CODE": "write a short code: `sealpipe shares list` and `sealpipe requests list` print them",
     "CODE|LINK|RECEIPT...": "write a short code, a collect link, or the file that `sealpipe request --receipt` wrote",
     "FILE": "write a file's path",
+    "ARGUMENTS": "write the call's arguments as JSON, such as '{}'",
     "TOOL": "write a tool's name: `sealpipe tools list` prints them",
     "NAME": "write a batch's name: `sealpipe batch list` prints them",
 }

@@ -70,8 +70,18 @@ def names_receipt(word: str) -> bool:
     return not word.startswith("code:") and ("/" in word or "." in word.strip("."))
 
 
+def _refuse_file(word: str) -> None:
+    """Raise UsageError for a file, such as a receipt, where a short code is expected."""
+    if names_receipt(word) and Path(word).is_file():
+        raise UsageError(
+            f"{render.escape(word)} is a file, and this takes a short code",
+            remedy="give the code in it: a receipt has it as short_code",
+        )
+
+
 def resolve_share_code(client: Client, word: str, keep: Path | None = None) -> str:
     """Return a share's code; decodes one that CI steps passed percent-encoded. UsageError if it is ambiguous."""
+    _refuse_file(word)
     if "%" not in word:
         return word
     from sealpipe.flows.lookup import find_share_code
@@ -81,6 +91,7 @@ def resolve_share_code(client: Client, word: str, keep: Path | None = None) -> s
 
 def resolve_request_code(client: Client, word: str, keep: Path | None = None) -> str:
     """Return a request's code, like `resolve_share_code`."""
+    _refuse_file(word)
     if "%" not in word:
         return word
     from sealpipe.flows.lookup import find_request_code

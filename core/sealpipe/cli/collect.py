@@ -13,7 +13,7 @@ import click
 from sealpipe.cli import render
 from sealpipe.cli.codes import CodeCommand, names_receipt, resolve_request_code
 from sealpipe.cli.command import COMMON, call_arguments, find_state_folder, open_client, options
-from sealpipe.errors import DeliveryError, SealpipeError, SettingError, UsageError, WrongKeyError
+from sealpipe.errors import DeliveryError, NotFoundError, SealpipeError, SettingError, UsageError, WrongKeyError
 
 if TYPE_CHECKING:
     from sealpipe.client import Client
@@ -81,6 +81,9 @@ def collect(requests: Sequence[str], **values: Any) -> None:
     first = choose_worst_error([*problems, *(result.problem() for result in results)])
     others = [*problems, *(each for result in results for each in result.problems())]
     print_errors(others, first)
+    if isinstance(first, NotFoundError):
+        here = [f"{word}.json" for word in requests if Path(f"{word}.json").is_file()]
+        first.remedy += "".join(f"; or give the receipt {render.escape(each)}, which is here" for each in here)
     if first is not None:
         raise first
 

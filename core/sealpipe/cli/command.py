@@ -55,8 +55,25 @@ class Command(click.Command):
     """What to do about an unexpected argument, for a command that knows."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Refuse an option that takes one value and is given twice: click would take the last without a word."""
-        _, _, given = self.make_parser(ctx).parse_args(list(args))
+        """Refuse an option that takes one value and is given twice: click would take the last without a word.
+
+        An unknown option is told those that begin like it, and every error of the parser which command it is about.
+        """
+        try:
+            _, _, given = self.make_parser(ctx).parse_args(list(args))
+        except click.NoSuchOption as error:
+            begun = len(error.option_name) > len("--")
+            longer = [
+                name for each in self.params for name in each.opts if begun and name.startswith(error.option_name)
+            ]
+            if not longer:
+                error.ctx = error.ctx or ctx
+                raise
+            message = f"No such option {error.option_name!r}. Did you mean {' or '.join(longer)}?"
+            raise click.NoSuchOption(error.option_name, message, ctx=ctx) from None
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx
+            raise
         single = [each for each in given if isinstance(each, click.Option) and not (each.multiple or each.is_flag)]
         for option in single:
             if single.count(option) > 1 and not any(each.is_eager for each in given):  # such as --help
@@ -252,7 +269,7 @@ def make_session(values: Mapping[str, Any], needs: Iterable[tuple[str, str]] = (
     key = config.read_api_key(file)
     if file and permissions.is_readable_by_others(Path(file), config.environ):
         render.print_note(f"sealpipe: other users can read the credential file {file}: chmod 600 {file}")
-    return open_session(
+    session = open_session(
         config,
         make_registry,
         api_key=key,
@@ -265,6 +282,8 @@ def make_session(values: Mapping[str, Any], needs: Iterable[tuple[str, str]] = (
         needs=needs,
         custody_levels=CustodyLevels(partial(find_state_folder, values, "custody")),
     )
+    click.get_current_context().find_root().ensure_object(dict)["base_url"] = session.base_url
+    return session
 
 
 def make_registry(*arguments: Any) -> Registry:

@@ -36,7 +36,14 @@ if TYPE_CHECKING:
     from sealpipe.flows.session import Session
 
 
-@click.command(cls=Command)
+class _RequestCommand(Command):
+    unexpected_remedy = (
+        "write each prompt with -a, such as -a 'Staging password', and pass every value with its option: see "
+        "`sealpipe request --help`"
+    )
+
+
+@click.command(cls=_RequestCommand)
 @options("request", common=COMMON)
 @click.pass_context
 def request(ctx: click.Context, /, **values: Any) -> None:

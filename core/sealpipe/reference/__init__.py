@@ -52,6 +52,7 @@ __all__ = [
     "Target",
     "parse",
     "parse_field",
+    "parse_sink",
     "parse_target",
 ]
 
@@ -237,9 +238,14 @@ def _split_type(label: str, ref: str) -> tuple[str, Reference]:
     return label, parse(f"{ref}{'&' if '?' in ref else '?'}type={kind}{hash_sign}{selector}")
 
 
-def parse(text: str, part: str = "the text") -> Reference:
+def parse_sink(text: str) -> Reference:
+    """Parse a reference to where a result goes. Raises ReferenceSyntaxError."""
+    return parse(text, remedy="write where to store it, such as file:token.txt#KEY or vault:secret/app#KEY")
+
+
+def parse(text: str, part: str = "the text", remedy: str = "") -> Reference:
     """Parse `name:[//]body[?key=value&...][#selector]`. Raises ReferenceSyntaxError, which calls the text `part`."""
-    name, rest = _split_name(text, part)
+    name, rest = _split_name(text, part, remedy or _REMEDY)
     reason = remedy = ""
     try:
         return _parse_rest(name, rest)
@@ -256,10 +262,10 @@ def parse_target(text: str) -> Target:
     return Target(name, check_characters(rest, f"what follows {name}:"))
 
 
-def _split_name(text: str, part: str) -> tuple[str, str]:
+def _split_name(text: str, part: str, remedy: str) -> tuple[str, str]:
     match = NAME.match(text)
     if match is None or text[match.end() : match.end() + 1] != ":":
-        _no_reference(text, part)
+        _no_reference(text, part, remedy)
     return match[0], text[match.end() + 1 :]
 
 
@@ -288,12 +294,12 @@ def _parse_parameters(text: str) -> list[tuple[str, str]]:
     return pairs
 
 
-def _no_reference(text: str, part: str) -> NoReturn:
+def _no_reference(text: str, part: str, remedy: str = _REMEDY) -> NoReturn:
     if not text:
-        refuse(f"{part} is empty where a reference is required", _REMEDY)
+        refuse(f"{part} is empty where a reference is required", remedy)
     if re.match(r"[A-Za-z]:", text):
         refuse(
             f"{part} is not a reference: a single letter before : is not a name (a drive, perhaps?)",
             "a file is written file:PATH",
         )
-    refuse(f"{part} is not a reference: it does not start with a name and a colon", _REMEDY)
+    refuse(f"{part} is not a reference: it does not start with a name and a colon", remedy)

@@ -180,7 +180,7 @@ def find_command(argv: Sequence[str], environ: Mapping[str, str]) -> str:
 
 def refuse_command(name: str, error: OSError) -> NoReturn:
     """Raise UsageError: the command cannot be started."""
-    remedy = ""
+    remedy = "check its name, and that it is on PATH" if error.errno == errno.ENOENT else ""
     if error.errno == errno.E2BIG:
         remedy = "its variables are too large: Linux allows 128 KiB each; pass a large value in a file"
     shown = name.encode("unicode_escape").decode() if not name.isprintable() else name

@@ -36,7 +36,10 @@ def run_command(running: RunningService, command: Sequence[str], *, is_job: bool
             try:
                 process = subprocess.Popen(command, env=environ)  # noqa: S603 - the user's own command, no shell
             except OSError as error:
-                raise UsageError(f"{render.escape(command[0])} cannot be run: {error.strerror}") from None
+                raise UsageError(
+                    f"{render.escape(command[0])} cannot be run: {error.strerror}",
+                    remedy="check its name, and that it is on PATH",
+                ) from None
         code = _wait_for(process, signals)
     return code if code >= 0 else 128 - code
 

@@ -10,7 +10,7 @@ import click
 
 from sealpipe.cli import render
 from sealpipe.cli.command import Command, options
-from sealpipe.errors import UsageError
+from sealpipe.errors import SecretNotFoundError, UsageError
 
 if TYPE_CHECKING:
     from sealpipe.api import Operation
@@ -101,7 +101,14 @@ def _resolve(option: str, reference: str) -> str:
     from sealpipe.reference import parse
 
     with closing(registry(None)) as plugins:
-        value = run(resolve_value(parse(reference), lambda: plugins), _send_nothing)
+        try:
+            value = run(resolve_value(parse(reference), lambda: plugins), _send_nothing)
+        except SecretNotFoundError as error:
+            if reference == "stdin:":
+                error.remedy = (
+                    'pipe it in, as in `echo "$LINK" | sealpipe rehearsal open`, or name it with --link env:LINK'
+                )
+            raise
     if value is None:
         raise UsageError(f"{option}: {reference} has no value", remedy="set it, or remove ?optional=1")
     return value.reveal()

@@ -12,7 +12,8 @@ level (`custody`), which every share looks at before it makes a wrap: module 61.
 programs write a value (`spellings`) is five: its promise, what is searched for, how one character is read, the quick
 look, and the finder.
 
-The longest module was of 300 lines. `reference/text.py` has a few more: half a grammar in another module is no better.
+The longest module was of 300 lines. `cli/command.py`, which has what all commands share, and `reference/text.py` have a
+few more: half a grammar in another module is no better.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from unit.house.figures import CORE, count_lines, measure
 AT_MOST = {
     "files": 135,
     "median_lines": 211,
-    "longest": 310,
+    "longest": 330,
     "modules": 61,
     "frames": 11,
     "frames_with_libraries": 23,
