@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -41,6 +42,19 @@ def test_a_request_is_collected_by_its_receipt_stored_and_ended(
     again = runner.uses(actions / "expire", {"requests": made.outputs["short-code"]}, env)
     assert again.outputs["outcome"] == "expired", "it had expired before: nothing was purged"
     assert step.commands == [], "nothing stood on stdout, so nothing is masked"
+
+
+def test_the_plan_of_a_dry_run_has_blanks_between_its_cells(
+    job: Start, actions: Path, service: RunningService, env: dict[str, str]
+) -> None:
+    runner = job()
+    made = asked(runner, actions, env)
+    service.submitter().submit(made.outputs["link"], {"User name": "deploy", "Staging password": "hunter22-canary"})
+    given = {"requests": made.outputs["short-code"], "to": "file:password#Staging password", "dry-run": "true"}
+    step = runner.uses(actions / "collect", given, env)
+    assert (step.code, step.outputs["outcome"]) == (0, "dry-run"), runner.text
+    assert re.search(rf"^{made.outputs['short-code']}  \S+  would write", step.raw, re.MULTILINE), step.raw
+    assert "\\t" not in step.raw
 
 
 def test_map_names_prompts_by_their_ids_where_there_is_a_receipt_and_the_request_ends_after_the_output_is_set(
