@@ -23,9 +23,8 @@ _ADDRESS = re.compile(r"[^\s'\"<>(),;:%]+@[^\s'\"<>(),;:%]+")
 
 
 def log(text: str) -> None:
-    """Write a line to the log. A tab separates cells of what sealpipe prints, and is shown as blanks."""
-    cells = text.replace("\t", "  ")
-    write_stderr(f"{escape_line(escape_unprintable(cells))}\n".encode())
+    """Write a line to the log."""
+    write_stderr(f"{escape_line(escape_unprintable(text))}\n".encode())
 
 
 def annotate(level: str, message: str) -> None:

@@ -112,6 +112,6 @@ def read_text_file(path: str, name: str) -> str:
 
 
 def log_dry_run(result: ProcessResult) -> None:
-    """Log the plan of a dry run; sealpipe has already escaped it."""
+    """Log the plan of a dry run; sealpipe has already escaped it, and separates its cells by tabs."""
     for line in result.out.splitlines():
-        runner_output.log(line)
+        runner_output.log(line.replace("\t", "  "))
