@@ -191,7 +191,8 @@ def _prepare_unseal(stage: Stage, call: Call, environ: Mapping[str, str]) -> Cal
     sealed = stage.call("share", "--field=text:stand-in", "--seal-link", *bind)["sealed_link"]
     file = stage.folder / "link.sealed"
     file.write_text(sealed, encoding="utf-8")
-    return Call(call.words, (*_leave_out("unseal", call), f"--sealed-file={file}"), ())
+    options = [each for each in _leave_out("unseal", call) if not each.startswith("--sealed-file=")]
+    return Call(call.words, (*options, f"--sealed-file={file}"), ())
 
 
 def _leave_out(name: str, call: Call) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from support.parts import ROOT
 
 FOLDER = ROOT / "docs/how-to/ci/recipes"
 PARTS: Final = ("share", "unseal", "collect")
+"""What every recipe has. `notify` is a step of its own where a job's steps can differ in what they get."""
 
 
 @dataclass(frozen=True)
@@ -51,11 +52,12 @@ def _azure(texts: list[str]) -> dict[str, Step]:
     for name, value in {"$(System.TeamProject)": "acme", "$(Build.BuildId)": "77"}.items():
         variables = {each: text.replace(name, value) for each, text in variables.items()}
     for job in config["jobs"]:
-        (step,) = [each for each in job["steps"] if "bash" in each]
         kept = tuple(each["publish"] for each in job["steps"] if "publish" in each)
-        secrets = tuple(name for name, text in step["env"].items() if text.startswith("$("))
-        plain = {name: text for name, text in step["env"].items() if name not in secrets}
-        steps[job["job"]] = Step(step["bash"], {**variables, **plain}, secrets, kept)
+        for step in [each for each in job["steps"] if "bash" in each]:
+            given = step.get("env", {})
+            secrets = tuple(name for name, text in given.items() if text.startswith("$("))
+            plain = {name: text for name, text in given.items() if name not in secrets}
+            steps[step["name"]] = Step(step["bash"], {**variables, **job.get("variables", {}), **plain}, secrets, kept)
     return steps
 
 
@@ -113,15 +115,18 @@ def _woodpecker(texts: list[str]) -> dict[str, Step]:
 
 
 _CREDENTIAL = re.compile(r"^\s*(\w+) = credentials\('[\w-]+'\)$", re.MULTILINE)
-_PLAIN = re.compile(r"^\s*(\w+) = '([^']*)'", re.MULTILINE)
+_BOUND = re.compile(r"withCredentials\(\[string\(credentialsId: '[\w-]+', variable: '(\w+)'\)\]\)")
+_PLAIN = re.compile(r"""^\s*(\w+) = ['"]([^'"]*)['"]""", re.MULTILINE)
 
 
 def _jenkins(texts: list[str]) -> dict[str, Step]:
-    whole, *stages = re.split(r"^ +stage\('(\w+)'\) \{$", texts[0], flags=re.MULTILINE)
+    """The stages, and what follows a build that was not successful as `expire`."""
+    main, post = texts[0].split("\n    post {\n")
+    whole, *stages = re.split(r"^ +stage\('(\w+)'\) \{$", main, flags=re.MULTILINE)
     steps = {}
-    for name, stage in zip(stages[::2], stages[1::2], strict=True):
+    for name, stage in zip([*stages[::2], "expire"], [*stages[1::2], post], strict=True):
         (script,) = re.findall(r"^ +sh '''\n(.*?)^ +'''$", stage, re.DOTALL | re.MULTILINE)
-        secrets = tuple(_CREDENTIAL.findall(whole) + _CREDENTIAL.findall(stage))
+        secrets = tuple(_CREDENTIAL.findall(whole) + _CREDENTIAL.findall(stage) + _BOUND.findall(stage))
         environ = dict(_PLAIN.findall(whole) + _PLAIN.findall(stage))
         kept = tuple(re.findall(r"^ +stash name: 'link', includes: '([^']+)'$", stage, re.MULTILINE))
         # In Groovy, a backslash at the end of a line joins it to the next.
@@ -157,7 +162,7 @@ SYSTEMS: Final[Mapping[str, System]] = {
         _BASH,
         {"TF_BUILD": "True", "BUILD_BUILDID": "77", "SYSTEM_JOBID": "j", "SYSTEM_TEAMPROJECT": "acme"},
         _azure,
-        (*_SERVICE, "PIPELINE_WORKSPACE", "SYSTEM_OIDCREQUESTURI"),
+        (*_SERVICE, "PIPELINE_WORKSPACE", "SYSTEM_OIDCREQUESTURI", "AGENT_TEMPDIRECTORY"),
         schema="azure-pipelines",
     ),
     "circleci": System(

@@ -12,12 +12,14 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import jwt
 import pytest
+import yaml
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
@@ -100,15 +102,24 @@ class Job:
         self.settings: dict[str, str] = {}
         self.log = ""
         self.handed: dict[str, bytes] = {}
-        self.told = place / "told"
+        self.told, self.seen = place / "told", place / "environment of notify"
 
     def run(self, part: str) -> int:
+        """Run a step, and after `unseal` the program, if that is a step of its own."""
+        code = self._run(part)
+        code = self._run("notify") if part == "unseal" and code == 0 and "notify" in self.steps else code
+        left = {each.name for folder in self.place.glob("work*") for each in folder.iterdir()}
+        left |= {each.name for name in self.steps for each in (self.place / name).glob("*")}
+        assert left <= {"notify", "link.sealed"}, "nothing is left where a later build could find it"
+        return code
+
+    def _run(self, part: str) -> int:
         """Run a step in a checkout of its own, or in that of the step before."""
         step = self.steps[part]
         here = self.place / ("work" if self.system.shared_workspace else part)
         (here / "link").parent.mkdir(parents=True, exist_ok=True)
         notify = here / "notify"
-        notify.write_text(f"#!/bin/sh\ncat >> '{self.told}'\n")
+        notify.write_text(f"#!/bin/sh\ncat >> '{self.told}'\nenv >> '{self.seen}'\n")
         notify.chmod(0o755)
         for name, content in self.handed.items():
             folder = self.place / "downloads/link" if "PIPELINE_WORKSPACE" in self.settings else here
@@ -129,8 +140,6 @@ class Job:
         )
         self.log += done.stdout
         self.handed |= {name: (here / name).read_bytes() for name in step.kept}
-        left = {each.name for each in here.iterdir()} - {"notify", "link.sealed"}
-        assert left == set(), "nothing is left where a later build could find it"
         return done.returncode
 
     def _environ(self, step: Step) -> dict[str, str]:
@@ -174,6 +183,8 @@ def job(
         "role-of-this-project": role,
         "%system.teamcity.build.tempDir%": str(tmp_path),
         "/tmp/sealpipe": str(tmp_path / "state"),
+        "${env.WORKSPACE_TMP}": str(tmp_path),
+        "$[ dependencies.share.outputs['share.SHORT_CODE'] ]": '""',
     }
     made = Job(name, tmp_path / "jobs", replaced, secrets)
     (made.place / "bin").mkdir(parents=True)
@@ -194,6 +205,7 @@ def job(
             "VAULT_ADDR": bao.addr,
             "PIPELINE_WORKSPACE": str(made.place / "downloads"),
             "WORKSPACE_TMP": str(tmp_path),
+            "AGENT_TEMPDIRECTORY": str(tmp_path),
             "SYSTEM_OIDCREQUESTURI": f"http://127.0.0.1:{endpoint.port}/token",
         }
         made.settings = {each: known[each] for each in made.system.settings}
@@ -211,6 +223,11 @@ def test_it_shares_unseals_in_a_later_job_and_collects_by_a_login_without_a_stor
     fields = service.recipient().open_link(link)
     assert {each.key: str(each.value) for each in fields if each.type == "text"} == {"User": "staging"}
     assert bao.call("GET", "secret/data/vendor/acme")["data"] == STORED
+    assert not list(job.place.parent.glob("link.txt"))
+    given = job.seen.read_text()
+    assert [name for name, secret in job.secrets.items() if secret in given and name != "VAULT_ROLE_ID"] == []
+    (sealed,) = {file.read_text().strip() for file in job.place.rglob("link.sealed")}
+    assert sealed not in job.log, "a trace shows what is an argument"
     fragment = link.partition("#")[2]
     secrets = {name: value for name, value in job.secrets.items() if name not in ("VAULT_ROLE_ID",)}
     for name, canary in {**secrets, "link": fragment, "key": fragment[1:], "answer": STORED["password"]}.items():
@@ -234,13 +251,30 @@ def test_it_can_be_tried_without_an_account(job: Job, service: RunningService) -
     before = len(service.seen())
     for part, step in job.steps.items():
         script = re.sub(r"\bsealpipe (?=share|unseal|collect)", "sealpipe rehearse --job -- sealpipe ", step.script)
-        assert script != step.script
+        assert (script != step.script) is (part != "notify")
         job.steps[part] = Step(script, step.environ, ("SYSTEM_ACCESSTOKEN",), step.kept)
     for part in PARTS:
         assert job.run(part) == 0, job.log
     assert "would store keys of secret/vendor/acme" in job.log
     assert job.told.read_text().startswith("http://127.0.0.1:")
     assert len(service.seen()) == before
+
+
+@pytest.mark.parametrize("job", ["azure", "jenkins"], indirect=True)
+def test_a_link_that_nobody_got_is_expired(job: Job, user: Terminal) -> None:
+    """As after a program that fails. Where nothing was shared, nothing is expired, and that is no error."""
+
+    def list_shares() -> list[str]:
+        return [each["short_code"] for each in user.sealpipe("shares", "list", "--output", "json").json["shares"]]
+
+    assert job.run("expire") == 0, job.log
+    assert job.run("share") == 0, job.log
+    (code,) = list_shares()
+    if "SHORT_CODE" in job.steps["expire"].environ:
+        job.steps["expire"] = replace(job.steps["expire"], environ={**job.steps["expire"].environ, "SHORT_CODE": code})
+    assert job.run("expire") == 0, job.log
+    assert f"expired {code}" in job.log
+    assert list_shares() == []
 
 
 def test_a_link_of_another_run_is_refused(job: Job) -> None:
@@ -254,7 +288,7 @@ def test_a_link_of_another_run_is_refused(job: Job) -> None:
 
 @pytest.mark.parametrize("name", sorted(SYSTEMS))
 def test_a_recipe_has_the_three_parts_and_its_job_is_detected(name: str) -> None:
-    assert sorted(read(name)) == sorted(PARTS)
+    assert set(PARTS) <= set(read(name)) <= {*PARTS, "notify", "expire"}
     found = detect_ci_system(SYSTEMS[name].job)
     assert found is not None
     assert found.name == name
@@ -264,9 +298,46 @@ def test_a_recipe_has_the_three_parts_and_its_job_is_detected(name: str) -> None
 def test_no_secret_is_written_in_a_recipe_or_given_to_a_step_that_does_not_need_it(name: str) -> None:
     for part, step in read(name).items():
         assert not [each for each in step.environ if re.search("API_KEY|PASSWORD|SECRET_ID", each)]
-        assert "SEALPIPE_API_KEY" in step.secrets, part
+        assert ("SEALPIPE_API_KEY" in step.secrets) is (part != "notify"), part
         assert "$SEALPIPE_API_KEY" not in step.script
-        assert "PASSWORD" not in step.script.replace("env:STAGING_PASSWORD", "")
+        assert "PASSWORD" not in re.sub("(env:|-u )STAGING_PASSWORD", "", step.script)
+
+
+FOREIGN = re.compile(r"(?<![\w./-])\./[a-z][\w-]*")
+"""A program of the checkout, which is not ours."""
+SECRET = re.compile(r"SEALPIPE_API_KEY|STAGING_PASSWORD|VAULT_SECRET_ID|APP_PASSWORD")
+WORKFLOWS = sorted((ROOT / "docs/how-to/ci/workflows").glob("*.yml"))
+
+
+def find_beside_a_key(script: str, secrets: Iterable[str]) -> list[str]:
+    """The lines of a step that start a foreign program with a secret of the step in its environment."""
+    lines = [line for line in script.splitlines() if FOREIGN.search(line)]
+    return [line for line in lines if any(f"-u {name} " not in line for name in secrets if SECRET.fullmatch(name))]
+
+
+@pytest.mark.parametrize("name", sorted(SYSTEMS))
+def test_no_foreign_program_of_a_recipe_is_beside_the_key(name: str) -> None:
+    steps = read(name).values()
+    assert sum(len(FOREIGN.findall(step.script)) for step in steps) == 1
+    assert [line for step in steps for line in find_beside_a_key(step.script, step.secrets)] == []
+
+
+@pytest.mark.parametrize("file", WORKFLOWS, ids=lambda file: file.stem)
+def test_no_foreign_program_of_a_workflow_is_beside_the_key(file: Path) -> None:
+    workflow = yaml.safe_load(file.read_text(encoding="utf-8"))
+    for job in workflow["jobs"].values():
+        common = {**workflow.get("env", {}), **job.get("env", {})}
+        for step in job.get("steps", ()):
+            assert find_beside_a_key(step.get("run", ""), {**common, **step.get("env", {})}) == []
+
+
+def test_a_program_beside_the_key_is_found() -> None:
+    assert find_beside_a_key("set -e\n./notify < link", ["SEALPIPE_API_KEY"]) == ["./notify < link"]
+    assert find_beside_a_key("sealpipe unseal | ./notify", ["SEALPIPE_API_KEY"]) != []
+    assert find_beside_a_key("env -u STAGING_PASSWORD ./notify", ["SEALPIPE_API_KEY", "STAGING_PASSWORD"]) != []
+    assert find_beside_a_key("exec env -u SEALPIPE_API_KEY ./notify", ["SEALPIPE_API_KEY"]) == []
+    assert find_beside_a_key("./notify", ["ID_TOKEN"]) == []
+    assert {file.stem for file in WORKFLOWS if FOREIGN.search(file.read_text())} >= {"call-share", "sealed-link"}
 
 
 @pytest.mark.parametrize("name", [name for name, system in SYSTEMS.items() if system.schema])
