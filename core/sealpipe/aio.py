@@ -25,10 +25,9 @@ from sealpipe.flows.policy import guard
 from sealpipe.flows.session import Session
 from sealpipe.http import make_pool_options, silence_httpcore
 from sealpipe.http.connections import describe_not_loopback
-from sealpipe.http.exchange import Redactor, ResponseBuffer, SendWatch, build_request, describe_failure
+from sealpipe.http.exchange import CHUNK_SIZE, Redactor, ResponseBuffer, SendWatch, build_request, describe_failure
 from sealpipe.http.rate_limiter import RateLimiter, Ticket
 from sealpipe.secret import strip_frames, strips_frames
-from sealpipe.secret_scan import LARGE
 from sealpipe.state.entry import JournaledLink
 from sealpipe.values import is_loopback
 
@@ -49,7 +48,7 @@ class AsyncServiceNetwork:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._limiter = RateLimiter()
-        self._redactor = Redactor(session.credential, session.previous)
+        self._redactor = Redactor(session.gate)
         self._pool = self._make_pool()
 
     async def send(self, operation: Operation[Any], timeout: float) -> Response | Failure:
@@ -68,7 +67,7 @@ class AsyncServiceNetwork:
         self._limiter.record(ticket, result)
         redact = partial(self._redactor.redact, result, operation.body)
         # To search many megabytes takes seconds: other tasks go on meanwhile.
-        is_large = isinstance(result, Response) and len(result.body) > LARGE
+        is_large = isinstance(result, Response) and len(result.body) > CHUNK_SIZE
         return await asyncio.to_thread(redact) if is_large else redact()
 
     async def close(self) -> None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, ParamSpec, Self, Type
 
 from sealpipe.api import Failure, Operation, Response
 from sealpipe.config import Config
+from sealpipe.custody_gate import CustodyGate
 from sealpipe.errors import UsageError
 from sealpipe.flows import Do, Flow, Notify, Send, Wait
 from sealpipe.flows.policy import guard
@@ -24,7 +25,6 @@ from sealpipe.flows.session import Session, open_session
 from sealpipe.plugin.context import DEADLINE
 from sealpipe.registry import Registry
 from sealpipe.secret import Secret, strips_frames
-from sealpipe.secret_scan import CustodyGate
 
 if TYPE_CHECKING:
     from sealpipe.http import ServiceNetwork

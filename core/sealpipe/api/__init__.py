@@ -149,6 +149,8 @@ class Operation(Generic[T]):
     limit: int = RESPONSE_LIMIT
     is_settled: Callable[[Response], bool] = field(default=is_success, repr=False)
     is_complete: Callable[[Response], bool] | None = field(default=None, repr=False)
+    sealed: tuple[int, int] | None = None
+    """Where ciphertext is in the body that we made ourselves: it is not searched for the credential."""
     own_connection: bool = False
     """Use a new connection for this call alone: the service may be closing one that is reused."""
 
@@ -158,6 +160,14 @@ class Operation(Generic[T]):
         resource, *rest = self.path.removeprefix("/").split("/")
         kind = {"shares": "share", "requests": "request"}.get(resource)
         return f"{kind} {rest[0]}" if kind and rest else ""
+
+    @property
+    def body_in_clear(self) -> bytes | bytearray | None:
+        """The body without the ciphertext that we made ourselves."""
+        if self.body is None or self.sealed is None:
+            return self.body
+        view, (start, end) = memoryview(self.body), self.sealed
+        return bytes(view[:start]) + bytes(view[end:])
 
     @property
     def scope(self) -> str | None:

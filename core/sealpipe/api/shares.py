@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from sealpipe.api import Operation, Resend, Response, encode_members, responses
 from sealpipe.errors import ProtocolError
@@ -52,6 +52,9 @@ class ShareMembers:
     organization_id: str | None = None
 
 
+_BEFORE_DATA: Final = b'{"encryption_type":"%s","data":"' % ENCRYPTION_TYPE.encode()
+
+
 def build_body(append_data: Callable[[bytearray], object], sent: ShareMembers) -> tuple[bytearray, int | None]:
     """Build the create body, and return it with the offset of its `item_key_wrap` (None without one).
 
@@ -69,7 +72,7 @@ def build_body(append_data: Callable[[bytearray], object], sent: ShareMembers) -
         "notify_on": None if sent.notify_on is None else list(sent.notify_on),
         "organization_id": sent.organization_id,
     }
-    body = bytearray(b'{"encryption_type":"%s","data":"' % ENCRYPTION_TYPE.encode())
+    body = bytearray(_BEFORE_DATA)
     append_data(body)
     body += b'",'
     body += encode_members(members)[1:]
@@ -85,8 +88,12 @@ def without_wrap(body: bytes | bytearray, wrap_at: int) -> bytes:
     return bytes(memoryview(body)[:wrap_at]) + b"}"
 
 
-def create(body: bytes | bytearray, idempotency_key: str) -> Operation[CreatedShare]:
-    """POST /v1/shares. Repeatable under the same key with the same bytes; a replay is a success."""
+def create(body: bytes | bytearray, idempotency_key: str, *, is_ours: bool = False) -> Operation[CreatedShare]:
+    """POST /v1/shares. Repeatable under the same key with the same bytes; a replay is a success.
+
+    With `is_ours`, we sealed its data ourselves: that is not searched for the credential.
+    """
+    start = len(_BEFORE_DATA)
     return Operation(
         name="create the share",
         method="POST",
@@ -95,6 +102,7 @@ def create(body: bytes | bytearray, idempotency_key: str) -> Operation[CreatedSh
         decode=_decode_created,
         body=body,
         headers={"idempotency-key": idempotency_key, "content-type": "application/json"},
+        sealed=(start, body.index(b'"', start)) if is_ours and body.startswith(_BEFORE_DATA) else None,
     )
 
 

@@ -143,9 +143,9 @@ def _spell(data: bytes) -> tuple[str, str]:
 
 def open_context(values: Mapping[str, Any]) -> LocalContext:
     """Open what the references are resolved with. The credential, if one is set, is only kept out of everything."""
+    from sealpipe.custody_gate import CustodyGate
     from sealpipe.flows.policy import LocalContext
     from sealpipe.registry.stores import read_policy_hooks
-    from sealpipe.secret_scan import CustodyGate
     from sealpipe.values import as_seconds
 
     config = run_config()

@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from sealpipe.api.account import Access, AccessLog, ShareInfo
+    from sealpipe.custody_gate import CustodyGate
     from sealpipe.flows import Flow
     from sealpipe.registry import Registry
     from sealpipe.secret import Secret
-    from sealpipe.secret_scan import CustodyGate
 
 
 @click.group(cls=SettingsGroup)
@@ -163,10 +163,10 @@ def unseal(sealed: str | None, **values: Any) -> None:
     masked first if possible.
     """
     from sealpipe.cli import deliver, disclosure
+    from sealpipe.custody_gate import CustodyGate
     from sealpipe.errors import DeliveryError, EnvelopeError
     from sealpipe.flows.session import open_credential, open_previous
     from sealpipe.flows.share import sealed_link
-    from sealpipe.secret_scan import CustodyGate
     from sealpipe.wire.encoding import names
 
     gate_to_stdout = disclosure.plan_disclosure(

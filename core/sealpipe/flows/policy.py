@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from sealpipe import flows
 from sealpipe.api import Resend
+from sealpipe.custody_gate import REDACTED
+from sealpipe.custody_gate import credential_leak_error as refused_by_gate
 from sealpipe.errors import PluginError, PolicyError, SealpipeError
 from sealpipe.flows import Do, Flow, Send, Step
 from sealpipe.plugin import OutgoingAction
-from sealpipe.secret_scan import REDACTED
-from sealpipe.secret_scan import credential_leak_error as refused_by_gate
 from sealpipe.values import format_time, redact_address
 
 if TYPE_CHECKING:
+    from sealpipe.custody_gate import CustodyGate
     from sealpipe.flows.collect import CollectResult
     from sealpipe.registry import Registry
     from sealpipe.registry.stores import PolicyHook
-    from sealpipe.secret_scan import CustodyGate
 
 T = TypeVar("T")
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from sealpipe.api import Credential
 from sealpipe.config import Config
+from sealpipe.custody_gate import CustodyGate
 from sealpipe.errors import CredentialError, PolicyError, SettingError, UsageError
 from sealpipe.flows import Budget
 from sealpipe.registry.stores import read_policy_hooks
 from sealpipe.secret import Secret
-from sealpipe.secret_scan import CustodyGate
 from sealpipe.state.custody import CustodyLevels
 from sealpipe.values import as_seconds, parse_base_url, parse_link_base_url, parse_service_tag
 

@@ -61,7 +61,7 @@ class ServiceNetwork:
         self._make_watch = watch
         self._deadline = Deadline()
         self._limiter = RateLimiter()
-        self._redactor = Redactor(session.credential, session.previous)
+        self._redactor = Redactor(session.gate)
         self._pool = self._make_pool()
 
     def send(self, operation: Operation[Any], timeout: float) -> Response | Failure:

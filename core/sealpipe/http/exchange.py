@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode, urlsplit
@@ -16,10 +16,11 @@ from urllib.parse import quote, urlencode, urlsplit
 import httpcore
 
 from sealpipe import __version__
-from sealpipe.api import Credential, Failure, Operation, Response
+from sealpipe.api import Failure, Operation, Response
 from sealpipe.api.responses import escape_text
+from sealpipe.custody_gate import REDACTED, CustodyGate, credential_leak_error
 from sealpipe.errors import UsageError
-from sealpipe.secret_scan import LARGE, REDACTED, CustodyGate, SecretFinder, credential_leak_error
+from sealpipe.spellings import Finder, replace_spans
 
 if TYPE_CHECKING:
     from sealpipe.flows.session import Session
@@ -57,7 +58,7 @@ def build_request(session: Session, operation: Operation[Any], timeout: float, t
         request.url.host,
         request.url.target,
         request.headers,
-        operation.body,
+        operation.body_in_clear,
         login_header=b"authorization",
     )
     return request
@@ -141,12 +142,17 @@ def check_request(
     Raises UsageError if it contains another secret of our credential. Every request passes this check, with its body
     as a whole, even if the body is sent in pieces.
     """
-    gate.check("the address", host, target)
-    for name, value in headers:
-        if gate.holds(name) or gate.holds(value, login=name.lower() == login_header):
-            raise credential_leak_error("a header")
-    if body is not None:
-        gate.check("the body", body)
+    headers = list(headers)
+    logins = [value for name, value in headers if name.lower() == login_header]
+    others = [part for name, value in headers for part in (name, value) if name.lower() != login_header]
+    parts = {"the address": (host, target), "a header": tuple(others), "the body": (body or b"",)}
+    # All but a large body in one search: most requests are small, and hold nothing.
+    small = [part for each in parts.values() for part in each if len(part) <= CHUNK_SIZE]
+    if gate.holds(b"\n".join(small)) or len(body or b"") > CHUNK_SIZE:
+        for what, each in parts.items():
+            gate.check(what, *each)
+    if any(gate.holds(value, login=True) for value in logins):
+        raise credential_leak_error("a header")
 
 
 class SendWatch:
@@ -240,15 +246,13 @@ _DESCRIPTIONS: tuple[tuple[tuple[type[Exception], ...], Callable[[Exception], st
 
 
 class Redactor:
-    """Redacts every part of our credentials, in each encoding that `sealpipe.secret_scan` knows.
+    """Redacts every part of our credentials, in each spelling that `sealpipe.custody_gate` finds.
 
     Also redacts what follows our key id and a dot, and the beginning of a secret (it may be truncated).
     """
 
-    def __init__(self, credential: Credential, previous: Credential | None = None) -> None:
-        known = [each for each in (credential, previous) if each is not None]
-        secrets = [secret for each in known for secret in (each.auth_secret, each.custody_secret) if secret is not None]
-        self._needles = SecretFinder(secrets, names=known)
+    def __init__(self, gate: CustodyGate) -> None:
+        self._gate = gate
 
     def redact(self, result: Response | Failure, sent: bytes | bytearray | None = None) -> Response | Failure:
         """Return the result without the credentials. A body that still has one is dropped, and `flaw` says so.
@@ -257,8 +261,12 @@ class Redactor:
         """
         if isinstance(result, Failure):
             return result._replace(detail=self._redact_text(result.detail))
-        headers = {name: self._redact_text(value) for name, value in result.headers.items()}
-        body = self._redact_bytes(result.body)
+        headers: Mapping[str, str] = result.headers
+        body: bytes | None = result.body
+        told = "\n".join(headers.values()).encode("utf-8", "surrogatepass")
+        if self._gate.may_hold(b"\n".join((told, result.body))):
+            headers = {name: self._redact_text(value) for name, value in headers.items()}
+            body = self._redact_bytes(result.body)
         if body and sent is not None and result.status >= 400:
             body = _redact_sent(body, sent)
         if body is None:
@@ -271,15 +279,8 @@ class Redactor:
 
     def _redact_bytes(self, data: bytes) -> bytes | None:
         """Return the data without the credentials; None if one would still be there."""
-        spans = self._needles.spans(data)
-        if not spans and len(data) <= LARGE:
-            return data
-        parts, done = [], 0
-        for start, end in spans:
-            parts += [data[done:start], REDACTED]
-            done = end
-        redacted = b"".join([*parts, data[done:]])
-        return None if self._needles.within(redacted) else redacted
+        redacted = replace_spans(data, self._gate.find(data), REDACTED)
+        return None if self._gate.holds(redacted) else redacted
 
 
 _SENT_SECRETS = re.compile(rb'[{,]"(?:passcode|passcode_verifier|access_token)":("(?:[^"\\]|\\.){4,}")')
@@ -287,10 +288,5 @@ _SENT_SECRETS = re.compile(rb'[{,]"(?:passcode|passcode_verifier|access_token)":
 
 
 def _redact_sent(body: bytes, sent: bytes | bytearray) -> bytes:
-    for match in _SENT_SECRETS.finditer(sent):
-        value = json.loads(match[1])
-        once = {value, json.dumps(value, ensure_ascii=False)[1:-1], json.dumps(value)[1:-1]}
-        twice = {json.dumps(text)[1:-1] for text in once}  # as a gateway quotes a body in JSON of its own
-        for text in sorted(once | twice, key=len, reverse=True):
-            body = body.replace(text.encode(errors="surrogatepass"), REDACTED)
-    return body
+    finder = Finder(json.loads(found[1]).encode(errors="surrogatepass") for found in _SENT_SECRETS.finditer(sent))
+    return replace_spans(body, finder.find(body), REDACTED)

@@ -15,12 +15,12 @@ import httpcore
 import httpx
 
 from sealpipe import __version__, http
+from sealpipe.custody_gate import CustodyGate
 from sealpipe.errors import UsageError
 from sealpipe.http import make_pool_proxy, silence_httpcore
 from sealpipe.http.connections import EXCHANGE_DEADLINE, DeadlineBackend, refuse_cleartext
 from sealpipe.http.exchange import check_request
 from sealpipe.http.sockets import make_access_denied_error
-from sealpipe.secret_scan import CustodyGate
 
 
 def make_plugin_client(

@@ -13,12 +13,12 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sealpipe.custody_gate import CustodyGate
 from sealpipe.errors import NotConfiguredError, SettingError
 from sealpipe.http import find_proxy, list_certificates, make_backend_context, make_tls_context
 from sealpipe.http.connections import EXCHANGE_DEADLINE
 from sealpipe.http.sockets import connect, make_guarded_tls
 from sealpipe.plugin.context import DEADLINE
-from sealpipe.secret_scan import CustodyGate
 
 if TYPE_CHECKING:
     import socket

@@ -18,9 +18,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from sealpipe.custody_gate import CustodyGate, credential_leak_error
 from sealpipe.errors import AccessDeniedError, SettingError, UsageError
 from sealpipe.http.connections import EXCHANGE_DEADLINE, refuse_cleartext, resolve_host
-from sealpipe.secret_scan import OVERLAP, CustodyGate, credential_leak_error
+from sealpipe.spellings import REACH
 
 if TYPE_CHECKING:
     _Base = socket.socket
@@ -92,7 +93,7 @@ class _Bounded(_Base):
         except UsageError as error:
             refusal = make_access_denied_error(self.gate, self._name_peer(), error)
         else:
-            self._tail = piece[-OVERLAP:]
+            self._tail = piece[-REACH:]
             return
         raise refusal
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from sealpipe.ci_commands import MIN_MASK_LENGTH
 from sealpipe.spellings import Finder, Span, merge_spans
+from sealpipe.spellings.needles import MIN_LENGTH
 
 MARK: Final = b"***"
 """What replaces a value that was found."""
-_UNSEEN: Final = MIN_MASK_LENGTH - 1
+_UNSEEN: Final = MIN_LENGTH - 1
 """Bytes of a possible value that may be shown early: so short a value is not redacted at all."""
 
 

@@ -11,7 +11,7 @@ A value has at least four characters, and is searched as a whole and line by lin
 by piece. Else common text would count as a find, and much of a stream would have to wait for its next bytes.
 """
 
-from sealpipe.spellings.finder import REACH, Finder, Span, merge_spans
+from sealpipe.spellings.finder import REACH, Finder, Span, merge_spans, replace_spans
 from sealpipe.spellings.needles import is_searchable
 
-__all__ = ["REACH", "Finder", "Span", "is_searchable", "merge_spans"]
+__all__ = ["REACH", "Finder", "Span", "is_searchable", "merge_spans", "replace_spans"]

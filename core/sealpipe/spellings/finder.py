@@ -8,17 +8,19 @@ from functools import cache
 from typing import Final
 
 from sealpipe.spellings.needles import Needle, list_needles
-from sealpipe.spellings.reading import OPEN, SPECIAL, read
+from sealpipe.spellings.reading import OPEN, SPECIAL, Pattern, read
 from sealpipe.spellings.sieve import Sieve
 
 REACH: Final = 1024
 """Maximum bytes of one piece of a value as it is written."""
+_MOST: Final = 1024 * 1024
+"""Bytes that are looked at together, so that memory never holds large data twice."""
 _BLOCK: Final = 512
 """Bytes that are cheaper to read than to look at in halves."""
 _START: Final = 4
 """Bytes of the beginning of a needle that is looked up first."""
-_SPECIAL: Final = re.compile(rb"[%b]" % re.escape(bytes(SPECIAL)))
-_WRAP: Final = re.compile(rb"(?:[\r\n]|\\{1,8}[rn]|%0[AaDd]|&#1[03];){1,8}[ \t]{0,256}")
+_SPECIAL: Final = Pattern(rb"[%b]" % re.escape(bytes(SPECIAL)))
+_WRAP: Final = Pattern(rb"(?:[\r\n]|\\{1,8}[rn]|%0[AaDd]|&#1[03];){1,8}[ \t]{0,256}")
 _ANY: Final = b"\\%&"
 """Signs with which any character may begin; others only mean these:"""
 _SOME: Final = {b'"': b'"', b"'": b"'", b" ": b"\r\n+", b"\n": b"\r\n", b"\r": b"\r"}
@@ -43,16 +45,22 @@ class Finder:
             self._starts.update(_list_starts(needle.text[:1]))
             self._sieve.add(needle)
 
-    def find(self, data: bytes) -> list[Span]:
+    def find(self, data: bytes | bytearray) -> list[Span]:
         """Return where values are: sorted, disjoint and not touching."""
         return merge_spans(list(self.find_each(data)))
 
-    def find_each(self, data: bytes) -> Iterator[Span]:
+    def holds(self, data: bytes | bytearray) -> bool:
+        """Return whether there is a value in the data."""
+        if len(data) <= _MOST and not self._sieve.find_possible(bytes(data)):
+            return False
+        return next(self.find_each(data), None) is not None
+
+    def find_each(self, data: bytes | bytearray) -> Iterator[Span]:
         """Yield where each value is, or a piece of it."""
-        waiting = [(0, len(data))]
+        waiting = [(start, min(start + _MOST, len(data))) for start in range(0, len(data), _MOST)]
         while waiting:
             start, stop = waiting.pop()
-            possible = self._sieve.find_possible(data[start : stop + REACH])
+            possible = self._sieve.find_possible(bytes(data[start : stop + REACH]))
             if possible and stop - start > _BLOCK:
                 middle = (start + stop) // 2
                 waiting += [(middle, stop), (start, middle)]
@@ -81,7 +89,7 @@ class Finder:
         """Yield places where needles may begin that are not over yet, as the first bytes tell, and which."""
         get = self._by_start.get
         done = max(0, len(data) - REACH)
-        for end in (*(special.start() for special in _SPECIAL.finditer(data, done)), len(data)):
+        for end in (*(special.start() for special in _SPECIAL.compiled.finditer(data, done)), len(data)):
             for at in range(done, end - _START + 1):
                 if needles := get(data[at : at + _START]):
                     yield at, needles
@@ -103,7 +111,7 @@ def _list_meanings(data: bytes, at: int) -> Collection[bytes]:
     return {meaning[:1] for place in places for meaning, _ in read(data, place)}
 
 
-def match(data: bytes, at: int, needle: Needle) -> Span:
+def match(data: bytes | bytearray, at: int, needle: Needle) -> Span:
     """Return where a needle ends that begins at `at`, at the latest; and how much of it there is where the data ends.
 
     OPEN if it does not begin there, or if more data would not change the former.
@@ -162,3 +170,12 @@ def merge_spans(spans: list[Span]) -> list[Span]:
         else:
             merged.append((start, end))
     return merged
+
+
+def replace_spans(data: bytes, spans: Iterable[Span], mark: bytes) -> bytes:
+    """Return the data with a mark for each span; they are sorted and disjoint."""
+    parts, done = [], 0
+    for start, end in spans:
+        parts += [data[done:start], mark]
+        done = end
+    return b"".join([*parts, data[done:]])

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from binascii import b2a_base64
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from sealpipe.ci_commands import MIN_MASK_LENGTH, select_maskable_lines
-
+MIN_LENGTH: Final = 4
+"""Minimum characters of what is searched for: what is shorter may be common text. Masks in CI have it, too."""
 WIDTH: Final = 64
 """Bytes of a piece of a long value."""
 _REST: Final = 16
@@ -26,16 +27,19 @@ class Needle(NamedTuple):
 
 def is_searchable(value: bytes) -> bool:
     """Return whether a value is long enough to be searched for: common text would count as a find otherwise."""
-    return len(os.fsdecode(value).strip()) >= MIN_MASK_LENGTH
+    return len(os.fsdecode(value).strip()) >= MIN_LENGTH
 
 
 def list_needles(values: Iterable[bytes], width: int = WIDTH) -> list[Needle]:
     """Return all that is searched for of these values, in pieces of at most `width` bytes, each of at least four."""
-    lines, _ = select_maskable_lines(os.fsdecode(value) for value in values)
+    texts = [os.fsdecode(value) for value in values]
+    lines = [line for text in texts for line in (text, *re.split(r"\r\n|[\r\n]", text), *text.splitlines())]
     # Line breaks around a value stay in the output: it keeps its lines.
-    bare = dict.fromkeys(text for line in lines for text in (line.strip("\r\n"), line.strip()))
+    bare = dict.fromkeys(
+        each for line in lines for each in (line.strip("\r\n"), line.strip()) if len(each.strip()) >= MIN_LENGTH
+    )
     found = dict.fromkeys(each for text in bare for each in _list_forms(text, width))
-    return [each for each in found if len(each.text) >= MIN_MASK_LENGTH]
+    return [each for each in found if len(each.text) >= MIN_LENGTH]
 
 
 def _list_forms(text: str, width: int) -> Iterator[Needle]:
@@ -44,10 +48,23 @@ def _list_forms(text: str, width: int) -> Iterator[Needle]:
     for form in (value, *wide):
         yield from (Needle(piece) for piece in split(form, width))
     ended = [b2a_base64(value + end, newline=False) for end in (b"", b"\n")]
-    encoded = [value.hex().encode(), value.hex().upper().encode(), *ended, *(each.rstrip(b"=") for each in ended)]
-    encoded += (form for spelled in (value, *_list_json(text)) for form in list_base64_forms(spelled))
-    for form in dict.fromkeys([*encoded, *(each.translate(_TO_SAFE) for each in encoded)]):
-        yield from (Needle(piece, wraps=True) for piece in split(form, width))
+    whole = [*ended, *(each.rstrip(b"=") for each in ended)]
+    yield from (Needle(piece, wraps=True) for form in _list_alphabets(whole) for piece in split(form, width))
+    for spelled in (value, *_list_json(text)):
+        yield from list_encoded(spelled, width, hexes=spelled == value)
+
+
+def list_encoded(value: bytes, width: int = WIDTH, *, hexes: bool = True) -> Iterator[Needle]:
+    """Yield a value in base64, in both alphabets at each alignment, and in hex."""
+    forms = _list_alphabets(_list_base64_forms(value))
+    if hexes:
+        forms += [value.hex().encode(), value.hex().upper().encode()]
+    yield from (Needle(piece, wraps=True) for form in forms for piece in split(form, width))
+
+
+def _list_alphabets(forms: Iterable[bytes]) -> list[bytes]:
+    """Return base64 in the standard alphabet, and in that of URLs where it differs."""
+    return list(dict.fromkeys(each for form in forms for each in (form, form.translate(_TO_SAFE))))
 
 
 def _list_json(text: str) -> set[bytes]:
@@ -59,7 +76,7 @@ def _list_json(text: str) -> set[bytes]:
     return {os.fsencode(form) for form in forms} - {os.fsencode(text)}
 
 
-def list_base64_forms(data: bytes) -> list[bytes]:
+def _list_base64_forms(data: bytes) -> list[bytes]:
     """Return the base64 characters that depend only on the data, for each of its three alignments."""
     whole = [b2a_base64(bytes(before) + data, newline=False) for before in range(3)]
     return [text[-(-before * 8 // 6) : (before + len(data)) * 8 // 6] for before, text in enumerate(whole)]

@@ -4,9 +4,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from html.entities import html5
+from functools import cached_property
 from itertools import islice
 from typing import Final
+
+
+class Pattern:
+    """A regular expression that is compiled when it is first used: most commands meet nothing that needs one."""
+
+    def __init__(self, text: bytes) -> None:
+        self._text = text
+
+    @cached_property
+    def compiled(self) -> re.Pattern[bytes]:
+        """The expression itself."""
+        return re.compile(self._text)
+
+    def match(self, data: bytes | bytearray, at: int) -> re.Match[bytes] | None:
+        """Match at a place."""
+        return self.compiled.match(data, at)
+
+    def fullmatch(self, data: bytes | bytearray, at: int) -> re.Match[bytes] | None:
+        """Match from a place to the end."""
+        return self.compiled.fullmatch(data, at)
+
 
 Reading = tuple[bytes, int]
 """What is meant, and where it ends. The end is OPEN where the data ends too early to tell; then what is meant is a
@@ -25,28 +46,28 @@ ENTITY: Final = (
 """Matches what follows `&`: a number, a number in hex, or a name."""
 LETTERS: Final = rb"u\{0{0,8}([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|x\{0{0,8}([0-9a-fA-F]{1,6})\}|U([0-9a-fA-F]{8})"
 """Matches what follows a backslash for a character, in hex."""
-_LETTERS: Final = re.compile(LETTERS)
-_LOW: Final = re.compile(rb"\\{1,16}u([dD][c-fC-F]%b{2})" % _HEX)
-_BYTE: Final = re.compile(rb"x(%b{2})|([0-3][0-7]{2})" % _HEX)
-_LETTERS_BEGUN: Final = re.compile(
+_LETTERS: Final = Pattern(LETTERS)
+_LOW: Final = Pattern(rb"\\{1,16}u([dD][c-fC-F]%b{2})" % _HEX)
+_BYTE: Final = Pattern(rb"x(%b{2})|([0-3][0-7]{2})" % _HEX)
+_LETTERS_BEGUN: Final = Pattern(
     rb"(?:u(?:\{%b{0,14}|%b{0,3})|u[dD][89abAB]%b{2}(?:\\{1,16}(?:u%b{0,3})?)?|x(?:\{%b{0,14}|%b?)|U%b{0,7}|[0-3][0-7]?)?"
     % ((_HEX,) * 7)
 )
 _CONTROLS: Final = {
     letter.encode(): meaning.encode() for letter, meaning in zip("abefnrtv0", "\a\b\x1b\f\n\r\t\v\0", strict=True)
 }
-_PERCENT: Final = re.compile(rb"%b{2}" % _HEX)
-_ENTITY: Final = re.compile(ENTITY)
-_ENTITY_BEGUN: Final = re.compile(
+_PERCENT: Final = Pattern(rb"%b{2}" % _HEX)
+_ENTITY: Final = Pattern(ENTITY)
+_ENTITY_BEGUN: Final = Pattern(
     rb"(?:(?:#|%[0-9]{1,6})(?:[xX]?[0-9a-fA-F]{0,15})?|[A-Za-z][A-Za-z0-9]{0,31})?(?:%[0-9]{0,5})?"
 )
-_BACKSLASH: Final = re.compile(rb"\\|%(?:25){0,2}5[cC]")
-_BACKSLASHES: Final = re.compile(rb"(?:\\|%(?:25){0,2}5[cC])*+")
+_BACKSLASH: Final = Pattern(rb"\\|%(?:25){0,2}5[cC]")
+_BACKSLASHES: Final = Pattern(rb"(?:\\|%(?:25){0,2}5[cC])*+")
 _MOST_BACKSLASHES: Final = 16
 """How many may stand for one; any number may stand before another sign."""
-_BREAK: Final = re.compile(rb"\r?\n[ \t]{0,256}")
-_BREAK_BEGUN: Final = re.compile(rb"\r?(?:\n[ \t]{0,256})?")
-_INDENT: Final = re.compile(rb"[ \t]{0,256}")
+_BREAK: Final = Pattern(rb"\r?\n[ \t]{0,256}")
+_BREAK_BEGUN: Final = Pattern(rb"\r?(?:\n[ \t]{0,256})?")
+_INDENT: Final = Pattern(rb"[ \t]{0,256}")
 
 
 def read(data: bytes | bytearray, at: int, depth: int = _DEPTH) -> Iterator[Reading]:
@@ -67,7 +88,7 @@ def _go_on(data: bytes | bytearray, sign: bytes, at: int, depth: int) -> Iterato
 
 def _after_backslash(data: bytes | bytearray, at: int, depth: int) -> Iterator[Reading]:
     run = _match(_BACKSLASHES, data, at)
-    for again in islice(_BACKSLASH.finditer(data, at, run), _MOST_BACKSLASHES):
+    for again in islice(_BACKSLASH.compiled.finditer(data, at, run), _MOST_BACKSLASHES):
         yield b"\\", again.end()
     if code := _LETTERS.match(data, run):
         yield from _to_characters(data, code)
@@ -119,6 +140,8 @@ def _after_ampersand(data: bytes | bytearray, at: int, _depth: int) -> Iterator[
 def decode_entity(decimal: bytes | None, digits: bytes | None, name: bytes | None) -> list[bytes]:
     """Return what an HTML entity means, in UTF-8; nothing if there is no such entity."""
     if name is not None:
+        from html.entities import html5  # 2,231 names, which few commands meet
+
         known = html5.get(name.decode() + ";")
         return [] if known is None else [known.encode()]
     return _encode(int(decimal or digits or b"", 16 if decimal is None else 10))
@@ -162,7 +185,7 @@ def _after_plus(_data: bytes | bytearray, at: int, _depth: int) -> Iterator[Read
     yield b" ", at
 
 
-def _match(pattern: re.Pattern[bytes], data: bytes | bytearray, at: int) -> int:
+def _match(pattern: Pattern, data: bytes | bytearray, at: int) -> int:
     """Return the end of a pattern that matches everywhere."""
     found = pattern.match(data, at)
     return at if found is None else found.end()

@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final, Literal
 
 from sealpipe.spellings.needles import Needle
-from sealpipe.spellings.reading import ENTITY, LETTERS, SPECIAL, decode_entity
+from sealpipe.spellings.reading import ENTITY, LETTERS, SPECIAL, Pattern, decode_entity
 
 _ESCAPES: Final = {
-    b"\\": re.compile(rb"\\\\{0,15}(?:%b|x([0-9a-fA-F]{2})|[0-3][0-7]{2}|[abefnrtv0])" % LETTERS),
-    b"%": re.compile(rb"%([0-9a-fA-F]{2})"),
-    b"&": re.compile(rb"&(?:%b)" % ENTITY),
+    b"\\": Pattern(rb"\\\\{0,15}(?:%b|x([0-9a-fA-F]{2})|[0-3][0-7]{2}|[abefnrtv0])" % LETTERS),
+    b"%": Pattern(rb"%([0-9a-fA-F]{2})"),
+    b"&": Pattern(rb"&(?:%b)" % ENTITY),
 }
 _ROUNDS: Final = 5
 _KEPT: Final = bytes(range(0x21, 0x7F)).translate(None, bytes(SPECIAL))
@@ -36,14 +36,20 @@ Fragment = tuple[bytes, Needle]
 
 def strip_spellings(data: bytes) -> bytes:
     """Return the letters, digits and signs that are left once escapes are resolved and what is ambiguous is dropped."""
+    if b"\\" in data or b"%" in data or b"&" in data:
+        data = _resolve_escapes(data)
+    return data.translate(None, _DROPPED)
+
+
+def _resolve_escapes(data: bytes) -> bytes:
     for _ in range(_ROUNDS):
         before = data
         for sign, escape in _ESCAPES.items():
             if sign in data:
-                data = escape.sub(_decode_entity if sign == b"&" else _decode, data)
+                data = escape.compiled.sub(_decode_entity if sign == b"&" else _decode, data)
         if data == before:
             break
-    return data.translate(None, _DROPPED)
+    return data
 
 
 def _decode(found: re.Match[bytes]) -> bytes:
@@ -59,7 +65,7 @@ def _decode_entity(found: re.Match[bytes]) -> bytes:
 def _list_plain_parts(text: bytes) -> list[bytes]:
     """Return a text without what looks like an escape in it: that may be resolved at one depth and not at another."""
     for escape in _ESCAPES.values():
-        text = escape.sub(_SEAM, text)
+        text = escape.compiled.sub(_SEAM, text)
     return [part.translate(None, _DROPPED) for part in text.split(_SEAM)]
 
 
@@ -89,22 +95,24 @@ class Sieve:
 
     def find_possible(self, data: bytes) -> set[Needle]:
         """Return the needles that the data may contain."""
-        is_spelled = any(sign in data for sign in _ESCAPES)
-        found = set(self._look(strip_spellings(data)))
-        if is_spelled or self._unsieved:
+        plain = strip_spellings(data)
+        found = self._look(plain)
+        if self._unsieved or b"\\" in data or b"%" in data or b"&" in data:
             # Text before a value may have become part of an escape with its beginning; or the value has no letters.
             found.update(self._look(data))
             found.update(self._unsieved)
         return found
 
-    def _look(self, data: bytes) -> Iterator[Needle]:
-        self._words = self._words or {size: frozenset(index) for size, index in self._index.items() if index}
+    def _look(self, data: bytes) -> set[Needle]:
+        if not self._words:
+            self._words = {size: frozenset(index) for size, index in self._index.items() if index}
+        found = {needle for fragment, needle in self._short if fragment in data}
         for size, words in self._words.items():
             view = memoryview(data)[: len(data) // size * size].cast(_WORDS[size])
             if not words.isdisjoint(view):
                 fragments = {each for word in words.intersection(view) for each in self._index[size][word]}
-                yield from (needle for fragment, needle in fragments if fragment in data)
-        yield from (needle for fragment, needle in self._short if fragment in data)
+                found.update(needle for fragment, needle in fragments if fragment in data)
+        return found
 
 
 def _cut(text: bytes) -> tuple[bytes, int]:

@@ -7,7 +7,7 @@ import json
 from urllib.parse import quote
 
 from sealpipe.api import Credential
-from sealpipe.secret_scan import CustodyGate
+from sealpipe.custody_gate import CustodyGate
 from sealpipe_rehearsal.control_client import mint
 
 KEY, BEFORE = mint().credential.reveal(), mint().credential.reveal()

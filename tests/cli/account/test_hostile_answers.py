@@ -10,6 +10,7 @@ import pytest
 
 from sealpipe.api import Credential, Failure, Operation, Resend, Response
 from sealpipe.api.responses import make_service_error
+from sealpipe.custody_gate import CustodyGate
 from sealpipe.http.exchange import Redactor, ResponseBuffer
 from sealpipe_rehearsal.control_client import mint
 from support.faults import envelope, says
@@ -69,7 +70,7 @@ KEY = Credential.parse(mint().credential.reveal())
 
 
 def searched(body: bytes) -> Response:
-    result: Response | Failure = Redactor(KEY).redact(Response(400, {}, body))
+    result: Response | Failure = Redactor(CustodyGate(KEY)).redact(Response(400, {}, body))
     assert isinstance(result, Response)
     return result
 

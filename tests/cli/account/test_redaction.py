@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from sealpipe import AsyncClient, Client, NotFoundError, SealpipeError
 from sealpipe.api import Credential, Failure, Response
+from sealpipe.custody_gate import CustodyGate
 from sealpipe.http.exchange import Redactor
 from sealpipe_rehearsal.control_client import mint
 from support.faults import echoes, message
@@ -30,7 +31,9 @@ AUTH = TWO.rpartition(".")[2]
 
 
 def taken_out(body: bytes) -> bytes:
-    result = Redactor(Credential.parse(KEY)).redact(Response(400, {"x-echo": HEADER, "x-other": "é\x80"}, body, "flaw"))
+    result = Redactor(CustodyGate(Credential.parse(KEY))).redact(
+        Response(400, {"x-echo": HEADER, "x-other": "é\x80"}, body, "flaw")
+    )
     assert isinstance(result, Response)
     assert (result.status, result.flaw) == (400, "flaw")
     assert result.headers == {"x-echo": "[withheld]", "x-other": "é\x80"}
@@ -83,7 +86,9 @@ def test_what_is_no_secret_stays(body: str) -> None:
 
 
 def test_it_is_taken_out_of_what_a_broken_connection_says() -> None:
-    result = Redactor(Credential.parse(KEY)).redact(Failure(sent=True, detail=f"illegal line: {HEADER!r} \udc80"))
+    result = Redactor(CustodyGate(Credential.parse(KEY))).redact(
+        Failure(sent=True, detail=f"illegal line: {HEADER!r} \udc80")
+    )
     assert result == Failure(sent=True, detail="illegal line: '[withheld]' \udc80")
 
 
@@ -119,7 +124,7 @@ ENCODED: dict[str, Callable[[str], bytes]] = {
 
 
 def both_out_of(body: bytes) -> Response:
-    result = Redactor(Credential.parse(KEY), Credential.parse(BEFORE)).redact(
+    result = Redactor(CustodyGate(Credential.parse(KEY), Credential.parse(BEFORE))).redact(
         Response(400, {"x": body.decode("latin-1")}, body)
     )
     assert isinstance(result, Response)
@@ -155,13 +160,14 @@ def test_a_large_answer_holds_none_of_them(encoding: str) -> None:
     found = ENCODED[encoding](SECRETS["custody"])
     result = both_out_of(b'{"a":"' + b"x" * 3_000_000 + found + b'"}')
     assert found not in result.body
-    assert result.flaw == ("" if encoding in ("plain", "base64 of more", "hex") else "repeats the credential")
+    assert b"[withheld]" in result.body
+    assert result.flaw == ""
 
 
 @pytest.mark.parametrize("sign", [b"\\", b"%41", b"\\u0041", b"&#65;", b"\n ", b"=", b"&#", b"\x00", b"\\\\u"])
 def test_a_hostile_answer_is_looked_through_in_time(sign: bytes) -> None:
     body = (sign * 1_048_576)[:1_048_576]
-    redactor = Redactor(Credential.parse(KEY), Credential.parse(BEFORE))
+    redactor = Redactor(CustodyGate(Credential.parse(KEY), Credential.parse(BEFORE)))
     begun = time.thread_time()
     assert redactor.redact(Response(400, {}, body)) == Response(400, {}, body)
     assert time.thread_time() - begun < 20

@@ -13,9 +13,9 @@ import pytest
 import trustme
 
 from sealpipe.api import Credential
+from sealpipe.custody_gate import CustodyGate
 from sealpipe.errors import AccessDeniedError
 from sealpipe.http.sockets import bound_socket
-from sealpipe.secret_scan import CustodyGate
 from sealpipe_plugins.vault.connections import BODY_LIMIT, BUFFER_SIZE, HEAD_LIMIT, Connection
 from sealpipe_rehearsal.control_client import mint
 from support.faulty import Exchange, Faulty

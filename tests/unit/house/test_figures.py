@@ -9,8 +9,8 @@ its runner, which only CI loads; completion, and its scripts; names of shares an
 reminders (`remind`, `requests_link`); several that expire (`expire`); `webhooks`; `--debug`; what is
 missing, as one error (`needs`), and how to install it (`installation`); what a service taught of a key's custody
 level (`custody`), which every share looks at before it makes a wrap: module 61. How other
-programs write a value (`spellings`) is five: its promise, what is searched for, how one character is read, the quick
-look, and the finder.
+programs write a value (`spellings`) is five, also of a share, for what it sends is searched: its promise, what is
+searched for, how one character is read, the quick look, and the finder.
 
 The longest module was of 300 lines. `cli/command.py`, which has what all commands share, and `reference/text.py` have a
 few more: half a grammar in another module is no better.
@@ -24,7 +24,7 @@ AT_MOST = {
     "files": 135,
     "median_lines": 211,
     "longest": 330,
-    "modules": 61,
+    "modules": 66,
     "frames": 11,
     "frames_with_libraries": 23,
     "modules_with_options": 4,

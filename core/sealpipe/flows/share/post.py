@@ -191,7 +191,7 @@ def _create(session: Session, posting: Posting, *, unclear: bool) -> Flow[Create
     """Send the share; send it again as a new share without a wrap if the credential has no custody level."""
     budget = session.start_budget()
     try:
-        return (yield from call(shares.create(posting.body, posting.key), budget, unclear=unclear))
+        return (yield from call(shares.create(posting.body, posting.key, is_ours=True), budget, unclear=unclear))
     except InvalidRequestError as error:
         wrap_at = posting.meta["wrap_at"]
         refused_wrap = error.error_code == 19 and "item_key_wrap" in error.additional_data
@@ -205,7 +205,7 @@ def _create(session: Session, posting: Posting, *, unclear: bool) -> Flow[Create
     posting.body = shares.without_wrap(posting.body, wrap_at)
     if posting.entry is not None:
         yield Do(partial(posting.entry.note_new_key, posting.key))
-    return (yield from call(shares.create(posting.body, posting.key), budget))
+    return (yield from call(shares.create(posting.body, posting.key, is_ours=True), budget))
 
 
 def _expire_without_custody(session: Session, created: CreatedShare) -> Flow[None]:
