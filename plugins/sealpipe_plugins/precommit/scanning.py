@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import re
 import stat
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import Final, NamedTuple
 
 from sealpipe_plugins.precommit.rules import CompiledRule, Rule
@@ -13,8 +15,15 @@ from sealpipe_plugins.precommit.rules import CompiledRule, Rule
 PRAGMA: Final = b"sealpipe: allow"
 """The pragma that allows a match on its line."""
 _CHUNK: Final = 32 * 1024 * 1024
-_OVERLAP: Final = 8 * 1024
-"""Bytes that two chunks share: longer than any match and the text that its rule checks before it."""
+"""Bytes read at once. A larger file is scanned in pieces of whole lines."""
+_OVERLAP: Final = 16 * 1024
+"""Bytes that two pieces of one line share: also in UTF-32 more than twice a match and the text that its rule checks."""
+_SOFT_BREAK: Final = b"=\n"
+"""A line break within a word in mail..."""
+_MAIL: Final = (b"uoted-printable", b"uoted-Printable", b"UOTED-PRINTABLE")
+"""... whose header says that it has them..."""
+_HEADERS: Final = 64 * 1024
+"""... at its beginning."""
 _MESSAGES: Final = frozenset({"COMMIT_EDITMSG", "MERGE_MSG", "TAG_EDITMSG"})
 _SCISSORS: Final = re.compile(rb"^(.) -{8,} >8 -{8,}\r?\n(?:\1.*\n)*", re.M)
 _BYTE_ORDER_MARKS: Final = {
@@ -45,7 +54,7 @@ def scan(file: str, rules: Sequence[CompiledRule]) -> Iterator[Match]:
         with open(file, "rb", buffering=0) as stream:  # noqa: PTH123 - pathlib would be most of what this imports
             content = _read_chunk(stream.fileno())
             if len(content) == _CHUNK:
-                yield from _scan_chunks(file, content, stream.fileno(), rules)
+                yield from _scan_pieces(file, content, stream.fileno(), rules)
                 return
         for text in _decoded_texts(file, content):
             found = find_matches(text, rules)
@@ -54,27 +63,40 @@ def scan(file: str, rules: Sequence[CompiledRule]) -> Iterator[Match]:
                 return
 
 
-def find_matches(content: bytes, rules: Sequence[CompiledRule]) -> list[tuple[int, Rule]]:
-    """Return line and rule of each match that no pragma allows.
-
-    If the content has NUL bytes, also search it without them: this covers UTF-16 and UTF-32 without a byte order mark.
-    """
-    texts = (content, content.translate(None, b"\0")) if b"\0" in content else (content,)
+def find_matches(content: bytes, rules: Sequence[CompiledRule], tail: int = 0) -> list[tuple[int, Rule]]:
+    """Return line and rule of each match that no pragma allows, without those that begin in the last `tail` bytes."""
     found = {
         (line, each.rule)
-        for text in texts
+        for text, breaks in _variants(content)
         for each in rules
+        for literal, pattern in each.patterns.items()
         # searching for a literal is fastest, and most files contain none of them
-        if any(map(text.__contains__, each.anchors))
-        for line in _matching_lines(text, each)
+        if literal in text
+        for line in _matching_lines(text, each, pattern, len(text) - tail, breaks)
     }
     return sorted(found, key=lambda each: (each[0], each[1].name))
 
 
-def _matching_lines(content: bytes, each: CompiledRule) -> Iterator[int]:
-    """Yield the lines with a match that no pragma allows. Each line is reported once, at its first match."""
+def _variants(content: bytes) -> Iterator[tuple[bytes, Sequence[int]]]:
+    r"""Yield the texts to search, whose lines end in \n alone, and where line breaks were removed from each.
+
+    If the content has NUL bytes, one is without them: this covers UTF-16 and UTF-32 without a byte order mark.
+    If it is mail in quoted-printable, one has its words joined.
+    """
+    for text in (content, content.translate(None, b"\0")) if b"\0" in content else (content,):
+        unified = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in text else text
+        yield unified, ()
+        if _SOFT_BREAK in unified and any(map(unified[:_HEADERS].__contains__, _MAIL)):
+            parts = unified.split(_SOFT_BREAK)
+            yield b"".join(parts), tuple(accumulate(map(len, parts[:-1])))
+
+
+def _matching_lines(
+    content: bytes, each: CompiledRule, pattern: re.Pattern[bytes], limit: int, breaks: Sequence[int]
+) -> Iterator[int]:
+    """Yield the lines with a match before `limit` that no pragma allows, each once, at its first match."""
     line, line_start, line_end, position = 1, 0, 0, 0
-    while match := each.pattern.search(content, position):
+    while (match := pattern.search(content, position)) and match.start() < limit:
         start = match.start()
         if not each.matches_before(content, start):
             position = start + 1  # the next match may begin inside this one
@@ -84,7 +106,7 @@ def _matching_lines(content: bytes, each: CompiledRule) -> Iterator[int]:
         end = content.find(b"\n", match.end())
         line_end = position = end if end >= 0 else len(content)
         if content.find(PRAGMA, line_start, line_end) < 0:
-            yield line
+            yield line + bisect_right(breaks, start)
 
 
 def _read_chunk(descriptor: int) -> bytes:
@@ -115,24 +137,41 @@ def _decoded_texts(file: str, content: bytes) -> Iterator[bytes]:
 def _strip_git_comments(message: bytes) -> bytes:
     """Remove what git itself removes from a commit message: the scissors line and everything that git wrote below.
 
-    Other text below the scissors line was not written by git: a message from the command line is kept whole.
+    Git does so for a message that an editor showed, with a diff (`commit -v`) or with `commit.cleanup=scissors`; it
+    tells hooks by GIT_EDITOR that there was no editor. What it writes stands at the end: in any other message these are
+    its comments, and scissors above them were in the message before, and stay in it.
     """
+    if os.environ.get("GIT_EDITOR") == ":":
+        return message
+    last_line = message.rstrip(b"\r\n").rpartition(b"\n")[2]
     for cut in _SCISSORS.finditer(message):
-        if message.startswith(b"diff --", cut.end()) or cut.end() == len(message):
+        is_diff = message.startswith(b"diff --", cut.end()) and not last_line.startswith(cut[1])
+        if is_diff or cut.end() == len(message):
             return message[: cut.start()]
     return message
 
 
-def _scan_chunks(file: str, content: bytes, descriptor: int, rules: Sequence[CompiledRule]) -> Iterator[Match]:
-    """Scan a large file in overlapping chunks."""
-    before, reported = 0, set()
-    while True:
-        for line, rule in find_matches(content, rules):
-            if (before + line, rule.name) not in reported:
-                reported.add((before + line, rule.name))
-                yield Match(file, before + line, rule)
-        more = _read_chunk(descriptor)
-        if not more:
-            return
-        before += content.count(b"\n", 0, len(content) - _OVERLAP)
-        content = content[-_OVERLAP:] + more
+def _scan_pieces(file: str, chunk: bytes, descriptor: int, rules: Sequence[CompiledRule]) -> Iterator[Match]:
+    """Scan a large file in pieces of whole lines; a line larger than a chunk in pieces that overlap."""
+    lines, rest, reported = 0, b"", set()
+    while chunk:
+        content = rest + chunk
+        chunk = _read_chunk(descriptor)
+        end = _find_last_line_end(content) if chunk else len(content)
+        piece = content[:end] if end else content
+        for line, rule in find_matches(piece, rules, 0 if end else _OVERLAP // 8):
+            if (lines + line, rule.name) not in reported:
+                reported.add((lines + line, rule.name))
+                yield Match(file, lines + line, rule)
+        lines += _count_lines(piece)
+        rest = content[end:] if end else content[-_OVERLAP:]
+
+
+def _find_last_line_end(content: bytes) -> int:
+    r"""Return where the last line begins, 0 if there is one line; never between \r and \n."""
+    return content.rfind(b"\n") + 1 or content.rfind(b"\r", 0, -4) + 1
+
+
+def _count_lines(content: bytes) -> int:
+    text = content.translate(None, b"\0") if b"\0" in content else content
+    return text.count(b"\n") + (text.count(b"\r") - text.count(b"\r\n") if b"\r" in text else 0)

@@ -20,8 +20,8 @@ from sealpipe_plugins.precommit.rules import HOOKS
 
 BARE = """\
 import re, sys
-from sealpipe_plugins.precommit.rules import compiled
-patterns = [each.pattern for each in compiled(sys.argv[1])]
+from sealpipe_plugins.precommit.rules import compile_rules
+patterns = [pattern for each in compile_rules(sys.argv[1]) for pattern in each.patterns.values()]
 for name in sys.argv[2:]:
     with open(name, "rb") as file:
         content = file.read()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import quopri
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +15,6 @@ from plugins.precommit.conftest import Hook, found_by, key
 from sealpipe_plugins.precommit.rules import HOOKS, RULES
 
 HOOK_OF = {rule.name: rule.hook for rule in RULES}
-SCISSORS = "# ------------------------ >8 ------------------------\n"
 
 
 @pytest.mark.parametrize("rule", HOOK_OF)
@@ -39,6 +40,32 @@ def test_a_line_with_the_pragma_passes_and_the_next_does_not(hook: Hook, tmp_pat
     assert hook("no-links", "a").stdout.splitlines()[0] == "a:2 link-with-key"
     (tmp_path / "a").write_text(f"{links[0]}  # sealpipe: allow\n")
     assert hook("no-links", "a").returncode == 0
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"], ids=ascii)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-16-le"])
+def test_a_line_ends_as_any_system_ends_it(hook: Hook, tmp_path: Path, line_end: str, encoding: str) -> None:
+    """A file with \\r alone was one line: one pragma allowed all of it."""
+    links = found_by()["link-with-key"]
+    lines = ["first", f"{links[0]}  # sealpipe: allow", "", links[1], "last"]
+    (tmp_path / "a").write_bytes(line_end.join(lines).encode(encoding))
+    assert hook("no-links", "a").stdout.splitlines()[:2] == [
+        "a:4 link-with-key",
+        "link-with-key: anyone with it can open the share: expire the share and remove the link from the history",
+    ]
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"], ids=ascii)
+def test_a_word_that_mail_breaks_is_read_whole(hook: Hook, tmp_path: Path, line_end: str) -> None:
+    """Quoted-printable breaks after 75 characters; lines keep their numbers."""
+    made = f"Open https://links.example/AbCdEfGhIj#1{key()} today, or LINK=#1{key()} tomorrow."
+    mail = quopri.encodestring(f"Hello,\nsee below.\n{made}\n{'x' * 100}\n{made}\n".encode()).decode()
+    assert mail.count("=\n") >= 5
+    mail = f"Content-Transfer-Encoding: Quoted-Printable\n\n{mail}"
+    (tmp_path / "a.eml").write_bytes(mail.replace("\n", line_end).encode())
+    lines = [mail.count("\n", 0, sign.start()) + 1 for sign in re.finditer("#", mail)]
+    for name, rule, expected in (("no-links", "link-with-key", lines[::2]), ("no-seeds", "lone-key", lines[1::2])):
+        assert hook(name, "a.eml").stdout.splitlines()[:-2] == [f"a.eml:{line} {rule}" for line in expected]
 
 
 def test_it_reads_the_given_files_and_no_others(hook: Hook, tmp_path: Path) -> None:
@@ -88,6 +115,47 @@ def test_a_large_file_in_utf16_is_read(hook: Hook, tmp_path: Path) -> None:
     assert hook("no-links", "large").stdout.startswith(f"large:{8 * 1024 * 1024 + 10} link-with-key")
 
 
+CHUNK = 64 * 1024
+
+
+@pytest.fixture
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of more than 64 KiB is large; it is 32 MiB otherwise."""
+    monkeypatch.setattr("sealpipe_plugins.precommit.scanning._CHUNK", CHUNK)
+
+
+@pytest.mark.usefixtures("small_chunks")
+@pytest.mark.parametrize("line_end", [b"\n", b"\r\n", b"\r"], ids=ascii)
+@pytest.mark.parametrize("before", [0, 1, 2, 3, 40, 100, 150], ids=lambda before: f"{before} before")
+def test_a_seam_of_a_large_file_cuts_no_line(hook: Hook, tmp_path: Path, line_end: bytes, before: int) -> None:
+    """A pragma on either side of it counts, a longer token is no key, and lines keep their numbers."""
+    link = found_by()["link-with-key"][0].encode()
+    lines = (CHUNK - before) // 100 - 2
+    filler = (b"y" * (100 - len(line_end)) + line_end) * lines
+    head = filler + b"x" * (CHUNK - before - len(filler) - len(line_end)) + line_end
+    last = [link + b" sealpipe: allow", b"sealpipe: allow " + link, link + b"AbC", b"", link, b"end"]
+    for turn in range(3):
+        (tmp_path / "large").write_bytes(head + line_end.join([*last[turn:3], *last[:turn], *last[3:]]))
+        assert hook("no-links", "large").stdout.startswith(f"large:{lines + 1 + 5} link-with-key\nlink-with-key: ")
+
+
+@pytest.mark.usefixtures("small_chunks")
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16-be", "utf-32-le"])
+def test_a_line_larger_than_a_chunk_is_read_to_its_end(hook: Hook, tmp_path: Path, encoding: str) -> None:
+    link = found_by()["link-with-key"][0]
+    for at in range(CHUNK - 20_000, CHUNK + 20, 370):
+        content = "first\n" + " " * (at - 6) + link + " " * CHUNK + "\n\n" + link
+        (tmp_path / "large").write_bytes(content.encode(encoding))
+        assert hook("no-links", "large").stdout.startswith("large:2 link-with-key\nlarge:4 link-with-key\n"), at
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_a_longer_word_across_the_seam_of_one_line_is_no_key(hook: Hook, tmp_path: Path) -> None:
+    link = found_by()["link-with-key"][0].encode()
+    (tmp_path / "large").write_bytes(b" " * (CHUNK - len(link)) + link + b"AbC" + b" " * CHUNK)
+    assert hook("no-links", "large").returncode == 0
+
+
 def test_of_a_symbolic_link_it_reads_where_it_points_and_not_what_is_there(hook: Hook, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.write_text(found_by()["link-with-key"][0])
@@ -95,26 +163,6 @@ def test_of_a_symbolic_link_it_reads_where_it_points_and_not_what_is_there(hook:
     assert hook("no-links", "link").returncode == 0
     (tmp_path / "telling").symlink_to(found_by()["lone-key"][0])
     assert hook("no-seeds", "telling").stdout.startswith("telling:1 lone-key")
-
-
-def test_below_the_scissors_of_a_commit_message_stands_nothing_that_is_kept(hook: Hook, tmp_path: Path) -> None:
-    text = found_by()["link-with-key"][0]
-    message = tmp_path / ".git" / "COMMIT_EDITMSG"
-    message.parent.mkdir()
-    for name in (".git/COMMIT_EDITMSG", str(message)):
-        message.write_text(f"take the link out\n\n{SCISSORS}# Do not\n# touch\ndiff --git a/x b/x\n-{text}\n")
-        assert hook("no-links", name).returncode == 0
-        message.write_text(f"take {text} out\n\n{SCISSORS}# On branch x\n#\t{text}\n")
-        assert hook("no-links", name).stdout.startswith(f"{name}:1 ")
-
-
-def test_scissors_that_are_not_gits_cut_nothing_off(hook: Hook, tmp_path: Path) -> None:
-    """Anybody may commit a file of that name; and a message from the command line is kept, scissors and all."""
-    text = f"x\n{SCISSORS}{found_by()['link-with-key'][0]}\n"
-    (tmp_path / ".git").mkdir()
-    for name in ("COMMIT_EDITMSG", "MERGE_MSG", "TAG_EDITMSG", ".git/COMMIT_EDITMSG"):
-        (tmp_path / name).write_text(text)
-        assert hook("no-links", name).returncode == 1, name
 
 
 def test_a_file_that_cannot_be_read_is_an_error_and_stops_no_other(hook: Hook, tmp_path: Path) -> None:
