@@ -44,7 +44,7 @@ def test_a_share_hands_its_short_code_to_a_later_job_and_its_link_sealed(
             "stage": "after",
             "script": [
                 'echo "got $SHARE_SHORT_CODE until $SHARE_EXPIRES_AT"',
-                f'sealpipe unseal {BOUND} --link-file "$OUT/link" "$(cat sealpipe-link.sealed)"',
+                f'sealpipe unseal {BOUND} --link-file "$OUT/link" --sealed-file sealpipe-link.sealed',
             ],
         },
     )
