@@ -133,8 +133,8 @@ def _choose(ending: Ending, known: Sequence[Creation], values: Mapping[str, Any]
     if not chosen:
         raise NotFoundError(
             f"no {ending.kind} that may still be active is known by that name or run: nothing was expired",
-            remedy="names and runs are in receipts, and in the state directory of the job that created it; else give "
-            "codes",
+            remedy="names and runs are in receipts, and in the state directory of the job that created it; on another "
+            "machine give receipts or codes, or --all-active for all that the account has out",
         )
     return chosen
 

@@ -179,7 +179,7 @@ def test_the_templates_run_as_jobs_in_the_image(
             "script": [
                 "id -u",
                 'python3 -c "import procrastinate, psycopg"',
-                f'sealpipe unseal {BOUND} --link-file link --sealed-file sealpipe-link.sealed',
+                f"sealpipe unseal {BOUND} --link-file link --sealed-file sealpipe-link.sealed",
             ],
             "artifacts": {"paths": ["link"]},
         },
