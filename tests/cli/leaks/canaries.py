@@ -19,6 +19,12 @@ FIELDS = ["-f", "Password=env:CANARY_ENV", "-f", "file:secret.pem", "-f", "doten
 
 SHARE = ["share", *FIELDS, "--passcode-from", "file:passcode", "--title", "Staging", "--deadline", "1s"]
 
+
+def share_with(*words: str) -> list[str]:
+    """SHARE with more words; a deadline among them stands in place of its own, for an option is given once."""
+    return [*(SHARE[:-2] if "--deadline" in words else SHARE), *words]
+
+
 LINK_FILE = "left in work/out/link"
 
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import pytest
 
-from cli.leaks.canaries import LINK_FILE, PLANT, SHARE, Canaries, leaks, planted
+from cli.leaks.canaries import LINK_FILE, PLANT, SHARE, Canaries, leaks, planted, share_with
 from sealpipe_rehearsal.running_service import RunningService
 from support.ci_jobs import BUILDKITE
 from support.damage import flipped
@@ -206,7 +206,7 @@ def test_each_secret_stands_only_where_it_belongs(
     bare.file("out/.keep", "")
     faulty.plan(then=case.then)
     case.before(canaries, service)
-    watched = canaries.watch(*SHARE, *case.words, inject=case.inject)
+    watched = canaries.watch(*share_with(*case.words), inject=case.inject)
     check(canaries, watched, faulty, case)
 
 
@@ -266,7 +266,7 @@ def test_nothing_leaks_when_sigterm_strikes_while_the_answer_is_awaited(
 ) -> None:
     canaries = Canaries(bare, service, faulty.base_url)
     faulty.plan(then=fault)
-    watched = canaries.watch(*SHARE, "--deadline", "60s", interrupt=lambda: faulty.committed.wait(30))
+    watched = canaries.watch(*share_with("--deadline", "60s"), interrupt=lambda: faulty.committed.wait(30))
     check(canaries, watched, faulty, Case(143, requests=1, kept=True))
 
 
@@ -356,7 +356,7 @@ def test_under_a_umask_of_0_everything_that_is_made_is_for_its_owner_only(
     bare.file("out/.keep", "")
     before = set(bare.home.parent.rglob("*"))
     faulty.plan(then=case.then)
-    watched = canaries.watch(*SHARE, *case.words, inject=case.inject)
+    watched = canaries.watch(*share_with(*case.words), inject=case.inject)
     assert watched.done.code == case.code
     made = {path: stat.S_IMODE(path.stat().st_mode) for path in set(bare.home.parent.rglob("*")) - before}
     assert made
@@ -406,6 +406,6 @@ def test_what_everybody_can_see_of_a_running_share_holds_no_value(
             with contextlib.suppress(OSError):  # it has ended meanwhile
                 shown.append(file.read_bytes())
 
-    watched = canaries.watch(*SHARE, "--deadline", "60s", interrupt=look)
+    watched = canaries.watch(*share_with("--deadline", "60s"), interrupt=look)
     assert any(b"--passcode-from\0file:passcode" in line for line in shown), "it was there to be seen"
     assert Detector(canaries.secrets(watched)).find(b"\n".join(shown)) == set()
