@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import ssl
 import threading
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import click
@@ -19,6 +19,7 @@ from sealpipe.config_file import FLAG_VALUES, check_value
 from sealpipe.errors import SettingError, UsageError
 from sealpipe.settings import COMMANDS, GLOBAL, Setting
 from sealpipe_rehearsal.running_service import RunningService
+from support.ports import silent_port
 from support.terminal import Done, Terminal
 from support.wires import LOOPBACK, Wire, tls
 
@@ -332,12 +333,6 @@ def listening() -> Iterator[tuple[int, list[bytes]]]:
         yield server.getsockname()[1], arrived
 
 
-def closed_port() -> int:
-    with closing(socket.socket()) as free:
-        free.bind((LOOPBACK, 0))
-        return int(free.getsockname()[1])
-
-
 def test_a_responding_link_address_is_reported(user: Terminal, service: RunningService) -> None:
     assert rows(doctor(user))["link address"] == ("ok", f"{service.origin} can be reached -> ")
 
@@ -353,8 +348,8 @@ def test_a_link_address_that_leads_nowhere_ends_with_10(user: Terminal, door: in
     authority.cert_pem.write_to_path(user.tmp / "ca.pem")
     plain = user.environ["SEALPIPE_BASE_URL"].removeprefix("http").removesuffix("/v1")
     for address, says in {
-        f"http://{LOOPBACK}:{closed_port()}": "Connection refused",
-        "https://links.invalid": "name",
+        f"http://{LOOPBACK}:{silent_port()}": "Connection refused",
+        "https://links.invalid": "the host name does not exist|the DNS lookup failed",  # the second without a network
         f"https://{'x' * 64}.example": "the host name is not valid",
         f"https://{LOOPBACK}:{door}": "its certificate was rejected: IP address mismatch",
         f"https{plain}": "TLS failed",
@@ -362,7 +357,7 @@ def test_a_link_address_that_leads_nowhere_ends_with_10(user: Terminal, door: in
         done = doctor(user, SEALPIPE_LINK_BASE_URL=address, SEALPIPE_CA_FILE=str(user.tmp / "ca.pem"))
         status, told = rows(done)["link address"]
         assert (done.code, status) == (10, "fail"), (address, told)
-        assert says in told, told
+        assert re.search(says, told), told
         assert "check SEALPIPE_LINK_BASE_URL" in told
         assert rows(done)[LAST][0] == "ok"
 
@@ -375,7 +370,7 @@ def test_an_untrusted_certificate_is_reported(user: Terminal, door: int) -> None
 
 def test_a_proxy_that_does_not_let_links_through_is_doubtful_only(user: Terminal) -> None:
     with Wire(lambda client: client.sendall(b"HTTP/1.1 403 Forbidden\r\n\r\n")) as proxy:
-        for port in (proxy.port, closed_port()):
+        for port in (proxy.port, silent_port()):
             environ = {"HTTPS_PROXY": f"http://me:pr0xy-passw0rd@{LOOPBACK}:{port}"}
             done = doctor(user, SEALPIPE_LINK_BASE_URL="https://links.example", **environ)
             assert rows(done)["link address"][0] == "warn", rows(done)

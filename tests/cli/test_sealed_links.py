@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import shlex
 
 import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -190,7 +191,7 @@ def test_a_bind_that_is_none_is_refused_and_nothing_is_sent(
 
 
 def test_what_a_link_is_bound_to_survives_until_resume(user: Terminal, service: RunningService) -> None:
-    command = " ".join([*SEALPIPE, "share", "-f", "Note=text:x", "--seal-link", *BOUND])
+    command = shlex.join([*SEALPIPE, "share", "-f", "Note=text:x", "--seal-link", *BOUND])
     assert user.run(["sh", "-c", f"{command} >&-"]).code == 11
     listed = user.sealpipe("resume", "--list")
     assert (listed.code, "left: sealed link to stdout (pending)" in listed.out) == (0, True)
@@ -200,7 +201,7 @@ def test_what_a_link_is_bound_to_survives_until_resume(user: Terminal, service: 
 
 
 def test_resume_seals_an_unprinted_sealed_link(user: Terminal, service: RunningService) -> None:
-    command = " ".join([*SEALPIPE, "share", "-f", "Note=text:x", "--seal-link"])
+    command = shlex.join([*SEALPIPE, "share", "-f", "Note=text:x", "--seal-link"])
     assert user.run(["sh", "-c", f"{command} >&-"]).code == 11
     done = user.sealpipe("resume")
     assert done.out.startswith("sealpipe-link.")

@@ -205,6 +205,7 @@ def machine(folder: Path, base: Path, bound: Sequence[Path], row: Machine) -> It
         f"cd {place}/root",
         "mount -t proc proc proc; mount --rbind /sys sys; mount --rbind /dev dev; mount -t tmpfs tmpfs run",
         "rm -f usr/bin/docker",
+        f"chroot . id ann >/dev/null 2>&1 || chroot . useradd -m -d '{HOMES['ann']}' -s /bin/bash ann",
     ]
     folders = dict.fromkeys([*bound, *pip_folders([each for each in configured if each.exists()])])
     lines += [f"mkdir -p {_under(here)}; mount --bind {_quoted(here)} {_under(here)}" for here in folders]
@@ -213,7 +214,6 @@ def machine(folder: Path, base: Path, bound: Sequence[Path], row: Machine) -> It
         for here, there in copied.items()
         if here.exists()
     ]
-    lines.append(f"chroot . id ann >/dev/null 2>&1 || chroot . useradd -m -d '{HOMES['ann']}' -s /bin/bash ann")
     taken = {name: value for name, value in os.environ.items() if TAKEN.match(name)}
 
     def run(command: str, *, program: bool = False) -> Outcome:

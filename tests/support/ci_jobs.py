@@ -16,6 +16,7 @@ from sealpipe.ci_systems import CI_SYSTEMS, CISystem, list_variables
 from support.commands import LANG, SEALPIPE, open_door
 from support.fake_web import Asked, FakeWeb, Reply
 from support.forked import UNLIKE
+from support.parts import shebang
 from support.terminal import ABROAD, Done, Terminal
 
 SHARE = ("share", "-f", "Note=text:canary-of-the-gate")
@@ -53,8 +54,7 @@ def later_sealpipe(folder: Path, seconds: int, *, postgres: bool = False) -> Pat
     kind = "PostgresDatabase" if postgres else "SqliteDatabase"
     folder.mkdir()
     file = folder / "sealpipe"
-    file.write_text(f"""#!{sys.executable} -P
-import sys
+    file.write_text(f"""{shebang("-P")}import sys
 from sealpipe.__main__ import main
 from sealpipe.batch.database.{"postgres" if postgres else "sqlite"} import {kind}
 read_clock = {kind}.read_clock
@@ -68,8 +68,7 @@ sys.exit(main())
 def forked_sealpipe(folder: Path) -> Path:
     """A program `sealpipe` for shells: its commands are forked, as `support.commands.run` forks them, not started."""
     file = folder / "sealpipe"
-    file.write_text(f"""#!{sys.executable} -IS
-import os, socket, sys
+    file.write_text(f"""{shebang("-IS")}import os, socket, sys
 if os.environ.get("LANG") != {LANG!r} or any(name.startswith({UNLIKE!r}) for name in os.environ):
     os.execv({sys.executable!r}, [{sys.executable!r}, "-m", "sealpipe", *sys.argv[1:]])
 umask = os.umask(0)

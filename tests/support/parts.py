@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -74,6 +75,12 @@ def check_schema(schema: str, *files: str | Path, options: Sequence[str] = ()) -
 def program(name: str) -> str:
     """The path of an installed program."""
     return shutil.which(name) or missing(f"{name} is not installed")
+
+
+def shebang(*options: str) -> str:
+    """The first lines of a program for this Python, with options. A path with a space can stand in none of its own."""
+    python = shlex.join([sys.executable, *options])
+    return f"#!/bin/sh\n'''exec' {python} \"$0\" \"$@\"\n' '''\n"
 
 
 def path_to(*names: str) -> str:

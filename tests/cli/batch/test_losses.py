@@ -19,6 +19,7 @@ from sealpipe.cli.batch_output import check_result
 from sealpipe.errors import FailedRowsError
 from sealpipe_rehearsal.service.credentials import SCOPES
 from support.mailbox import Mailbox
+from support.ports import silent_port
 
 HOUR = 3600.0
 NEW = [{"name": f"new{each}", "system": "CRM", "to": f"new{each}.example"} for each in range(6)]
@@ -107,7 +108,7 @@ ALL = [f"{row['name']}@{row['to']}" for row in ROWS]
 
 def test_a_mail_server_that_is_down_for_a_day_gets_each_message_once(world: BatchWorld, mailbox: Mailbox) -> None:
     path = world.write(MAIL, ROWS[:1])
-    up, world.environ = world.environ, {**world.environ, "SEALPIPE_PLUGIN_EMAIL__PORT": "1"}
+    up, world.environ = world.environ, {**world.environ, "SEALPIPE_PLUGIN_EMAIL__PORT": str(silent_port())}
     for result in [world.run(path), *run_for_a_day(world, path, times=2)]:
         assert result.counts == {"failed": 1}
         assert "batch status vendors" in told(result).remedy

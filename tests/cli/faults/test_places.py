@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import stat
 import subprocess
 import sys
@@ -287,8 +288,8 @@ def test_without_a_home_the_missing_place_is_named(job: Job) -> None:
 
 def to_shell(job: Job, redirection: str, *words: str) -> Done:
     """Run `sealpipe share` in a shell with stdout as the redirection says."""
-    command = " ".join([*SEALPIPE, "share", "-f", "env:DB_PASSWORD", *words, redirection])
-    return job.terminal.run(["/bin/sh", "-c", command])
+    command = shlex.join([*SEALPIPE, "share", "-f", "env:DB_PASSWORD", *words])
+    return job.terminal.run(["/bin/sh", "-c", f"{command} {redirection}"])
 
 
 @pytest.mark.parametrize(
@@ -353,8 +354,7 @@ def test_a_file_on_a_full_disk_as_stdout_is_kept_for_resume(job: Job, tmp_path: 
 
 def test_resume_to_a_stdout_that_is_full_keeps_the_entry_too(job: Job) -> None:
     assert to_shell(job, ">/dev/full").code == 11
-    command = " ".join([*SEALPIPE, "resume", ">/dev/full"])
-    done = job.terminal.run(["/bin/sh", "-c", command])
+    done = job.terminal.run(["/bin/sh", "-c", f"{shlex.join([*SEALPIPE, 'resume'])} >/dev/full"])
     assert_kept(done, job)
     assert_resumed(job)
 
@@ -504,5 +504,5 @@ def test_missing_permissions_fail_before_anything_is_sent(job: Job) -> None:
 
 def test_python_itself_may_be_run_with_closed_streams() -> None:
     """What the tests above stand on: a descriptor that is closed stays closed in the child."""
-    command = f'{sys.executable} -c "import sys; sys.exit(sys.stdout is None)" >&-'
+    command = f'"{sys.executable}" -c "import sys; sys.exit(sys.stdout is None)" >&-'
     assert subprocess.run(["/bin/sh", "-c", command], check=False).returncode == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import shlex
 import signal
 import subprocess
 import sys
@@ -235,7 +236,7 @@ def wait_until(done: Callable[[], bool]) -> None:
 
 
 def test_a_signal_that_is_ignored_stays_ignored(bare: Terminal) -> None:
-    words = " ".join([*SEALPIPE, "run", "-e", "A=text:x", "--", "sh", "-c", '"kill -HUP \\$\\$; echo alive"'])
+    words = shlex.join([*SEALPIPE, "run", "-e", "A=text:x", "--", "sh", "-c", "kill -HUP $$; echo alive"])
     done = bare.run(["sh", "-c", f"trap '' HUP; {words}"])
     assert (done.code, done.out) == (0, "alive\n"), done
 

@@ -16,6 +16,7 @@ from sealpipe.errors import EnvelopeError, UsageError
 from sealpipe.flows.share.sealed_link import unseal
 from sealpipe_rehearsal.running_service import RunningService
 from support.parts import ROOT
+from support.ports import silent_port
 from support.terminal import opened
 
 Start = Callable[..., FakeRunner]
@@ -121,7 +122,7 @@ def test_what_was_made_before_it_failed_is_an_output_all_the_same(job: Start, ac
     env = {
         "SEALPIPE_API_KEY": key,
         "SEALPIPE_PLUGIN_EMAIL__HOST": "127.0.0.1",
-        "SEALPIPE_PLUGIN_EMAIL__PORT": "9",
+        "SEALPIPE_PLUGIN_EMAIL__PORT": str(silent_port()),
         "SEALPIPE_PLUGIN_EMAIL__SENDER": "us@example.com",
         "SEALPIPE_PLUGIN_EMAIL__SECURITY": "none",
     }

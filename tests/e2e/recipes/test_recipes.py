@@ -29,7 +29,7 @@ from sealpipe_rehearsal.running_service import RunningService
 from support.ci_jobs import forked_sealpipe
 from support.fake_web import Asked, FakeWeb, Reply
 from support.openbao import Bao, dev_server
-from support.parts import ROOT, check_schema, library, load_module, missing
+from support.parts import ROOT, check_schema, library, load_module, missing, shebang
 from support.terminal import PATIENCE, Terminal, bare, one_service, service, user
 
 __all__ = ["bare", "one_service", "service", "user"]
@@ -43,8 +43,7 @@ AUDIENCES = {"azure": "api://AzureADTokenExchange", "bitbucket": "ari:cloud:bitb
 STARTED = ("jenkins",)
 """Systems whose jobs start each sealpipe whole: how it is started is the same for all."""
 
-PROGRAM = f"""#!{sys.executable} -I
-# In the place of buildkite-agent and circleci.
+PROGRAM = f"""{shebang("-I")}# In the place of buildkite-agent and circleci.
 import os, sys
 words = sys.argv[1:]
 if words[:2] in (["redactor", "add"], ["meta-data", "set"]):

@@ -7,7 +7,6 @@ splits no mask into its lines; the real runner does neither.
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,7 @@ from sealpipe_rehearsal.people import LinkRefusedError
 from sealpipe_rehearsal.running_service import RunningService
 from support.mailbox import Mailbox
 from support.openbao import Bao
-from support.parts import ROOT
+from support.parts import ROOT, shebang
 from support.terminal import addresses, opened
 
 Mail = tuple[dict[str, str], dict[str, str], dict[str, str]]
@@ -27,8 +26,7 @@ DOCS = ROOT / "docs/how-to/ci/workflows"
 PASSWORD = "canary-of-the-application"
 VENDORS = {"User name": "acme-bot", "Password": "canary-of-the-vendor"}
 STORED = {"user": "acme-bot", "password": "canary-of-the-vendor"}
-ANSWER = f"""#!{sys.executable} -I
-import os
+ANSWER = f"""{shebang("-I")}import os
 from sealpipe_rehearsal.people import Submitter
 Submitter().submit(os.environ["COLLECT_LINK"], {VENDORS!r})
 """

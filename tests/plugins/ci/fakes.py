@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from support.fake_web import Asked, FakeWeb, Reply
 from support.github_log import read_lines
+from support.parts import shebang
 
 
 def make_token(*audiences: str) -> str:
@@ -26,8 +27,7 @@ def make_token(*audiences: str) -> str:
     return f"e30.{base64.urlsafe_b64encode(claims.encode()).decode().rstrip('=')}.c2ln"
 
 
-_PROGRAM = """#!{python} -IS
-import json, os, sys, time
+_PROGRAM = """{shebang}import json, os, sys, time
 from pathlib import Path
 folder = Path({folder!r})
 words = sys.argv[1:]
@@ -89,7 +89,7 @@ class FakePrograms:
         folder.mkdir()
         for name, body in (("buildkite-agent", _BUILDKITE), ("circleci", _CIRCLECI)):
             file = folder / name
-            file.write_text(_PROGRAM.format(python=sys.executable, folder=str(folder), name=name, body=body))
+            file.write_text(_PROGRAM.format(shebang=shebang("-IS"), folder=str(folder), name=name, body=body))
             file.chmod(0o755)
         self.set()
 

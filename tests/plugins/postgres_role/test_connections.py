@@ -27,6 +27,7 @@ from sealpipe.testing.contract import FaultyServer
 from sealpipe_plugins.postgres_role.parameters import make_parameters
 from sealpipe_plugins.postgres_role.settings import PostgresSettings
 from support.leaks import Detector, exposed
+from support.ports import silent_port
 
 DETECTOR = Detector({"of the administrator": ADMIN_PASSWORD.encode()})
 PROD = "SEALPIPE_STORE__PROD__"
@@ -211,7 +212,7 @@ class TestTrouble:
         for environ, kind in (
             (roles.environ(PGPASSWORD="canary-that-is-wrong"), BackendAuthError),
             (roles.environ(PGDATABASE="nowhere"), NotConfiguredError),
-            (roles.environ(PGPORT="1"), UnavailableError),
+            (roles.environ(PGPORT=str(silent_port())), UnavailableError),
         ):
             with pytest.raises(kind) as refused:
                 sinks.put(environ, "app", "canary-of-a-value")

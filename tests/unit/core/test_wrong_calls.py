@@ -9,6 +9,7 @@ import pydoc
 import re
 import socket
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -28,7 +29,7 @@ from sealpipe.wire import encoding, envelope, keys, sealed_box, tokens
 from sealpipe_rehearsal.control_client import mint
 from sealpipe_rehearsal.running_service import RunningService
 from support.ports import silent_port
-from support.terminal import one_service, service
+from support.terminal import PATIENCE, one_service, service
 from support.wires import accepted
 
 __all__ = ["one_service", "service"]
@@ -44,15 +45,33 @@ class Ear:
     """An address where somebody only counts who knocks."""
 
     def __init__(self) -> None:
-        self.knocks = 0
+        self._knocked: list[Any] = []
         self._socket = socket.create_server(("127.0.0.1", 0))
         self.base_url = f"http://127.0.0.1:{self._socket.getsockname()[1]}/v1"
         threading.Thread(target=self._listen, daemon=True).start()
 
     def _listen(self) -> None:
         for connection in accepted(self._socket):
-            self.knocks += 1
+            try:
+                self._knocked.append(connection.getpeername())
+            except OSError:  # it is gone again
+                self._knocked.append(None)
             connection.close()
+
+    @property
+    def knocks(self) -> int:
+        """How many have knocked up to now: a knock of our own is counted after all that came before it."""
+        with socket.socket() as own:
+            own.bind(("127.0.0.1", 0))
+            name = own.getsockname()
+            earlier = self._knocked.count(name)  # somebody had this port before
+            own.connect(self._socket.getsockname())
+            end = time.monotonic() + PATIENCE
+            while self._knocked.count(name) == earlier:
+                assert time.monotonic() < end, "nobody counts"
+                time.sleep(0.0001)
+            self._knocked.remove(name)
+        return len(self._knocked)
 
     def close(self) -> None:
         self._socket.close()
