@@ -109,6 +109,12 @@ def test_a_command_without_its_row_lists_them_sorted(vendors: Terminal) -> None:
         assert (done.code, done.out) == (2, "")
         assert done.err.splitlines()[1] == "  the rows of vendors are acme, bolt, delta"
     assert batch(vendors, "link", "vendors").err.startswith("sealpipe: give the KEY of a row\n")
+    for verb, done_to in (("remind", "reminded"), ("cancel", "cancelled")):
+        lines = [f"{name}: {done_to}" for name in ("acme", "bolt", "delta")]
+        if verb == "remind":  # the channel writes new files only
+            for name in ("acme", "bolt", "delta"):
+                (vendors.here / f"{name}.link").unlink()
+        assert batch(vendors, verb, "vendors").err.splitlines() == lines
 
 
 def test_json_of_a_run_has_changes_counts_and_calls(vendors: Terminal) -> None:

@@ -55,12 +55,11 @@ def act(engine: Engine, verb: Verb, keys: Sequence[str]) -> list[Outcome]:
 
 
 def _select(engine: Engine, verb: Verb, keys: Sequence[str]) -> list[tuple[str, str]]:
-    """Return keys and ids of the rows. Raises UsageError."""
+    """Return keys and ids of the rows; those that nobody named in order. Raises UsageError."""
     if not keys:
         rows = engine.store.list_rows(engine.batch, contents=True)
-        return [
-            (row.key or "", row.id) for row in rows if _applies(verb, State(row.state), RowContent.load(row).progress)
-        ]
+        chosen = [row for row in rows if _applies(verb, State(row.state), RowContent.load(row).progress)]
+        return sorted((row.key or "", row.id) for row in chosen)
     return [(key, find_row(engine, key).id) for key in dict.fromkeys(keys)]
 
 

@@ -56,6 +56,7 @@ _TASK: Final = "sealpipe.advance"
 
 async def prepare_queue(address: Secret, ca_file: Path | None = None) -> None:
     """Make procrastinate's tables if they are missing. Raises StateError."""
+    _silence_libraries()
     app = _make_app(address, ca_file)
     try:
         async with app.open_async():
