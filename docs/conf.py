@@ -53,7 +53,7 @@ linkcheck_timeout = 20
 SEARCHED = {
     "collect now": ["how-to/collect", "how-to/run-a-batch"],
     "revoke": ["how-to/a-stolen-key", "how-to/rotate-a-key"],
-    "onboarding": ["how-to/send-a-link", "how-to/request-secrets"],
+    "onboarding": ["how-to/send-a-link", "how-to/request-secrets", "how-to/adopt"],
     "break-glass": ["how-to/send-a-link"],
     "break glass": ["how-to/send-a-link"],
     "vault": ["products/vault"],

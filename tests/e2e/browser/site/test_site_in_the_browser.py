@@ -171,7 +171,7 @@ def test_a_wide_table_is_a_list_of_its_rows_on_a_phone_and_stays_a_table(browser
 SEARCHES = {
     "collect now": {"how-to/collect.html", "how-to/run-a-batch.html"},
     "revoke": {"how-to/a-stolen-key.html", "how-to/rotate-a-key.html"},
-    "onboarding": {"how-to/send-a-link.html", "how-to/request-secrets.html"},
+    "onboarding": {"how-to/send-a-link.html", "how-to/request-secrets.html", "how-to/adopt.html"},
     "break-glass": {"how-to/send-a-link.html"},
     "Break glass": {"how-to/send-a-link.html"},
     "vault": {"products/vault.html"},
