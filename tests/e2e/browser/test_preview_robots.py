@@ -32,7 +32,7 @@ def test_asking_for_the_link_spends_nothing(service: RunningService, method: str
         for address in (link, f"{link.partition('#')[0]}?utm_source=chat"):
             answer = httpx.request(method, address, headers={"user-agent": agent}, trust_env=False)
             assert answer.status_code == 200
-            assert ("no view" in answer.text) == (method == "GET")
+            assert ("does not count as opening" in answer.text) == (method == "GET")
             assert answer.headers["x-robots-tag"] == "noindex, nofollow, noarchive"
     assert spent(service, link) == (0, 0)
     assert [each.value for each in service.recipient().open_link(link, passcode)] == ["secret"]
