@@ -81,10 +81,10 @@ class Group(click.Group):
 _MAX_LISTED = 10
 """More commands are not listed in an error."""
 _OTHER_NAMES: Mapping[str, Sequence[str]] = {
-    **dict.fromkeys(("delete", "remove", "rm", "del", "end", "stop"), ("expire", "revoke", "cancel", "delete")),
+    **dict.fromkeys(("delete", "remove", "rm", "del", "end", "stop"), ("expire", "revoke", "cancel", "remove")),
     **dict.fromkeys(("ls", "all"), ("list",)),
     **dict.fromkeys(("get", "info", "view", "describe"), ("show", "status")),
-    **dict.fromkeys(("new", "add", "make", "generate"), ("create",)),
+    **dict.fromkeys(("new", "add", "create", "make", "generate"), ("create", "add")),
     **dict.fromkeys(("start", "up", "server"), ("serve", "run")),
 }
 """What other tools call commands, and the names here that mean the same."""

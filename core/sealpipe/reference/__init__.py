@@ -219,6 +219,8 @@ def parse_field(text: str) -> FieldSpec:
     if not equals:
         _no_reference(text, "the text")
     if not looks_like_reference(ref):
+        if looks_like_reference(ref.rpartition("=")[2]):
+            refuse("there is a = in the label", 'put the whole label in quotes: "LABEL"=env:NAME')
         _no_reference(ref, "what follows the first =")
     if '"' in label:
         refuse('there is a " in the label', 'put the whole label in quotes: "LABEL"=env:NAME, with \\" for "')

@@ -255,7 +255,16 @@ class Registry:
 
     def _get_info(self, kind: str, name: str) -> Info:
         store = self._named_store(kind, name)
-        return self.catalog.get_info(kind, name if store is None else store.plugin)
+        if store is None:
+            return self.catalog.get_info(kind, name)
+        try:
+            return self.catalog.get_info(kind, store.plugin)
+        except ReferenceSyntaxError as error:
+            near = suggest(store.plugin, self.catalog.list_names(kind), f"{kind}s")
+            where = f"set `plugin` in [{store.heading}] of the config file, or {store.get_variable('plugin')}"
+            remedy = f"{near} {where}" if near.endswith("?") else f"{where}; {near}"
+            failure = ReferenceSyntaxError(f"the store {name}: {error.message}", remedy=remedy)
+        raise failure
 
     def _get_instance(self, kind: str, name: str) -> Any:
         with self._lock:

@@ -57,6 +57,8 @@ def answer(collect_link: str, field: Sequence[str], passcode_from: str | None, *
     from sealpipe.wire.fields import revealed
     from sealpipe_rehearsal.people import Submitter
 
+    if "://" not in collect_link:
+        raise UsageError("this is not a collect link", remedy="give the link that `sealpipe request` printed")
     if "#" in collect_link:
         raise UsageError(
             "this is an access link, which opens submissions; nothing was sent",
