@@ -71,7 +71,7 @@ FOLDERS = ("reference/commands",)
 OTHERS = (
     "tests/e2e/actions/pages.py",
     "tests/e2e/workflows/pages.py",
-    "tests/plugins/precommit/make_gitleaks.py",
+    "tests/plugins/precommit/make_scanner_rules.py",
 )
 """Scripts that write the other generated files."""
 
