@@ -31,7 +31,7 @@ class Setting:
         self.receiver = receiver
         self.user = user
         self.signing = canary("signing")
-        self.who = "kim-7f3a-91c2-recipient"
+        self.who = "kim-7f3a-91c2-5e0d-44b7"  # no word that a message may have
         self.token = f"t0ken-{uuid4().hex}"
         user.file("out/.keep", "")
         user.environ |= {"SEALPIPE_PLUGIN_WEBHOOK__SECRET": self.signing, "WHO": self.who}
