@@ -20,8 +20,8 @@ FILES = {
     "containers/Dockerfile": rf"^ARG VERSION=({VERSION})$",
 }
 """Files that name it once, each with the line that does."""
-SHOWN = rf"(?:\bsealpipe(?:-git)?:|\brev: v|\bsealpipe (?={VERSION}, Python))({VERSION})\b"
-"""How pages and recipes name it: as the image's tag, as the hooks' revision, and in what a command prints."""
+SHOWN = rf"(?:\bsealpipe(?:-git)?:|\bsealpipe (?={VERSION}, Python))({VERSION})\b"
+"""How pages and recipes name it: as the image's tag, and in what a command prints."""
 PAGES = ("README.md", "docs/**/*", "actions/**/*.md", "containers/**/*")
 KINDS = (".md", ".yml", ".yaml", ".kts", ".toml", "Jenkinsfile")
 

@@ -18,16 +18,9 @@ from sealpipe_plugins.precommit.rules import HOOKS, RULES
 from support.parts import ROOT, missing, program
 
 Git = Callable[..., "subprocess.CompletedProcess[str]"]
-CONFIG = """\
-default_install_hook_types: [pre-commit, commit-msg]
-repos:
-  - repo: {ours}
-    rev: {rev}
-    hooks:
-      - id: sealpipe-no-links
-      - id: sealpipe-no-credentials
-      - id: sealpipe-no-seeds
-"""
+PAGE = ROOT / "docs/how-to/scan-commits.md"
+CONFIG = PAGE.read_text(encoding="utf-8").partition("```yaml\n")[2].partition("```")[0]
+"""The configuration that the page shows, with a fork and a commit that a reader writes into it."""
 
 
 def git(*words: str, cwd: Path, env: Mapping[str, str] = MappingProxyType({})) -> subprocess.CompletedProcess[str]:
@@ -64,7 +57,7 @@ def installed(ours: Path, cache: dict[str, str], tmp_path_factory: pytest.TempPa
     """A repository with the hooks installed, as a user does it."""
     place = tmp_path_factory.mktemp("theirs")
     rev = git("rev-parse", "HEAD", cwd=ours).stdout.strip()
-    (place / ".pre-commit-config.yaml").write_text(CONFIG.format(ours=ours, rev=rev))
+    (place / ".pre-commit-config.yaml").write_text(re.sub(r"(?<=repo: )\S+", str(ours), CONFIG).replace("0" * 40, rev))
     for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "the config"]):
         assert git(*words, cwd=place).returncode == 0
     done = subprocess.run(
@@ -108,6 +101,22 @@ def test_a_commit_is_stopped_by_its_content_and_by_its_message(repository: Git, 
         assert done.returncode != 0
         assert f" {rule}\n" in said
         assert text.rpartition("#1")[2] not in said
+
+
+def test_scissors_in_a_message_from_a_file_hide_nothing(
+    installed: Path, cache: dict[str, str], repository: Git
+) -> None:
+    """pre-commit hands on what git tells its hooks: no editor, so git cuts nothing off."""
+    repository("clean\n", "clean")
+    text = found_by()["link-with-key"][0]
+    (installed / "file.txt").write_text("other\n")
+    (installed / ".git/message").write_text(
+        f"x\n\n# ------------------------ >8 ------------------------\ndiff --git a/x b/x\n-{text}\n"
+    )
+    git("add", "-A", cwd=installed)
+    done = git("commit", "-F", ".git/message", cwd=installed, env=cache)
+    assert done.returncode != 0
+    assert " link-with-key\n" in done.stdout + done.stderr
 
 
 def test_a_symbolic_link_is_read_as_git_keeps_it(repository: Git, installed: Path) -> None:
