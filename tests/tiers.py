@@ -43,6 +43,7 @@ REST: Final[Mapping[str, str]] = {
     "tests/e2e/gitlab/": "gitlab-ci-local and a container engine",
     "tests/mcp/test_stdio.py": "starts servers",
     "tests/plugins/precommit/test_in_git.py": "pre-commit, with environments of its own",
+    "tests/unit/spellings/test_programs.py": _SERVERS,
     "tests/cli/scenarios/test_recordings.py": "commands at a real terminal",
     "tests/cli/kills/": _KILLS,
     "tests/mcp/test_every_tool.py::test_every_tool[stdio-": "a server for each client",

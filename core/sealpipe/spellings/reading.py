@@ -119,8 +119,8 @@ def _encode(code: int) -> list[bytes]:
 
 
 def is_sign(meaning: bytes) -> bool:
-    """Return whether it is one character that programs put a backslash before."""
-    return len(meaning) == 1 and b" " <= meaning <= b"~" and not meaning.isalnum()
+    """Return whether it is a byte that programs put a backslash before: no letter or digit of ASCII."""
+    return len(meaning) == 1 and meaning >= b" " and not meaning.isalnum()
 
 
 def _after_percent(data: bytes | bytearray, at: int, _depth: int) -> Iterator[Reading]:
