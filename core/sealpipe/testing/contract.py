@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import logging
 import subprocess
@@ -12,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar
-from urllib.parse import quote
 
 import pytest
 
@@ -22,20 +20,10 @@ from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.plugin import CI, CIInfo, Health, Info, Run
 from sealpipe.registry import Registry
 from sealpipe.registry.catalog import BUILT_IN
+from sealpipe.spellings import Finder
 
 CANARY = "c4nary-5f1e-\u00e4\u20ac-pass'word\"<&>"
 """Not ASCII, with characters that are special in JSON, XML, shells and URLs."""
-
-
-def spellings(secret: str) -> set[str]:
-    """Return a secret as it is, and as base64 (at three shifts), base64url, hex, JSON and URL text."""
-    data = secret.encode()
-    forms = {secret, data.hex(), quote(secret), json.dumps(secret)[1:-1], repr(secret)[1:-1]}
-    for shift in range(3):
-        coded = base64.b64encode(b"x" * shift + data)
-        core = coded[4 if shift else 0 : -4].decode()
-        forms |= {core, core.replace("+", "-").replace("/", "_")}
-    return {spelling for spelling in forms if len(spelling) >= 6}
 
 
 PATIENCE = 1.0
@@ -181,8 +169,9 @@ KINDS_NEEDED = ("sealpipe.registry", "sealpipe.plugin")
 
 
 def find_leaks(text: str, secrets: Sequence[str] = ()) -> list[str]:
-    """Return the secrets (and the canary) that a text shows in any encoding."""
-    return [secret for secret in (CANARY, *secrets) for spelling in spellings(secret) if spelling in text]
+    """Return the secrets (and the canary) that a text shows, in any spelling that `run` would find."""
+    data = text.encode(errors="surrogatepass")
+    return [secret for secret in (CANARY, *secrets) if Finder([secret.encode()]).holds(data)]
 
 
 def error_text(error: PluginError) -> str:

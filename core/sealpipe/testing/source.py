@@ -153,9 +153,9 @@ class SourceContract(Contract):
         assert different == {}, different
 
     def test_a_value_shows_in_no_repr_error_or_log(self, registry: Registry, caplog: pytest.LogCaptureFixture) -> None:
-        log_everything(caplog)
-        content: Content = CANARY.encode() if "text" in self.holds else {"key": CANARY.encode()}
-        document = self.get(registry, self.put(content))
+        body = self.put(CANARY.encode() if "text" in self.holds else {"key": CANARY.encode()})
+        log_everything(caplog)  # only now: a test's own client may log what it puts
+        document = self.get(registry, body)
         errors = [self.get(registry, body) for body in (self.missing(), self.denied()) if body is not None]
         text = "\n".join([repr(document), *(error_text(error) for error in errors if isinstance(error, PluginError))])
         assert not find_leaks(text + log_text(caplog), self.secrets())

@@ -10,13 +10,15 @@ from collections.abc import Callable
 from html.entities import codepoint2name
 from urllib.parse import quote, quote_plus
 
-from hypothesis import given
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sealpipe.run.redaction import Redactor
 from sealpipe.spellings import Finder, is_searchable
 from sealpipe.spellings.finder import match
 from sealpipe.spellings.needles import list_needles
+from sealpipe.testing.contract import CANARY, find_leaks
 
 SIGNS = "\\\"'%&+<>/;#=-_ \n\t"
 VALUES = (
@@ -105,6 +107,7 @@ def test_any_value_in_any_mix_of_spellings_is_found_however_it_is_cut(
     assert redact(finder, *(stream[at : at + 1] for at in range(len(stream)))) == redact(finder, stream)
 
 
+@settings(max_examples=30)  # each tries some hundred needles at every place
 @given(
     st.lists(written(), min_size=1, max_size=3),
     st.lists(st.text("ab01u\\\"'%&#x; \n", max_size=12), min_size=4, max_size=4),
@@ -138,3 +141,15 @@ def test_bytes_without_a_value_pass_as_they_are(value: bytes, pieces: list[bytes
     data = b"".join(pieces)
     if not finder.find(data):
         assert redact(finder, *pieces) == data
+
+
+@pytest.mark.parametrize("name", sorted(ENCODERS))
+def test_the_contracts_of_plugins_see_a_leak_however_it_is_written(name: str) -> None:
+    assert find_leaks(f"it failed: {ENCODERS[name](CANARY)} is wrong") == [CANARY]
+    assert find_leaks(f"it failed: {ENCODERS[name](CANARY[1:])} is wrong") == []
+
+
+def test_a_value_without_a_letter_of_ascii_is_found_too() -> None:
+    finder = Finder(["пароль".encode(), b"!!\\&&%"])
+    for text in ("пароль", "\\u043f\\u0430\\u0440\\u043e\\u043b\\u044c", quote("пароль"), html.escape("!!\\&&%")):
+        assert redact(finder, f"it is {text}.".encode()) == b"it is ***."
