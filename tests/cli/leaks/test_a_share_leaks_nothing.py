@@ -96,7 +96,7 @@ CASES = {
         5, then=echoes(400, '{"error_code": 19, "message": "bad HEADER"}'), requests=1, says="bad [withheld]"
     ),
     "an echo that JSON has escaped": Case(
-        5, then=echoes(400, '{"error_code": 19, "message": "bad ESCAPED"}'), requests=1, says="bad [withheld]"
+        5, then=echoes(400, '{"error_code": 19, "message": "bad ESCAPED"}'), requests=1, says="[withheld]"
     ),
     "an echo in the additional data, as JSON": Case(
         5, ["--output", "json"], requests=1, says="[withheld]",
@@ -230,8 +230,8 @@ def request(session, operation, *rest):
 sealpipe.http.build_request = request""",
     "the content key, in a header": """
 wrapped = sealpipe.api.shares.create
-def create(body, key):
-    made = wrapped(body, key)
+def create(*given, **more):
+    made = wrapped(*given, **more)
     made.headers["x-key"] = base64.b64encode(sealpipe.wire.envelope.kept[0]).decode()
     return made
 sealpipe.api.shares.create = create
