@@ -64,8 +64,9 @@ def _decode_entity(found: re.Match[bytes]) -> bytes:
 
 def _list_plain_parts(text: bytes) -> list[bytes]:
     """Return a text without what looks like an escape in it: that may be resolved at one depth and not at another."""
-    for escape in _ESCAPES.values():
-        text = escape.compiled.sub(_SEAM, text)
+    for sign, escape in _ESCAPES.items():
+        if sign in text:
+            text = escape.compiled.sub(_SEAM, text)
     return [part.translate(None, _DROPPED) for part in text.split(_SEAM)]
 
 
