@@ -207,13 +207,17 @@ def machine(folder: Path, base: Path, bound: Sequence[Path], row: Machine) -> It
         "rm -f usr/bin/docker",
         f"chroot . id ann >/dev/null 2>&1 || chroot . useradd -m -d '{HOMES['ann']}' -s /bin/bash ann",
     ]
-    folders = dict.fromkeys([*bound, *pip_folders([each for each in configured if each.exists()])])
-    lines += [f"mkdir -p {_under(here)}; mount --bind {_quoted(here)} {_under(here)}" for here in folders]
     lines += [
         f"mkdir -p {_under(Path(there).parent)}; cp --remove-destination {_quoted(here)} {_under(there)}"
         for here, there in copied.items()
         if here.exists()
     ]
+    # Last and to be read only: these are the folders of this machine themselves. Their parents may be root's alone.
+    folders = dict.fromkeys([*bound, *pip_folders([each for each in configured if each.exists()])])
+    for here in folders:
+        lines.append(f"mkdir -p {_under(here)}; chmod a+x {' '.join(map(_under, here.parents))}")
+    for here in folders:
+        lines.append(f"mount --bind {_quoted(here)} {_under(here)}; mount -o remount,bind,ro {_under(here)}")
     taken = {name: value for name, value in os.environ.items() if TAKEN.match(name)}
 
     def run(command: str, *, program: bool = False) -> Outcome:
