@@ -8,7 +8,7 @@ from functools import cache
 from typing import Final
 
 from sealpipe.spellings.needles import Needle, list_needles
-from sealpipe.spellings.reading import OPEN, SPECIAL, Pattern, read
+from sealpipe.spellings.reading import OPEN, SPECIAL, Pattern, Reading, read
 from sealpipe.spellings.sieve import Sieve
 
 REACH: Final = 1024
@@ -26,6 +26,8 @@ _ANY: Final = b"\\%&"
 _SOME: Final = {b'"': b'"', b"'": b"'", b" ": b"\r\n+", b"\n": b"\r\n", b"\r": b"\r"}
 
 Span = tuple[int, int]
+Readings = dict[int, tuple[Reading, ...]]
+"""What can be read at places of some data."""
 
 
 class Finder:
@@ -65,9 +67,10 @@ class Finder:
                 middle = (start + stop) // 2
                 waiting += [(middle, stop), (start, middle)]
                 continue
+            known: Readings = {}
             for needle in possible:
                 for begin in _compile_starts(needle.text[:1]).finditer(data, start, stop):
-                    end, _ = match(data, begin.start(), needle)
+                    end, _ = match(data, begin.start(), needle, known)
                     if end != OPEN:
                         yield begin.start(), end
 
@@ -76,10 +79,10 @@ class Finder:
 
         The latter in bytes of the value. Without such a value: the end of the data, and 0.
         """
-        earliest, most = len(data), 0
+        earliest, most, readings = len(data), 0, Readings()
         for at, needles in self._list_begun(data):
             for needle in needles:
-                _, known = match(data, at, needle)
+                _, known = match(data, at, needle, readings)
                 if known != OPEN:  # of others that begin alike, as much is there
                     earliest, most = min(earliest, at), max(most, known)
                     break
@@ -111,10 +114,11 @@ def _list_meanings(data: bytes, at: int) -> Collection[bytes]:
     return {meaning[:1] for place in places for meaning, _ in read(data, place)}
 
 
-def match(data: bytes | bytearray, at: int, needle: Needle) -> Span:
+def match(data: bytes | bytearray, at: int, needle: Needle, known_readings: Readings) -> Span:
     """Return where a needle ends that begins at `at`, at the latest; and how much of it there is where the data ends.
 
-    OPEN if it does not begin there, or if more data would not change the former.
+    OPEN if it does not begin there, or if more data would not change the former. What is read at a place of these data
+    is kept in the last argument: reading it again and again would take seconds in a flood of quotes.
     """
     text, wraps = needle
     size, stop = len(text), len(data)
@@ -136,7 +140,9 @@ def match(data: bytes | bytearray, at: int, needle: Needle) -> Span:
             continue
         if data[place] not in SPECIAL:
             continue
-        found = [(meaning, end) for meaning, end in read(data, place) if text.startswith(meaning, done)]
+        if (readings := known_readings.get(place)) is None:
+            readings = known_readings[place] = tuple(dict.fromkeys(read(data, place)))
+        found = [(meaning, end) for meaning, end in readings if text.startswith(meaning, done)]
         if wraps and done and (wrap := _WRAP.match(data, place)):
             found += [(b"", wrap.end())]
         for meaning, end in found:

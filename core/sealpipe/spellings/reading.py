@@ -47,10 +47,12 @@ ENTITY: Final = (
 LETTERS: Final = rb"u\{0{0,8}([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|x\{0{0,8}([0-9a-fA-F]{1,6})\}|U([0-9a-fA-F]{8})"
 """Matches what follows a backslash for a character, in hex."""
 _LETTERS: Final = Pattern(LETTERS)
-_LOW: Final = Pattern(rb"\\{1,16}u([dD][c-fC-F]%b{2})" % _HEX)
+_SLASHES: Final = rb"(?:\\|%%(?:25){0,2}5[cC])"
+_LOW: Final = Pattern((_SLASHES + rb"{1,16}u([dD][c-fC-F]%b{2})") % _HEX)
+_LOW_BEGUN: Final = rb"(?:" + _SLASHES + rb"{1,16}(?:u%b{0,3})?|" + _SLASHES + rb"{0,15}%%(?:2|25){0,2}5?)"
 _BYTE: Final = Pattern(rb"x(%b{2})|([0-3][0-7]{2})" % _HEX)
 _LETTERS_BEGUN: Final = Pattern(
-    rb"(?:u(?:\{%b{0,14}|%b{0,3})|u[dD][89abAB]%b{2}(?:\\{1,16}(?:u%b{0,3})?)?|x(?:\{%b{0,14}|%b?)|U%b{0,7}|[0-3][0-7]?)?"
+    (rb"(?:u(?:\{%b{0,14}|%b{0,3})|u[dD][89abAB]%b{2}" + _LOW_BEGUN + rb"?|x(?:\{%b{0,14}|%b?)|U%b{0,7}|[0-3][0-7]?)?")
     % ((_HEX,) * 7)
 )
 _CONTROLS: Final = {
@@ -80,7 +82,7 @@ def read(data: bytes | bytearray, at: int, depth: int = _DEPTH) -> Iterator[Read
 
 def _go_on(data: bytes | bytearray, sign: bytes, at: int, depth: int) -> Iterator[Reading]:
     """Yield what an escape means that begins with a sign, which was itself spelled and ends here."""
-    for meaning, end in _ESCAPES[sign](data, at, depth):
+    for meaning, end in dict.fromkeys(_ESCAPES[sign](data, at, depth)):
         yield meaning, end
         if depth and end != OPEN and meaning in _ESCAPES and (meaning, sign) != (b"\\", b"\\"):
             yield from _go_on(data, meaning, end, depth - 1)
@@ -161,7 +163,7 @@ def _read_signs(data: bytes | bytearray, at: int, signs: bytes, depth: int) -> I
     if not signs or at == len(data):
         yield OPEN if signs else at
     elif depth >= 0:
-        for meaning, end in read(data, at, depth):
+        for meaning, end in dict.fromkeys(read(data, at, depth)):  # each once: they would multiply in a flood of quotes
             if end == OPEN and signs.startswith(meaning):
                 yield OPEN
             elif meaning == signs[:1]:

@@ -17,10 +17,14 @@ from sealpipe.spellings.needles import Needle
 from sealpipe.spellings.reading import ENTITY, LETTERS, SPECIAL, Pattern, decode_entity
 
 _ESCAPES: Final = {
-    b"\\": Pattern(rb"\\\\{0,15}(?:%b|x([0-9a-fA-F]{2})|[0-3][0-7]{2}|[abefnrtv0])" % LETTERS),
+    b"\\": Pattern(rb"\\\\{0,15}(?:%b|x([0-9a-fA-F]{2})|([0-3][0-7]{2})|[abefnrtv0])" % LETTERS),
     b"%": Pattern(rb"%([0-9a-fA-F]{2})"),
     b"&": Pattern(rb"&(?:%b)" % ENTITY),
 }
+_BEGUN: Final = Pattern(rb"(?:\\[uUx0-7]?\{?[0-9a-fA-F]{0,14}|%[0-9a-fA-F]?|&#?[0-9A-Za-z]{0,31})\Z")
+"""Matches the end of a value that text after it could make a whole escape."""
+_OCTAL: Final = 6
+"""The group of a byte in octal, after all that are in hex."""
 _ROUNDS: Final = 5
 _KEPT: Final = bytes(range(0x21, 0x7F)).translate(None, bytes(SPECIAL))
 _DROPPED: Final = bytes(range(256)).translate(None, _KEPT)
@@ -53,7 +57,8 @@ def _resolve_escapes(data: bytes) -> bytes:
 
 
 def _decode(found: re.Match[bytes]) -> bytes:
-    code = 0 if found.lastindex is None else int(found[found.lastindex], 16)
+    last = found.lastindex or 0
+    code = int(found[last], 8 if last == _OCTAL else 16) if last else 0
     return bytes([code]) if 0 < code < 128 else b""
 
 
@@ -67,6 +72,7 @@ def _list_plain_parts(text: bytes) -> list[bytes]:
     for sign, escape in _ESCAPES.items():
         if sign in text:
             text = escape.compiled.sub(_SEAM, text)
+    text = _BEGUN.compiled.sub(b"", text)
     return [part.translate(None, _DROPPED) for part in text.split(_SEAM)]
 
 

@@ -45,6 +45,8 @@ def spell(character: str) -> list[str]:
         f"\\U{code:08x}",
         f"\\x{{{code:X}}}",
         "".join(f"\\x{byte:02x}" for byte in character.encode()),
+        "".join(f"\\{byte:03o}" for byte in character.encode()),
+        "".join(f"%5Cu{int.from_bytes(units[at : at + 2]):04x}" for at in range(0, len(units), 2)),
         "".join(f"%{byte:02x}" for byte in character.encode()),
         "".join(f"%{byte:02X}" for byte in character.encode()),
         f"&#{code};",
@@ -120,7 +122,7 @@ def test_the_quick_look_misses_nothing(cases: list[tuple[str, str]], around: lis
     slow = bytearray(len(stream))
     for needle in list_needles(values):
         for at in range(len(stream)):
-            end, _ = match(stream, at, needle)
+            end, _ = match(stream, at, needle, {})
             slow[at : max(at, end)] = b"\1" * max(0, end - at)
     quick = bytearray(len(stream))
     for start, end in finder.find(stream):
@@ -153,3 +155,14 @@ def test_a_value_without_a_letter_of_ascii_is_found_too() -> None:
     finder = Finder(["пароль".encode(), b"!!\\&&%"])
     for text in ("пароль", "\\u043f\\u0430\\u0440\\u043e\\u043b\\u044c", quote("пароль"), html.escape("!!\\&&%")):
         assert redact(finder, f"it is {text}.".encode()) == b"it is ***."
+
+
+def test_letters_in_octal_are_found() -> None:
+    text = "".join(f"\\{byte:03o}" for byte in b"Secret-123")
+    assert redact(Finder([b"Secret-123"]), f"it is {text}.".encode()) == b"it is ***."
+
+
+def test_a_character_of_two_units_is_found_in_json_within_a_url() -> None:
+    text = quote(json.dumps("pass\U0001f600word")[1:-1])
+    finder = Finder(["pass\U0001f600word".encode()])
+    assert redact(finder, *(text.encode()[at : at + 1] for at in range(len(text)))) == b"***"
