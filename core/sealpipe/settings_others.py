@@ -105,7 +105,7 @@ OTHERS: Final[Mapping[str, tuple[Setting, ...]]] = {
             parse_choice,
             metavar="RUN",
         ),
-        Setting("all_active", "All that is active in the account, whoever created it.", flag=True),
+        Setting("all_active", "All that is active in the account, no matter who created it.", flag=True),
         Setting("yes", "Expire all that is listed, without asking.", flag=True),
     ),
     "link": (_REQUEST_NAME,),

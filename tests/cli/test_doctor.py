@@ -398,7 +398,7 @@ def test_a_damaged_custody_secret_is_found_where_the_service_tells_the_public_ke
 
 def test_a_custody_secret_is_not_checked_where_the_service_tells_nothing(user: Terminal) -> None:
     done = user.sealpipe("doctor")
-    said = ("ok", "not checked: the service does not tell the registered custody public key")
+    said = ("ok", "not checked: the service does not report the registered custody public key")
     assert (done.code, rows(done)[CUSTODY]) == (0, said)
     two_parts = user.environ["SEALPIPE_API_KEY"].rpartition(".")[0]
     assert CUSTODY not in rows(user.sealpipe("doctor", SEALPIPE_API_KEY=two_parts))

@@ -146,7 +146,7 @@ def check_custody(credential: Credential, key: Mapping[str, Any]) -> Iterator[Fi
     elif "custody_public_key" in key:
         yield report_ok("custody secret", "not checked: no custody public key is registered")
     else:
-        yield report_ok("custody secret", "not checked: the service does not tell the registered custody public key")
+        yield report_ok("custody secret", "not checked: the service does not report the registered custody public key")
 
 
 def _describe_capabilities(found: Capabilities) -> Iterator[str]:

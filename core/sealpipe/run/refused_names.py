@@ -1,7 +1,7 @@
 """Names that no variable of a command may have when its value comes from a store.
 
-Whoever can write to a store must not choose the code that runs here: by these names, a program runs what the value
-says, or loads it from where the value points. Each row links the program's documentation of them.
+A person who can write to a store must not choose the code that runs here: by these names, a program runs what the
+value says, or loads it from where the value points. Each row links the program's documentation of them.
 """
 
 from __future__ import annotations

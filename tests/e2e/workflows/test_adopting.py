@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from e2e.workflows.clones import clone, git
-from support.parts import ROOT, check_schema
+from support.parts import ROOT, check_schema, path_to
 
 PAGE = (ROOT / "docs/how-to/adopt.md").read_text(encoding="utf-8")
 
@@ -37,7 +37,7 @@ def fork(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(tree: Path, *commands: str) -> None:
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.defpath])
+    path = os.pathsep.join([str(Path(sys.executable).parent), path_to("git", "perl")])
     author = {f"GIT_{who}_{what}": f"t@{who}".lower() for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
     environ = {"PATH": path, "HOME": str(tree.parent), "GIT_CONFIG_NOSYSTEM": "1", **author}
     words = ["bash", "-euo", "pipefail", "-c", "\n".join(commands)]

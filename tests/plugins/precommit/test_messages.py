@@ -33,10 +33,10 @@ Commit = Callable[..., tuple[int, str]]
 
 
 @pytest.fixture
-def commit(tmp_path: Path) -> Commit:
+def commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Commit:
     """Commit the removal of a link, in a repository with the hook: the exit code, and the message that is kept."""
     for name in ("GIT_EDITOR", "VISUAL", "EDITOR"):
-        os.environ.pop(name, None)
+        monkeypatch.delenv(name, raising=False)
 
     def git(*words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         own = {

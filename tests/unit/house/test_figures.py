@@ -18,7 +18,7 @@ few more: half a grammar in another module is no better.
 
 from __future__ import annotations
 
-from unit.house.figures import CORE, count_lines, measure
+from unit.house.figures import CORE, ROOT, count_lines, measure
 
 AT_MOST = {
     "files": 135,
@@ -52,3 +52,9 @@ def test_the_house_does_not_grow() -> None:
         said.append(f"too long: {', '.join(f'core/sealpipe/{name} ({number} lines)' for name, number in long.items())}")
     said.append("or change the number in AT_MOST of tests/unit/house/test_figures.py, and say why above it")
     assert worse == [], "\n".join(said)
+
+
+def test_the_page_of_the_architecture_has_the_same_figures() -> None:
+    page = " ".join((ROOT / "docs/explanation/architecture.md").read_text(encoding="utf-8").split())
+    assert f"A share loads {AT_MOST['modules']} modules of ours" in page
+    assert f"at the socket {AT_MOST['frames']} of our frames" in page
