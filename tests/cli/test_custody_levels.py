@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import time
 from pathlib import Path
 
@@ -83,6 +84,21 @@ def test_a_memory_that_cannot_be_read_is_none(none: Terminal, service: RunningSe
     none.sealpipe(*SHARE)
     (file,) = memory(none)
     file.write_bytes(content)
+    assert none.sealpipe(*SHARE).code == 0
+    assert wraps(service) == [True, False, True, False]
+
+
+@pytest.mark.parametrize("flaw", ["writable", "pipe", "huge"])
+def test_what_others_can_write_takes_no_wrap(none: Terminal, service: RunningService, flaw: str) -> None:
+    none.sealpipe(*SHARE)
+    (file,) = memory(none)
+    if flaw == "pipe":
+        file.unlink()
+        os.mkfifo(file)
+    elif flaw == "huge":
+        file.write_text(json.dumps({**json.loads(file.read_text()), "taught_at": 10**400}))
+    else:
+        file.chmod(0o666)
     assert none.sealpipe(*SHARE).code == 0
     assert wraps(service) == [True, False, True, False]
 

@@ -160,14 +160,15 @@ def _expire_each(
 ) -> tuple[list[dict[str, Any]], list[SealpipeError]]:
     """Expire one after another. A failure does not stop the others. Returns the rows of all, and the errors.
 
-    `is_listed` says that the service listed them all a moment ago: one that it does not know any more has ended.
+    `is_listed` says that the service listed them all a moment ago: a share that it does not know any more has ended.
+    A request would still be known: somebody deleted it with its submissions, and that is told.
     """
     rows, errors = [], []
     for code in codes:
         try:
             rows.append(ending.expire_one(client, code, keep))
         except SealpipeError as error:
-            if is_listed and isinstance(error, NotFoundError):
+            if is_listed and ending.kind == "share" and isinstance(error, NotFoundError):
                 render.print_note(f"{render.escape(code)} was already expired")
                 rows.append({"short_code": code, "outcome": "already-expired"})
                 continue

@@ -6,6 +6,8 @@ Remembered for an hour, because the level rises when a custody public key is reg
 from __future__ import annotations
 
 import json
+import os
+import stat
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -55,10 +57,14 @@ class CustodyLevels:
 
     def _read(self, base_url: str, key_id: str) -> float:
         """Return when it was taught, in seconds since 1970; 0 if it was not."""
-        with suppress(OSError, StateError, ValueError, KeyError, TypeError, RecursionError):
+        with suppress(OSError, StateError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
             path = self._find(base_url, key_id)
             if path is not None:
-                with path.open("rb") as file:
+                # Without waiting for a pipe. Another user's word must not take the wrap from a share.
+                with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
+                    status = os.fstat(file.fileno())
+                    if status.st_uid != os.geteuid() or status.st_mode & 0o022 or not stat.S_ISREG(status.st_mode):
+                        return 0.0
                     members = json.loads(file.read(_MAX_SIZE))
                 about = (members["schema"], members["base_url"], members["key_id"], members["custody"])
                 if about == (1, base_url, key_id, "none"):

@@ -93,3 +93,15 @@ def test_a_share_that_is_opened_meanwhile_is_no_failure(
     server.plan(passes, gone, gone, gone, then=passes)  # the list; DELETE, its metadata, ended shares
     code, out, _ = elsewhere(job, "shares", "expire", "--all-active", "--yes", "--output", "json")
     assert (code, sorted(row["outcome"] for row in json.loads(out))) == (0, ["already-expired", "expired"])
+
+
+def test_a_request_that_is_deleted_meanwhile_is_told(
+    proxied: Callable[..., Faulty], job_at: Callable[..., Job]
+) -> None:
+    """An expired one would still be known: somebody deleted its submissions."""
+    server = proxied()
+    job = job_at(server)
+    create(job)
+    server.plan(passes, envelope(404, 1), then=passes)  # the list; its state
+    code, out, _ = elsewhere(job, "requests", "expire", "--all-active", "--yes", "--output", "json")
+    assert (code, sorted(row["outcome"] for row in json.loads(out))) == (6, ["expired", "failed"])
