@@ -41,8 +41,8 @@ def test_a_key_is_made_where_the_base_url_says(
     bare: Terminal, service: RunningService, other: RunningService, host: str
 ) -> None:
     there = addresses(service)["SEALPIPE_BASE_URL"].replace("127.0.0.1", host)
-    made = bare.sealpipe(*CREATE, SEALPIPE_BASE_URL=there)
-    assert made.err == f"this is about the rehearsal at {there.removesuffix('/v1')}\n"
+    made = bare.sealpipe(*CREATE, "--scope", "all", SEALPIPE_BASE_URL=there)
+    assert made.err == f"using the rehearsal at {there.removesuffix('/v1')}\n"
     assert (keys(service), keys(other)) == (1, 0)
     links = service.link_base_url
     environ = {"SEALPIPE_BASE_URL": there, "SEALPIPE_LINK_BASE_URL": links, "SEALPIPE_API_KEY": made.out.strip()}

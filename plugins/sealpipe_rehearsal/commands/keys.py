@@ -20,6 +20,7 @@ from sealpipe_rehearsal.service import NAME as SERVICE_NAME
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from sealpipe.secret import Secret
     from sealpipe_rehearsal.control_client import RehearsalError
 
 T = TypeVar("T")
@@ -42,10 +43,9 @@ def create(port: int, name: str, scope: tuple[str, ...], custody: str, no_regist
     """Create an API key and print the credential. It is shown only once."""
     from sealpipe_rehearsal.control_client import FORM_SCOPES, list_scopes, register_key
 
-    scopes = tuple(call_service(port, list_scopes)) if ALL_SCOPES in scope else scope or FORM_SCOPES
-    credential = call_service(
-        port,
-        lambda origin: register_key(
+    def register(origin: str) -> tuple[Secret, tuple[str, ...]]:
+        scopes = tuple(list_scopes(origin)) if ALL_SCOPES in scope else scope or FORM_SCOPES
+        credential = register_key(
             origin,
             name=name,
             scopes=scopes,
@@ -53,8 +53,10 @@ def create(port: int, name: str, scope: tuple[str, ...], custody: str, no_regist
             register=not no_register,
             account=values["account"],
             organization=values["org"],
-        ),
-    )
+        )
+        return credential, scopes
+
+    credential, scopes = call_service(port, register)
     if values["output"] == "json":
         base_url = f"{find_origin(port)}/v1"
         render.print_json({"api_key": credential.reveal(), "base_url": base_url, "scopes": list(scopes)})
@@ -167,7 +169,7 @@ def _check_rehearsal(origin: str) -> None:
             f"the rehearsal at {origin} was started by another user: nothing was changed in it",
             remedy="start your own with `sealpipe rehearsal serve --port N`, or name this one with --port",
         )
-    render.print_note(f"this is about the rehearsal at {origin}")
+    render.print_note(f"using the rehearsal at {origin}")
 
 
 def _make_stranger_error(origin: str) -> UsageError:
