@@ -19,7 +19,7 @@ from sealpipe.config import Config
 from sealpipe.config_file import check_value, get_command_table
 from sealpipe.doctor import Finding, report_failure, report_ok, report_warning
 from sealpipe.errors import SettingError, StateError, UsageError
-from sealpipe.flows.session import open_credential
+from sealpipe.flows.session import open_credential, open_previous
 from sealpipe.settings import COMMANDS, GLOBAL, Setting
 from sealpipe.state import create_file, find_state_directory, identify_run, make_private_directory, remove_file
 from sealpipe.state.outbox import Outbox
@@ -151,7 +151,7 @@ def _check_extras(file: str | None, environ: Mapping[str, str]) -> Iterator[Find
     if previous:
         try:
             yield report_ok(
-                "previous credential", f"{_describe_form(Credential.parse(previous))} (SEALPIPE_API_KEY_PREVIOUS)"
+                "previous credential", f"{_describe_form(open_previous(previous))} (SEALPIPE_API_KEY_PREVIOUS)"
             )
         except SettingError as error:
             yield report_failure("previous credential", error)
