@@ -126,7 +126,7 @@ REFUSED: Final[Sequence[Reader]] = (
         ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVAC_OPTIONS", "CLASSPATH", "JAVA_HOME"),
         "https://docs.oracle.com/en/java/javase/21/docs/specs/man/java.html",
     ),
-    Reader("Lua", ("LUA_INIT",), "https://www.lua.org/manual/5.4/manual.html#7"),
+    Reader("Lua", ("LUA_INIT*",), "https://www.lua.org/manual/5.4/manual.html#7"),
     Reader(
         ".NET",
         ("DOTNET_STARTUP_HOOKS",),
@@ -138,9 +138,15 @@ REFUSED: Final[Sequence[Reader]] = (
     Reader("Erlang", ("ERL_AFLAGS", "ERL_FLAGS", "ERL_ZFLAGS"), "https://www.erlang.org/doc/apps/erts/erl_cmd.html"),
     Reader(
         "cargo",
-        ("RUSTC", "RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER"),
+        (
+            "RUSTC", "RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER", "RUSTFLAGS", "CARGO_BUILD_*", "CARGO_TARGET_*",
+            "CARGO_ENCODED_RUSTFLAGS",
+        ),
         "https://doc.rust-lang.org/cargo/reference/environment-variables.html",
     ),
+    Reader("go", ("GOFLAGS",), "https://pkg.go.dev/cmd/go#hdr-Environment_variables"),
+    Reader("rsync", ("RSYNC_RSH", "RSYNC_CONNECT_PROG"), "https://man7.org/linux/man-pages/man1/rsync.1.html"),
+    Reader("vim", ("VIMINIT",), "https://vimhelp.org/starting.txt.html"),
     Reader(
         "OpenSSL",
         ("OPENSSL_CONF", "OPENSSL_ENGINES", "OPENSSL_MODULES"),

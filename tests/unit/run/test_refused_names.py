@@ -80,6 +80,7 @@ py_compile.compile("evil.py", cfile=target, invalidation_mode=py_compile.PycInva
     "package.json": '{"name": "x", "version": "1.0.0", "scripts": {"x": "true"}}',
     "Cargo.toml": '[package]\nname = "x"\nversion = "0.1.0"\nedition = "2021"\n',
     "src/main.rs": "fn main() {}\n",
+    "x.go": "package main\nfunc main() {}\n",
     "sub/run": "#!/bin/sh\n",
     "home/.gitconfig": "[alias]\nx = !./evil\n",
     "xdg/git/config": "[alias]\nx = !./evil\n",
@@ -113,9 +114,9 @@ LOADING = (
 """Names by which `evil` comes in as a library."""
 
 PROGRAMS = frozenset({
-    "cargo", "erl", "g++", "gcc", "gem", "git", "iconv", "irb", "java", "javac", "less", "lesskey", "lua", "make",
-    "mvn", "node", "npm", "openssl", "perl", "php", "ruby", "script", "ssh", "ssh-add", "ssh-agent", "ssh-keygen",
-    "tar", "zsh",
+    "cargo", "erl", "g++", "gcc", "gem", "git", "go", "iconv", "irb", "java", "javac", "less", "lesskey", "lua", "make",
+    "mvn", "node", "npm", "openssl", "perl", "php", "rsync", "ruby", "script", "ssh", "ssh-add", "ssh-agent",
+    "ssh-keygen", "tar", "vim", "zsh",
 })  # fmt: skip
 
 
@@ -303,6 +304,16 @@ PROOFS: Mapping[str, Proof] = {
     "RUSTC": Proof("{here}/evil", "cargo check --offline", RUSTUP),
     "RUSTC_WRAPPER": Proof("{here}/evil", "cargo check --offline", RUSTUP),
     "RUSTC_WORKSPACE_WRAPPER": Proof("{here}/evil", "cargo check --offline", RUSTUP),
+    "RUSTFLAGS": Proof("-Clinker={here}/evil", "cargo build --offline", RUSTUP),
+    "CARGO_ENCODED_RUSTFLAGS": Proof("-Clinker={here}/evil", "cargo build --offline", RUSTUP),
+    "CARGO_BUILD_RUSTC_WRAPPER": Proof("{here}/evil", "cargo check --offline", RUSTUP),
+    "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER": Proof(
+        "{here}/evil", "cargo build --offline --target x86_64-unknown-linux-gnu", RUSTUP
+    ),
+    "GOFLAGS": Proof("-toolexec={here}/evil", "go build x.go", {"GO111MODULE": "off"}),
+    "RSYNC_RSH": Proof("{here}/evil", "rsync host.invalid:x y"),
+    "RSYNC_CONNECT_PROG": Proof("{here}/evil", "rsync rsync://host.invalid/x"),
+    "VIMINIT": Proof(":call system('./evil')", "vim -c q"),
     "OPENSSL_CONF": Proof("{here}/openssl.cnf", "openssl rand 1"),
     "OPENSSL_ENGINES": Proof("{here}/modules", "openssl engine zz"),
     "OPENSSL_MODULES": Proof("{here}/modules", "openssl list -providers -provider zz"),
