@@ -19,7 +19,8 @@ _BLOCK: Final = 512
 """Bytes that are cheaper to read than to look at in halves."""
 _START: Final = 4
 """Bytes of the beginning of a needle that is looked up first."""
-_SPECIAL: Final = Pattern(rb"[%b]" % re.escape(bytes(SPECIAL)))
+# All backslashes of a run are read from its first one on.
+_SPECIAL: Final = Pattern(rb"(?<!\\)\\|[%b]" % re.escape(bytes(SPECIAL - {92})))
 _WRAP: Final = Pattern(rb"(?:[\r\n]|\\{1,8}[rn]|%0[AaDd]|&#1[03];){1,8}[ \t]{0,256}")
 _ANY: Final = b"\\%&"
 """Signs with which any character may begin; others only mean these:"""

@@ -6,6 +6,7 @@ import html
 import itertools
 import json
 import re
+import time
 from collections.abc import Callable
 from html.entities import codepoint2name
 from urllib.parse import quote, quote_plus
@@ -166,3 +167,10 @@ def test_a_character_of_two_units_is_found_in_json_within_a_url() -> None:
     text = quote(json.dumps("pass\U0001f600word")[1:-1])
     finder = Finder(["pass\U0001f600word".encode()])
     assert redact(finder, *(text.encode()[at : at + 1] for at in range(len(text)))) == b"***"
+
+
+def test_a_flood_of_backslashes_byte_by_byte_takes_no_quadratic_time() -> None:
+    redactor, sign = Redactor(Finder([b"hunter2-secret"])), b"\\"
+    begun = time.process_time()
+    shown = b"".join(redactor.feed(sign) for _ in range(800)) + redactor.finish()
+    assert (shown, time.process_time() - begun < 2) == (800 * sign, True)
