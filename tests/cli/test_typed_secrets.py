@@ -9,7 +9,7 @@ import pytest
 from sealpipe import Client, UsageError
 from sealpipe.flows.passcode import names_secret
 from sealpipe_rehearsal.running_service import RunningService
-from support.terminal import opened
+from support.terminal import Terminal, opened
 
 PASSCODE = "hunter2"
 WARNED = "looks like a secret: do not use text:"
@@ -43,3 +43,11 @@ def test_labels_of_secrets(label: str) -> None:
 ])  # fmt: skip
 def test_labels_of_other_things(label: str) -> None:
     assert not names_secret(label)
+
+
+def test_on_a_terminal_a_text_without_a_label_is_noted_to_be_in_the_shells_history(user: Terminal) -> None:
+    noted = "note: the shell's history stores what stands after text:. For a secret, name where it lives"
+    assert noted in " ".join(user.on_a_terminal("share", "-f", f"text:{PASSCODE}").split())
+    assert "history" not in user.on_a_terminal("share", "-f", "User=text:deploy"), "its label says what it is"
+    assert "history" not in user.on_a_terminal("share", "-f", "env:LANG")
+    assert "history" not in user.sealpipe("share", "-f", f"text:{PASSCODE}").err, "no person sees it"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import logging
 import re
@@ -15,6 +16,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from procrastinate.exceptions import ConnectorException
 
 from cli.batch.request_batch import FILE, MANY, NOTIFY, ROWS
 from cli.batch.world import BatchWorld
@@ -424,6 +426,33 @@ def test_a_job_that_somebody_added_controls_no_log(
 
     work_until(is_done, shared_world, threads=1)
     assert told == ""
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (psycopg.OperationalError("canary"), []),
+        (ConnectorException("canary"), []),
+        (ValueError("canary"), ["Task exception was never retrieved: ValueError"]),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_of_a_task_that_nobody_waits_for_every_error_but_the_databases_is_reported(
+    error: Exception, told: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail() -> None:
+        raise error
+
+    async def forget() -> None:
+        worker_module._silence_libraries()
+        task = asyncio.create_task(fail())
+        await asyncio.wait([task])
+        del task
+        gc.collect()
+
+    asyncio.run(forget())
+    assert [record.getMessage() for record in caplog.records] == told
+    assert "canary" not in caplog.text
 
 
 @pytest.mark.parametrize("is_busy", [False, True], ids=["idle", "busy"])

@@ -11,6 +11,7 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -323,11 +324,37 @@ def test_no_foreign_program_of_a_recipe_is_beside_the_key(name: str) -> None:
 
 @pytest.mark.parametrize("file", WORKFLOWS, ids=lambda file: file.stem)
 def test_no_foreign_program_of_a_workflow_is_beside_the_key(file: Path) -> None:
-    workflow = yaml.safe_load(file.read_text(encoding="utf-8"))
+    assert find_in_workflow(yaml.safe_load(file.read_text(encoding="utf-8"))) == []
+
+
+def find_in_workflow(workflow: dict[str, Any]) -> list[str]:
+    found = []
     for job in workflow["jobs"].values():
         common = {**workflow.get("env", {}), **job.get("env", {})}
         for step in job.get("steps", ()):
-            assert find_beside_a_key(step.get("run", ""), {**common, **step.get("env", {})}) == []
+            found += find_beside_a_key(step.get("run", ""), {**common, **step.get("env", {})})
+    return found
+
+
+def read_blocks(page: str) -> list[Any]:
+    """The YAML of a page, also in a list."""
+    text = (ROOT / "docs/how-to" / page).read_text(encoding="utf-8")
+    blocks = re.findall(r"^( *)```ya?ml\n(.*?)^\1```", text, re.DOTALL | re.MULTILINE)
+    return [yaml.safe_load(textwrap.dedent(block)) for _, block in blocks]
+
+
+@pytest.mark.parametrize("page", ["ci/gitlab.md", "adopt.md"])
+def test_no_foreign_program_of_a_gitlab_page_is_beside_the_key(page: str) -> None:
+    """The key is a variable of the project: each of its jobs has it."""
+    jobs = [job for block in read_blocks(page) if "jobs" not in block for job in block.values()]
+    scripts = ["\n".join(job["script"]) for job in jobs if isinstance(job, dict) and "script" in job]
+    assert [line for script in scripts for line in find_beside_a_key(script, ["SEALPIPE_API_KEY"])] == []
+
+
+def test_no_foreign_program_of_the_github_page_is_beside_the_key() -> None:
+    workflows = [block for block in read_blocks("ci/github.md") if isinstance(block, dict) and "jobs" in block]
+    assert len(workflows) > 1
+    assert [line for workflow in workflows for line in find_in_workflow(workflow)] == []
 
 
 def test_a_program_beside_the_key_is_found() -> None:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import psycopg
 from procrastinate import App, PsycopgConnector
@@ -106,13 +106,24 @@ def _silence_libraries() -> None:
     """Show nothing that the libraries log, unless the program has its own handlers: Python would print it.
 
     They log each attempt to connect, with tracebacks, and what is in a queue that somebody changed. What matters is
-    raised, and told in one line. asyncio tells of each of their tasks that the same end of a connection ends.
+    raised, and told in one line.
     """
-    asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+    asyncio.get_running_loop().set_exception_handler(_report_task)
     for name in ("procrastinate", "psycopg"):
         logger = logging.getLogger(name)
         if not logger.hasHandlers():
             logger.addHandler(logging.NullHandler())
+
+
+def _report_task(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Say what went wrong in a task that nobody waits for, without the error's words: they may quote values.
+
+    Nothing of the libraries' tasks that the end of a connection ends: the worker says that once.
+    """
+    error = context.get("exception")
+    if not isinstance(error, psycopg.Error | ConnectorException):
+        kind = "" if error is None else f": {type(error).__name__}"
+        loop.default_exception_handler({"message": f"{context['message']}{kind}"})
 
 
 class Worker:
