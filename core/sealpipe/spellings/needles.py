@@ -16,6 +16,10 @@ WIDTH: Final = 64
 _REST: Final = 16
 """Minimum bytes of the last piece of a long value: a shorter one might be common text."""
 _TO_SAFE: Final = bytes.maketrans(b"+/", b"-_")
+_GO: Final = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
+_GSON: Final = _GO | {ord(sign): f"\\u{ord(sign):04x}" for sign in "='"}
+_DOTNET: Final = re.compile(r"""\\\\|\\"|[&'<>+`]|[^\x00-\x7e]""")
+"""What .NET escapes in text that is JSON already, and pairs of backslashes, which stay."""
 
 
 class Needle(NamedTuple):
@@ -68,12 +72,19 @@ def _list_alphabets(forms: Iterable[bytes]) -> list[bytes]:
 
 
 def _list_json(text: str) -> set[bytes]:
-    """Return a text as JSON writes it: in ASCII or not, also harmless in HTML, or with escaped slashes."""
-    forms = {json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]}
-    for sign in "<>&'":
-        forms |= {form.replace(sign, f"\\u{ord(sign):04x}") for form in forms} if sign != "'" else set()
-    forms |= {form.replace("/", "\\/") for form in forms}
-    return {os.fsencode(form) for form in forms} - {os.fsencode(text)}
+    """Return a text as JSON writes it: in ASCII or not, harmless in HTML as Go, Gson and .NET do it, or in a script."""
+    ascii_form, form = json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]
+    forms = {ascii_form, form, _DOTNET.sub(_escape_as_dotnet, form)}
+    forms |= {form.translate(_GO), form.translate(_GSON)}
+    forms |= {form.replace("/", "\\/"), ascii_form.replace("/", "\\/")}
+    return {os.fsencode(each) for each in forms} - {os.fsencode(text)}
+
+
+def _escape_as_dotnet(found: re.Match[str]) -> str:
+    if found[0] == "\\\\":
+        return found[0]
+    units = found[0][-1].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{int.from_bytes(units[at : at + 2]):04X}" for at in range(0, len(units), 2))
 
 
 def _list_base64_forms(data: bytes) -> list[bytes]:

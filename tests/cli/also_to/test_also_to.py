@@ -95,7 +95,7 @@ def test_as_json_stdout_is_the_share_and_stderr_tells_of_the_store(job: Job, ser
         (["--also-to", "file:x#Nobody"], 2, "the share has no field 'Nobody'"),
         (["--also-to", "dotenv:x#a-b=Password"], 2, "a key is not a valid variable name"),
         (["--also-to", "file:x?mode=overwrite"], 2, "the mode is not one of"),
-        (["--also-to", "file:x?strange=1"], 2, "parameter 1 is unknown"),
+        (["--also-to", "file:x?strange=1"], 2, "parameter strange is unknown"),
         (["--also-to", "file:x#/Password"], 2, "a JSON pointer names no"),
         (["--also-to", "file:{submission}"], 2, "unknown placeholder {submission}"),
         (["--also-to", "dotenv:x#A=Password", "--also-to", "dotenv:x#A=User", "-f", "User=text:bob"], 2, "contradict"),

@@ -270,7 +270,7 @@ def test_an_answer_without_an_expiry_says_nothing_of_it_and_neither_do_we(
     assert job.share("--send", "file:message", "--message-template", "text").code == 0
     (code, *_) = job.shares()
     shown = job.run("shares", "show", "--", code)
-    assert shown.out == f"{code}\t{told}\t-\t-\t-\n"
+    assert shown.out == f"{code}\t{told}\tnot expired\t-\t-\n"
     assert job.run("shares", "show", "--output", "json", "--", code).json["expiry_known"] is False
 
 

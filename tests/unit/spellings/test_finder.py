@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import html
 import itertools
 import json
@@ -20,6 +21,7 @@ from sealpipe.spellings import Finder, is_searchable
 from sealpipe.spellings.finder import match
 from sealpipe.spellings.needles import list_needles
 from sealpipe.testing.contract import CANARY, find_leaks
+from unit.spellings.programs import PYTHON
 
 SIGNS = "\\\"'%&+<>/;#=-_ \n\t"
 VALUES = (
@@ -156,6 +158,15 @@ def test_a_value_without_a_letter_of_ascii_is_found_too() -> None:
     finder = Finder(["пароль".encode(), b"!!\\&&%"])
     for text in ("пароль", "\\u043f\\u0430\\u0440\\u043e\\u043b\\u044c", quote("пароль"), html.escape("!!\\&&%")):
         assert redact(finder, f"it is {text}.".encode()) == b"it is ***."
+
+
+@pytest.mark.parametrize("name", [name for name in PYTHON if name.startswith("as ")])
+@pytest.mark.parametrize("before", range(3))
+def test_json_of_other_programs_is_found_within_base64(name: str, before: int) -> None:
+    value = "pa\"s&w'o<r>d=+`/\\x \u00fc1Z"
+    finder = Finder([value.encode()])
+    assert finder.find(base64.b64encode(b"-" * before + PYTHON[name](value).encode()))
+    assert not finder.find(base64.b64encode(b"-" * before + PYTHON[name](value[::-1]).encode()))
 
 
 def test_letters_in_octal_are_found() -> None:

@@ -270,7 +270,10 @@ def _name_event(event: Mapping[str, Any]) -> tuple[str, _NoteState]:
 def _fill_in(text: str, batch: Batch, row: Row) -> str:
     """Return a text with the commands of a batch instead of those for a file."""
     target = f"{batch.name} -- {shlex.quote(row.key or '')}"
+    # A row has no entry that could be removed without its share or request.
+    only_the_entry = "; if it did, `sealpipe resume ID --discard` only removes the entry, and the {} stays"
     for command, replacement in (
+        *((only_the_entry.format(kind), "") for kind in ("share", "request")),
         ("`sealpipe resume ID --resend`", f"`sealpipe batch remind {target}`"),
         ("`sealpipe resume ID --discard`", f"`sealpipe batch reissue {target}`"),
         ("`sealpipe resume ID`", "`sealpipe batch run`"),
