@@ -12,6 +12,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from e2e.actions.setup.setting_up import SetUp, uv
+from environment import MACHINE
 from support.parts import ROOT, load_module, missing, program
 
 HERE = ROOT / "actions" / "_setup"
@@ -96,7 +97,7 @@ def test_there_are_wheels_for_every_runner(tmp_path: Path, version: str, platfor
     parts = {*WANTED} - {"yaml"} if version == "3.15" else {"all", "build"}  # PyYAML has no wheel for 3.15
     locks = [word for name in sorted(parts) for word in ("-r", HERE / "locks" / f"{name}.txt")]
     command = [uv(), "pip", "install", *words, *locks]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, env=MACHINE, capture_output=True, text=True, timeout=120, check=False)
     if done.returncode != 0 and re.search("Failed to fetch|error sending request", done.stderr):
         missing(f"the package index cannot be reached: {done.stderr[-300:]}")
     assert done.returncode == 0, done.stderr
