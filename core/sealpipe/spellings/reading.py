@@ -64,7 +64,7 @@ _ENTITY_BEGUN: Final = Pattern(
     rb"(?:(?:#|%[0-9]{1,6})(?:[xX]?[0-9a-fA-F]{0,15})?|[A-Za-z][A-Za-z0-9]{0,31})?(?:%[0-9]{0,5})?"
 )
 _BACKSLASH: Final = Pattern(rb"\\|%(?:25){0,2}5[cC]")
-_BACKSLASHES: Final = Pattern(rb"(?:\\|%(?:25){0,2}5[cC])*+")
+_BACKSLASHES: Final = Pattern(rb"(?:\\|%(?:25){0,2}5[cC])*")
 _MOST_BACKSLASHES: Final = 16
 """How many may stand for one; any number may stand before another sign."""
 _BREAK: Final = Pattern(rb"\r?\n[ \t]{0,256}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -61,7 +62,9 @@ def commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Commit:
     (tmp_path / "x").write_text("nothing\n")
     git("add", "x")
     hook = tmp_path / ".git/hooks/commit-msg"
-    hook.write_text(f'#!/bin/sh\nexec {sys.executable} -m sealpipe_plugins.precommit.main no-links -- "$1"\n')
+    hook.write_text(
+        f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m sealpipe_plugins.precommit.main no-links -- "$1"\n'
+    )
     hook.chmod(0o755)
     (tmp_path / "saved").write_text(SAVED)
 
