@@ -58,9 +58,8 @@ class CustodyGate:
             return True
         if len(data) <= _FOLDABLE:
             folded = data.lower()
-            for half in self._folded:
-                if half in folded:
-                    return True
+            if any(half in folded for half in self._folded):
+                return True
         return (
             b"=" in data
             and _QUOTED.compiled.search(data) is not None

@@ -43,8 +43,8 @@ def get_capabilities(session: Session) -> Flow[Capabilities | None]:
     from sealpipe.api import account
 
     found = yield from call(account.get_capabilities(), session.start_budget())
-    if found is not None and found.has_custody is not None:
-        yield Do(partial(session.note_custody, is_none=not found.has_custody))
+    if found is not None:
+        yield Do(partial(session.note_custody, has_custody=found.has_custody))
     return found
 
 

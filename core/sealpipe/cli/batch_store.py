@@ -87,10 +87,13 @@ def find_batch_row(values: Mapping[str, Any], short_code: str) -> tuple[str, str
     """
     from sealpipe.batch.database.sqlite import FILE_NAME
     from sealpipe.batch.steps.content import RowContent
+    from sealpipe.config_file import get_command_table
     from sealpipe.reference import parse
 
     setting = next(each for each in COMMANDS["batch"] if each.name == "database")
-    address = os.environ.get(setting.get_variable("batch")) or run_config().user.get("batch", {}).get("database")
+    address = os.environ.get(setting.get_variable("batch")) or get_command_table(run_config().user, "batch").get(
+        "database"
+    )
     if not address and not (find_state_folder(values, "batch") / FILE_NAME).exists():
         return None
     with suppress(SealpipeError), open_store_of({**values, "database": address and parse(address)}) as (_, store):

@@ -24,8 +24,9 @@ from sealpipe.ci_systems import is_set
 from sealpipe.errors import PluginError, PolicyError, ReferenceSyntaxError, SealpipeError, SettingError
 from sealpipe.plugin import CIInfo, OutgoingAction
 from sealpipe.plugin.backends import NOT_CONTACTED
+from sealpipe.plugin.context import name_variable
 from sealpipe.registry.calls import format_install_command
-from sealpipe.registry.stores import PLUGIN_PREFIX, find_unknown_variables
+from sealpipe.registry.stores import find_unknown_variables
 
 if TYPE_CHECKING:
     from sealpipe.config import Config
@@ -241,7 +242,7 @@ def _group_by_backend(plugins: list[InstalledPlugin]) -> dict[str, list[Installe
 
 
 def _is_set(environ: Mapping[str, str], backend: str) -> bool:
-    prefix = f"{PLUGIN_PREFIX}{backend.upper().replace('-', '_')}__"
+    prefix = name_variable(backend, "", named=False)
     return any(name.startswith(prefix) and value for name, value in environ.items())
 
 

@@ -212,7 +212,7 @@ _EXPIRY_REMEDY = "the test share expires by itself within five minutes"
 def check_round_trip(session: Session, connection: ServiceConnection) -> Iterator[Finding]:
     """Create and expire a test share: at most three calls, each sent once. Policies apply as to any share."""
     test = ShareOptions([Field("test", VALUE, type="text")], title="sealpipe doctor: a test", expires_in=LIFETIME)
-    session.note_custody(is_none=False)  # so that the service is asked
+    session.note_custody(has_custody=True)  # so that the service is asked
     sealed = run(seal_share(test, session), lambda operation, _: connection.send(operation))
     findings: list[Finding] = []
 
@@ -241,7 +241,7 @@ def _run_calls(connection: ServiceConnection, sealed: SealedShare, findings: lis
     except InvalidRequestError as error:
         if sealed.wrap_at is None or "item_key_wrap" not in error.additional_data:
             raise
-        connection.session.note_custody(is_none=True)
+        connection.session.note_custody(has_custody=False)
         findings.append(
             report_warning(
                 "custody", "the key has no custody level", "register its custody key, or share with --custody off"

@@ -117,8 +117,7 @@ def check_capabilities(connection: connectivity.ServiceConnection) -> Iterator[F
         yield report_warning("plan", f"unknown: {error.message}", "the service's answer about the plan is malformed")
         return
     if found is not None:
-        if found.has_custody is not None:
-            connection.session.note_custody(is_none=not found.has_custody)
+        connection.session.note_custody(has_custody=found.has_custody)
         yield report_ok("plan", ", ".join(_describe_capabilities(found)) or "the service says nothing about it")
         if found.key.get("compromised") is True:
             yield report_warning("compromise", "compromised: revoke", "create a new API key, and revoke this one")

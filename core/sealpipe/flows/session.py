@@ -116,9 +116,10 @@ class Session:
         """Whether the service said lately that this key has no custody level, so that it refuses every wrap."""
         return self.custody_levels.is_none(self.base_url, self.credential.key_id)
 
-    def note_custody(self, *, is_none: bool) -> None:
-        """Remember what the service said of the key's custody level."""
-        self.custody_levels.note(self.base_url, self.credential.key_id, is_none=is_none)
+    def note_custody(self, *, has_custody: bool | None) -> None:
+        """Remember what the service said of the key's custody level; None if it said nothing."""
+        if has_custody is not None:
+            self.custody_levels.note(self.base_url, self.credential.key_id, is_none=not has_custody)
 
     def with_origin(self, origin: tuple[tuple[str, str], ...]) -> Session:
         """Return this session with another origin of its events."""

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 DEADLINE = 60.0
 """Seconds that an exchange may take by default."""
 
+STORE_PREFIX: Final = "SEALPIPE_STORE__"
+PLUGIN_PREFIX: Final = "SEALPIPE_PLUGIN_"
+"""What the variables of a named store begin with, and those of a backend's default one."""
+
 
 class Network(Protocol):
     """The network access that all plugins share: one set of CAs, proxies and limits."""
@@ -67,6 +71,16 @@ class Network(Protocol):
         ...
 
 
+def name_variable(store: str, setting: str, *, named: bool) -> str:
+    """Return the environment variable of a setting, of a named store or of a backend's default one."""
+    return f"{STORE_PREFIX if named else PLUGIN_PREFIX}{to_variable(store)}__{setting.upper()}"
+
+
+def to_variable(store: str) -> str:
+    """Return a store's name as its variables have it."""
+    return re.sub(r"[^A-Z0-9]", "_", store.upper())
+
+
 class Context:
     """Environment, standard input, network, OIDC token and logger for one plugin.
 
@@ -102,8 +116,7 @@ class Context:
 
     def get_variable(self, setting: str) -> str:
         """Return the environment variable of one of this store's settings."""
-        prefix = "SEALPIPE_STORE__" if self.named else "SEALPIPE_PLUGIN_"
-        return f"{prefix}{re.sub(r'[^A-Z0-9]', '_', self.store.upper())}__{setting.upper()}"
+        return name_variable(self.store, setting, named=self.named)
 
     @property
     def stdin(self) -> BinaryIO | None:

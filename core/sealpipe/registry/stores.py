@@ -13,9 +13,8 @@ from typing import Any, Final, NamedTuple
 
 from sealpipe.ci_systems import PLUGINS
 from sealpipe.errors import NotConfiguredError, SettingError
+from sealpipe.plugin.context import PLUGIN_PREFIX, STORE_PREFIX, name_variable, to_variable
 from sealpipe.reference.text import NAME
-
-STORE_PREFIX, PLUGIN_PREFIX = "SEALPIPE_STORE__", "SEALPIPE_PLUGIN_"
 
 
 class Store(NamedTuple):
@@ -33,7 +32,7 @@ class Store(NamedTuple):
 
     def get_variable(self, setting: str) -> str:
         """Return the environment variable of one of its settings."""
-        return f"{PLUGIN_PREFIX if self.is_default else STORE_PREFIX}{_to_variable(self.name)}__{setting.upper()}"
+        return name_variable(self.name, setting, named=not self.is_default)
 
     def collect_values(
         self, environ: Mapping[str, str], own_variables: Mapping[str, str | tuple[str, ...]]
@@ -71,16 +70,16 @@ def read_stores(config: Mapping[str, Any], environ: Mapping[str, str]) -> dict[s
     for name, table in read_tables(config, "stores").items():
         if not isinstance(table, dict):
             raise SettingError(f"the config's store {name!r} is not a table", remedy="write it as [stores.NAME]")
-        if other := names_by_variable.get(_to_variable(name)):
+        if other := names_by_variable.get(to_variable(name)):
             raise SettingError(f"the config's stores {other} and {name} have the same variables", remedy="rename one")
         stores[name] = _make_store(name, table, table.get("plugin"))
-        names_by_variable[_to_variable(name)] = name
+        names_by_variable[to_variable(name)] = name
     for variable in sorted(environ):
         match = re.fullmatch(rf"{STORE_PREFIX}([A-Z0-9_]+?)__PLUGIN", variable)
         if match and environ[variable]:
             name = names_by_variable.get(match[1], match[1].lower().replace("_", "-"))
             stores[name] = _make_store(name, stores[name].table if name in stores else {}, environ[variable])
-    known = {_to_variable(name) for name in stores}
+    known = {to_variable(name) for name in stores}
     for variable in sorted(name for name, value in environ.items() if name.startswith(STORE_PREFIX) and value):
         if (owner := variable.removeprefix(STORE_PREFIX).partition("__")[0]) not in known:
             from difflib import get_close_matches  # for an error only
@@ -99,9 +98,9 @@ def check_store_names(stores: Mapping[str, Store], plugins: Iterable[str]) -> No
 
     Names are equal if their variables are equal: `aws-sm`, `AWS_SM`.
     """
-    owners = {_to_variable(plugin): plugin for plugin in plugins}
+    owners = {to_variable(plugin): plugin for plugin in plugins}
     for store in stores.values():
-        owner = owners.get(_to_variable(store.name))
+        owner = owners.get(to_variable(store.name))
         if owner is not None and store.plugin != owner:
             raise SettingError(
                 f"the store {store.name} has the name of the plugin {owner}, but uses the plugin {store.plugin[:60]!r}",
@@ -121,7 +120,7 @@ def find_unknown_variables(environ: Mapping[str, str], backends: Iterable[str]) 
     """Find variables of default stores without a backend, each with the nearest known one (empty: none is near)."""
     from difflib import get_close_matches  # for the doctor only
 
-    known = {_to_variable(name) for name in backends}
+    known = {to_variable(name) for name in backends}
     named = [name for name in environ if name.startswith(PLUGIN_PREFIX)]
     present = [(name, *name.removeprefix(PLUGIN_PREFIX).partition("__")[::2]) for name in named]
     suggestion = {owner: get_close_matches(owner, known, n=1) for _, owner, _ in present}
@@ -138,10 +137,6 @@ def _make_store(name: str, table: Mapping[str, Any], plugin: object) -> Store:
     if not isinstance(plugin, str) or not plugin:
         raise SettingError(f"the store {name} has no plugin", remedy=f'write plugin = "..." into [stores.{name}]')
     return Store(name, plugin, table)
-
-
-def _to_variable(name: str) -> str:
-    return re.sub(r"[^A-Z0-9]", "_", name.upper())
 
 
 def read_tables(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -38,13 +38,6 @@ _SEAM: Final = b"\xff\xfe\xff"
 Fragment = tuple[bytes, Needle]
 
 
-def strip_spellings(data: bytes) -> bytes:
-    """Return the letters, digits and signs that are left once escapes are resolved and what is ambiguous is dropped."""
-    if b"\\" in data or b"%" in data or b"&" in data:
-        data = _resolve_escapes(data)
-    return data.translate(None, _DROPPED)
-
-
 def _resolve_escapes(data: bytes) -> bytes:
     for _ in range(_ROUNDS):
         before = data
@@ -102,9 +95,10 @@ class Sieve:
 
     def find_possible(self, data: bytes) -> set[Needle]:
         """Return the needles that the data may contain."""
-        plain = strip_spellings(data)
-        found = self._look(plain)
-        if self._unsieved or b"\\" in data or b"%" in data or b"&" in data:
+        is_spelled = b"\\" in data or b"%" in data or b"&" in data
+        resolved = _resolve_escapes(data) if is_spelled else data
+        found = self._look(resolved.translate(None, _DROPPED))
+        if is_spelled or self._unsieved:
             # Text before a value may have become part of an escape with its beginning; or the value has no letters.
             found.update(self._look(data))
             found.update(self._unsieved)

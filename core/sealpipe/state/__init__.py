@@ -12,6 +12,7 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import BinaryIO
 
 from sealpipe import __version__, permissions
 from sealpipe.ci_systems import detect_ci_system
@@ -209,6 +210,11 @@ def _may_replace(name: str, folder: int, expected: bytes | None) -> bool:
         return stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
     except FileNotFoundError:
         return True
+
+
+def open_at_once(path: Path) -> BinaryIO:
+    """Open a file for reading, without waiting or following a link: a pipe of its name would block every command."""
+    return os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC), "rb")
 
 
 def open_locked_file(path: Path) -> int:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from sealpipe.errors import StateError
-from sealpipe.state import make_private_directory, remove_file, replace_file
+from sealpipe.state import make_private_directory, open_at_once, remove_file, replace_file
 
 REMEMBERED: Final = 3600.0
 """Seconds."""
@@ -60,9 +60,9 @@ class CustodyLevels:
         with suppress(OSError, StateError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
             path = self._find(base_url, key_id)
             if path is not None:
-                # Without waiting for a pipe. Another user's word must not take the wrap from a share.
-                with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
+                with open_at_once(path) as file:
                     status = os.fstat(file.fileno())
+                    # Another user's word must not take the wrap from a share.
                     if status.st_uid != os.geteuid() or status.st_mode & 0o022 or not stat.S_ISREG(status.st_mode):
                         return 0.0
                     members = json.loads(file.read(_MAX_SIZE))

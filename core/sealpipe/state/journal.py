@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.hashes import SHA256, Hash
 
 from sealpipe.api import Credential
 from sealpipe.errors import StateError
-from sealpipe.state import create_locked_file, open_locked_file, write_all
+from sealpipe.state import create_locked_file, open_at_once, open_locked_file, write_all
 from sealpipe.wire import tokens
 
 CHUNK_SIZE = 1024 * 1024
@@ -115,9 +115,7 @@ def derive_key(credential: Credential, salt: bytes, info: bytes, size: int) -> b
 
 def read_header(path: Path) -> dict[str, Any]:
     """Read the plain first line. Raises StateError if the file is not a journal, OSError if it cannot be read."""
-    # without waiting or following links: a pipe of that name would block every command that lists entries
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb") as file:
+    with open_at_once(path) as file:
         return _parse_header(file.readline(_MAX_HEADER))
 
 

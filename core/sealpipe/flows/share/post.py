@@ -197,7 +197,7 @@ def _create(session: Session, posting: Posting, *, unclear: bool) -> Flow[Create
         refused_wrap = error.error_code == 19 and "item_key_wrap" in error.additional_data
         if not refused_wrap or wrap_at is None or posting.key != posting.meta["idempotency_key"]:
             raise
-        yield Do(partial(session.note_custody, is_none=True))
+        yield Do(partial(session.note_custody, has_custody=False))
         if posting.meta["custody"] != "auto":
             raise
     posting.warnings.append(NO_CUSTODY_LEVEL)
