@@ -94,7 +94,8 @@ def test_what_stands_in_the_third_place_is_not_logged_even_if_it_is_damaged(
 FINE: dict[str, Call] = {
     "a create": lambda _, __: post(),
     "another secret of that form": lambda _, __: {"url": f"/shares?x={'x' * 43}"},
-    "a part of it": lambda _, secret: {"url": f"/shares?x={secret[:-1]}"},
+    # With the dot nothing that follows it, such as a header, can be its last character by chance.
+    "a part of it": lambda _, secret: {"url": f"/shares?x={secret[:-1]}."},
     "a large ciphertext": lambda _, __: post(data="A" * 1_000_000),
     "many short members": lambda _, __: post(x=[str(at) for at in range(9999)]),
     "nested deeply": lambda _, __: post(b"[" * 100_000),
