@@ -1,125 +1,166 @@
-"""The figures of the house: how many files core has and how long they are, and what one `share` goes through.
+"""The figures of the house: how it is tied together, and what a reader has to hold.
 
-    python tests/unit/house/figures.py
+    python tests/unit/house/figures.py             a table: each figure, the most that is allowed, and what it is to be
+    python tests/unit/house/figures.py NAME        where: every place that the figure counts
 
-`share -f env:NAME` runs in this process against a rehearsal service, under a profiler: which of our modules and
-functions it enters (a body counts for its module), how many of our frames lie above the socket, and which modules are
-handed the options. Of an option that is only sent, `--timed-view`, it counts the files that name it.
+They are read from the source. An import counts wherever it stands: in a function, or for types only.
 """
 
 from __future__ import annotations
 
-import os
+import ast
 import re
-import statistics
-import subprocess
 import sys
-import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
+import grimp
+
 ROOT: Final = Path(__file__).resolve().parents[3]
-CORE: Final = ROOT / "core" / "sealpipe"
-ON_TOP: Final = ("batch", "mcp", "run")
-"""Capabilities of their own: their files, and their commands in `cli/` (`batch_rows.py`), come on top of those that the
-figures count. Their length is held, too.
-"""
+PACKAGES: Final = ("sealpipe", "sealpipe_plugins", "sealpipe_rehearsal")
+SHORT_INIT: Final = 40
+ITERATING: Final = ("Iterator", "Iterable", "AsyncIterator")
+"""What a function returns that yields items (pages, rows, the body of a `with`) and is sent nothing."""
 
-_PROFILED: Final = """
-import inspect
-import sys
-import threading
-ours = tuple(f"{root}/" for root in sys.argv[1].split(":"))
-modules, functions, rooms, deepest = set(), set(), set(), (0, 0)
+Places = Sequence[str]
+Lines = Iterator[int]
+Function = ast.FunctionDef | ast.AsyncFunctionDef
 
-def note(frame, event, called):
-    global deepest
-    file = frame.f_code.co_filename
-    if event == "call" and file.startswith(ours):
-        modules.add(file)
-        if frame.f_code.co_flags & inspect.CO_OPTIMIZED:  # no body of a module or a class
-            functions.add((file, frame.f_code.co_name, frame.f_code.co_firstlineno))
-        if any(type(value).__name__ == "ShareOptions" for value in frame.f_locals.values()):
-            rooms.add(file)
-    elif event == "c_call" and getattr(called, "__name__", "") in ("send", "sendall", "connect"):
-        files = []
-        while frame is not None:
-            files.append(frame.f_code.co_filename)
-            frame = frame.f_back
-        deepest = max(deepest, (sum(file.startswith(ours) for file in files), len(files)))
 
-sys.argv = ["sealpipe", "share", "-f", "env:FIGURE", "--print"]
-threading.setprofile(note)
-sys.setprofile(note)
-try:
-    from sealpipe.__main__ import main
-    main()
-except SystemExit as ended:
-    sys.setprofile(None)
-    print(len(modules), len(functions), *deepest, len(rooms), file=sys.stderr)
-    sys.exit(ended.code)
-"""
+def find_circles(imports: Mapping[str, Iterable[str]]) -> list[list[str]]:
+    """Return the strongly connected components of more than one module, as Tarjan finds them."""
+    order: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    unfinished: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(module: str) -> None:
+        order[module] = lowest[module] = len(order)
+        unfinished.append(module)
+        for other in imports.get(module, ()):
+            if other not in order:
+                visit(other)
+            if other in unfinished:
+                lowest[module] = min(lowest[module], lowest[other])
+        if lowest[module] == order[module]:
+            begin = unfinished.index(module)
+            found.append(sorted(unfinished[begin:]))
+            del unfinished[begin:]
+
+    for module in sorted(imports):
+        if module not in order:
+            visit(module)
+    return [circle for circle in found if len(circle) > 1]
+
+
+def find_texts(pattern: str) -> Callable[[str], Lines]:
+    """Return what finds a pattern: the number of its line, as often as it stands there."""
+
+    def find(source: str) -> Lines:
+        for number, line in enumerate(source.splitlines(), 1):
+            yield from (number for _ in re.findall(pattern, line))
+
+    return find
+
+
+def find_generators(source: str) -> Lines:
+    """Find functions with steps: they yield, and say of themselves something else than that they iterate."""
+    for function in _functions(source):
+        yields = any(isinstance(node, ast.Yield | ast.YieldFrom) for node in _own_nodes(function))
+        if yields and not (function.returns and ast.unparse(function.returns).startswith(ITERATING)):
+            yield function.lineno
+
+
+def find_inner_imports(source: str) -> Lines:
+    """Find imports inside functions."""
+    for function in _functions(source):
+        yield from (node.lineno for node in _own_nodes(function) if isinstance(node, ast.Import | ast.ImportFrom))
+
+
+def find_type_only_blocks(source: str) -> Lines:
+    """Find `if TYPE_CHECKING`; `if not TYPE_CHECKING`, which hides a name from mypy, is something else."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
+            yield node.lineno
+
+
+def _functions(source: str) -> Iterator[Function]:
+    return (node for node in ast.walk(ast.parse(source)) if isinstance(node, Function))
+
+
+def _own_nodes(function: Function) -> Iterator[ast.AST]:
+    """Yield what stands in the body of a function, without the functions and classes in it."""
+    waiting: list[ast.AST] = list(function.body)
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if not isinstance(node, Function | ast.Lambda | ast.ClassDef):
+            waiting += ast.iter_child_nodes(node)
+
+
+@cache
+def _circles() -> Sequence[Sequence[str]]:
+    graph = grimp.build_graph(*PACKAGES, exclude_type_checking_imports=False, cache_dir=None)
+    return find_circles({each: sorted(graph.find_modules_directly_imported_by(each)) for each in graph.modules})
+
+
+def _places(find: Callable[[str], Lines], *folders: str) -> Callable[[], Places]:
+    def find_all() -> Places:
+        files = [file for folder in folders for file in sorted((ROOT / folder).rglob("*.py"))]
+        return [f"{file.relative_to(ROOT)}:{line}" for file in files for line in find(file.read_text(encoding="utf-8"))]
+
+    return find_all
+
+
+def _long_inits() -> Places:
+    files = sorted((ROOT / "core").rglob("__init__.py"))
+    lines = {file: len(file.read_text(encoding="utf-8").splitlines()) for file in files}
+    return [f"{file.relative_to(ROOT)}: {number} lines" for file, number in lines.items() if number > SHORT_INIT]
 
 
 @dataclass(frozen=True)
-class Figures:
-    """Files of core and their lines; what a share enters, frames at its socket, modules with its options."""
+class Figure:
+    """What finds the places that count; how many are allowed, and how many are meant; how to have fewer."""
 
-    files: int
-    median_lines: int
-    longest: int
-    modules: int
-    functions: int
-    frames: int
-    frames_with_libraries: int
-    modules_with_options: int
-    option_files: int
+    find: Callable[[], Places]
+    at_most: int | None = None
+    target: int | None = None
+    remedy: str = ""
 
 
-def count_lines() -> dict[Path, int]:
-    """Count the lines of each module of core."""
-    return {file: len(file.read_text(encoding="utf-8").splitlines()) for file in CORE.rglob("*.py")}
+_BELOW: Final = "move what both need to a module below them"
+_TOP: Final = "import at the top of the module"
+_PRODUCT: Final = ("core", "plugins")
+FIGURES: Final[Mapping[str, Figure]] = {
+    "import circles": Figure(lambda: [" ".join(circle) for circle in _circles()], 10, 0, _BELOW),
+    "modules in circles": Figure(lambda: [module for circle in _circles() for module in circle], 64, 0, _BELOW),
+    "yield Do(": Figure(_places(find_texts(r"yield Do\("), *_PRODUCT), 109, 0, "call the function"),
+    "Flow[": Figure(_places(find_texts(r"Flow\["), *_PRODUCT), 216, 0, "write a function that returns its result"),
+    "generators": Figure(_places(find_generators, "core"), 159, 0, "write a function, or say Iterator if it is one"),
+    "imports in functions": Figure(_places(find_inner_imports, "core"), 412, 150, _TOP),
+    "TYPE_CHECKING blocks": Figure(_places(find_type_only_blocks, *_PRODUCT), 98, None, _TOP),
+    "long __init__.py": Figure(_long_inits, 18, 4, "move its code to a module that has a name"),
+    "lines over 100 columns": Figure(_places(find_texts("^.{101,}"), *_PRODUCT, "tests"), 14_000, 0, "wrap the line"),
+    "lines of core": Figure(_places(find_texts("^"), "core")),
+    "lines of plugins": Figure(_places(find_texts("^"), "plugins")),
+    "lines of tests": Figure(_places(find_texts("^"), "tests")),
+}
+"""Whoever makes a figure better lowers what is allowed. How many lines there are is only shown."""
 
 
-def is_on_top(file: Path) -> bool:
-    """Return whether a module belongs to one of the capabilities of `ON_TOP`."""
-    folder, name = (*file.relative_to(CORE).parts, "")[:2]
-    return folder in ON_TOP or (folder == "cli" and name.removesuffix(".py").partition("_")[0] in ON_TOP)
-
-
-def measure() -> Figures:
-    """Count the files, and run a share under the profiler."""
-    lines = count_lines()
-    first = {file: number for file, number in lines.items() if not is_on_top(file)}
-    lengths = [number for file, number in first.items() if file.name != "errors.py"]
-    longest = max(number for file, number in lines.items() if file.name != "errors.py")
-    naming = sum(bool(re.search(r"\btimed_view\b", file.read_text(encoding="utf-8"))) for file in lines)
-    return Figures(len(first), int(statistics.median(lengths)), longest, *_share(), naming)
-
-
-def _share() -> tuple[int, int, int, int, int]:
-    from sealpipe_rehearsal.server import start
-
-    with start() as service, tempfile.TemporaryDirectory() as folder:
-        environ: Mapping[str, str] = {
-            "PATH": os.environ.get("PATH", os.defpath),
-            "HOME": folder,
-            "SEALPIPE_STATE_DIR": f"{folder}/state",
-            "SEALPIPE_API_KEY": service.create_key(scopes=["shares:write"]).reveal(),
-            "SEALPIPE_BASE_URL": service.base_url,
-            "SEALPIPE_LINK_BASE_URL": service.link_base_url,
-            "FIGURE": "a value that is counted",
-        }
-        roots = ":".join(str(ROOT / part) for part in ("core/sealpipe", "plugins/sealpipe_plugins"))
-        done = subprocess.run(
-            [sys.executable, "-c", _PROFILED, roots], env=environ, capture_output=True, text=True, check=True
-        )
-    modules, functions, frames, all_frames, rooms = map(int, done.stderr.splitlines()[-1].split())
-    return modules, functions, frames, all_frames, rooms
+def main(arguments: Sequence[str]) -> None:
+    """Print the table, or the places of one figure."""
+    if arguments:
+        print(*FIGURES[" ".join(arguments)].find(), sep="\n")
+        return
+    rows = [(name, len(figure.find()), figure.at_most, figure.target) for name, figure in FIGURES.items()]
+    for row in [("", "now", "at most", "target"), *rows]:
+        cells = ["" if cell is None else str(cell) for cell in row]
+        print(f"{cells[0]:24}{cells[1]:>8}{cells[2]:>9}{cells[3]:>8}".rstrip())
 
 
 if __name__ == "__main__":
-    for name, value in vars(measure()).items():
-        print(f"{name:24}{value}")
+    main(sys.argv[1:])

@@ -1,4 +1,4 @@
-"""Helpers of several folders stand in support, which stays small; a folder imports no helper of another one."""
+"""Helpers of several folders stand in support; a folder imports no helper of another one."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ from functools import cache
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[2]
-HERE = "tests/unit/house/test_support.py"
-FILES_AT_MOST = 32  # `damage` and `ports` joined: what is changed and who listens is not left to chance
-LINES_AT_MOST = 300
 
 
 @cache
@@ -29,23 +26,6 @@ def imported(file: Path) -> Sequence[str]:
 def is_of_tests(module: str) -> bool:
     """Whether the tests have a module of that name."""
     return (TESTS / f"{module.replace('.', '/')}.py").exists()
-
-
-def test_support_has_few_files() -> None:
-    found = len(list(TESTS.glob("support/*.py")))
-    assert found <= FILES_AT_MOST, (
-        f"tests/support has {found} files, {found - FILES_AT_MOST} too many: move the helper into the only folder that "
-        f"uses it, or raise FILES_AT_MOST in {HERE} and say why"
-    )
-
-
-def test_modules_of_support_are_short() -> None:
-    lengths = {file.name: len(file.read_text(encoding="utf-8").splitlines()) for file in TESTS.glob("support/*.py")}
-    for name, found in lengths.items():
-        assert found <= LINES_AT_MOST, (
-            f"tests/support/{name} has {found} lines, at most {LINES_AT_MOST} are allowed: move a part of it to the "
-            f"folder that uses it, or raise LINES_AT_MOST in {HERE} and say why"
-        )
 
 
 def test_a_folder_imports_only_its_own_helpers_and_support() -> None:
