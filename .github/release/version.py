@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 VERSION = r"\d+\.\d+\.\d+"
 FILES = {
     "pyproject.toml": rf'^version = "({VERSION})"$',
-    "core/sealpipe/__init__.py": rf'^__version__ = "({VERSION})"$',
+    "core/sealpipe/version.py": rf'^__version__ = "({VERSION})"$',
     "containers/Dockerfile": rf"^ARG VERSION=({VERSION})$",
 }
 """Files that name it once, each with the line that does."""

@@ -5,7 +5,7 @@ The public names are imported on first use: `import sealpipe` loads no network c
 
 from __future__ import annotations
 
-__version__ = "0.2.0"
+from sealpipe.version import __version__ as __version__
 
 TYPE_CHECKING = False  # the same form as in typing: importing typing would be most of what `sealpipe --version` costs
 if TYPE_CHECKING:

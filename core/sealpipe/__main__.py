@@ -17,7 +17,7 @@ _GC_THRESHOLD = 100_000
 def main() -> None:
     """Run the command line. `--version` does not load it, because scripts often ask for the version first."""
     if sys.argv[1:] == ["--version"]:
-        from sealpipe import __version__
+        from sealpipe.version import __version__
 
         sys.stdout.write(f"sealpipe {__version__}\n")
         return

@@ -9,10 +9,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from sealpipe import __version__
 from sealpipe.api import Operation, Resend, Response, is_success, responses
 from sealpipe.api.responses import escape_text
 from sealpipe.errors import MissingScopeError, ProtocolError, ServiceError, ToolError, UsageError
+from sealpipe.version import __version__
 
 
 def read_events(stream: bytes) -> Iterator[bytes]:

@@ -285,7 +285,7 @@ def _is_debugging() -> bool:
 
 def _print_version(ctx: click.Context, *, on: bool) -> None:
     if on and not ctx.resilient_parsing:
-        from sealpipe import __version__
+        from sealpipe.version import __version__
 
         render.print_result(f"sealpipe {__version__}\n")
         ctx.exit()

@@ -13,12 +13,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
-from sealpipe import __version__, flows, http
+from sealpipe import flows, http
 from sealpipe.api import Failure, Response
 from sealpipe.cli import render
 from sealpipe.errors import SealpipeError
 from sealpipe.flows import Do, Send, Step, Wait
 from sealpipe.registry import calls
+from sealpipe.version import __version__
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sealpipe import __version__, permissions
+from sealpipe import permissions
 from sealpipe.api import Credential
 from sealpipe.config import Config
 from sealpipe.config_file import check_value, get_command_table
@@ -23,6 +23,7 @@ from sealpipe.flows.session import open_credential, open_previous
 from sealpipe.settings import COMMANDS, GLOBAL, Setting
 from sealpipe.state import create_file, find_state_directory, identify_run, make_private_directory, remove_file
 from sealpipe.state.outbox import Outbox
+from sealpipe.version import __version__
 
 _REQUIRED = {
     "base_url": "set SEALPIPE_BASE_URL to the service's API, which ends in /v1 "

@@ -15,12 +15,12 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import httpcore
 
-from sealpipe import __version__
 from sealpipe.api import Failure, Operation, Response
 from sealpipe.api.responses import escape_text
 from sealpipe.custody_gate import REDACTED, CustodyGate, credential_leak_error
 from sealpipe.errors import UsageError
 from sealpipe.spellings import Finder, replace_spans
+from sealpipe.version import __version__
 
 if TYPE_CHECKING:
     from sealpipe.flows.session import Session

@@ -14,13 +14,14 @@ from urllib.parse import urlsplit
 import httpcore
 import httpx
 
-from sealpipe import __version__, http
+from sealpipe import http
 from sealpipe.custody_gate import CustodyGate
 from sealpipe.errors import UsageError
 from sealpipe.http import make_pool_proxy, silence_httpcore
 from sealpipe.http.connections import EXCHANGE_DEADLINE, DeadlineBackend, refuse_cleartext
 from sealpipe.http.exchange import check_request
 from sealpipe.http.sockets import make_access_denied_error
+from sealpipe.version import __version__
 
 
 def make_plugin_client(

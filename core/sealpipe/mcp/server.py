@@ -27,7 +27,6 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 
-from sealpipe import __version__
 from sealpipe.api.responses import escape_text
 from sealpipe.errors import DeliveryError, PolicyError, UsageError
 from sealpipe.mcp import elicitation
@@ -44,6 +43,7 @@ from sealpipe.mcp.results import (
     withhold,
 )
 from sealpipe.mcp.tools import Answer, Call, CallPolicy, Tool, Use, load_tools
+from sealpipe.version import __version__
 
 if TYPE_CHECKING:
     from sealpipe.aio import AsyncClient

@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
-from sealpipe import __version__, permissions
+from sealpipe import permissions
 from sealpipe.ci_systems import detect_ci_system
 from sealpipe.errors import SealpipeError, StateError
+from sealpipe.version import __version__
 
 _MAX_SCHEMA = 2_147_483_647
 

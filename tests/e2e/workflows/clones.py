@@ -21,7 +21,7 @@ def clone(place: Path) -> Path:
     if not (ROOT / ".git").exists():
         pytest.skip("this is no git checkout")
     subprocess.run(["git", "clone", "-q", "--shared", ROOT, place], check=True)
-    for name in ("pyproject.toml", "core/sealpipe/__init__.py"):
+    for name in ("pyproject.toml", "core/sealpipe/version.py"):
         shutil.copy(ROOT / name, place / name)
     for name in (".github/release", "docs", "containers"):
         shutil.rmtree(place / name)
