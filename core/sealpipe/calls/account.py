@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -98,9 +98,16 @@ def call_tool(session: Session, name: str, arguments: Mapping[str, Any] | None =
     values = arguments or {}
     body = mcp.call(McpSession(), name, values).body or b""
     session.gate.check("the call of the tool", body)  # before the handshake
-    plan = outgoing.describe_tool_call(session, name, [None] if values else [])
+    plan = describe_tool_call(session, name, [None] if values else [])
     work = _run_in_session(session, lambda mcp_session, budget: call(mcp.call(mcp_session, name, values), budget))
     return (yield from policy.run_under_policy(session, plan, work))
+
+
+def describe_tool_call(session: Session, name: str, arguments: Iterable[Reference | None]) -> OutgoingAction:
+    """Describe a call of a tool; an argument that is not a reference is a literal."""
+    return OutgoingAction(
+        "tool", sources=outgoing.identify_sources(session, arguments), tools=(name,), service=session.base_url
+    )
 
 
 def call_with_references(session: Session, name: str, params: Sequence[tuple[str, Reference]]) -> Flow[ToolResult]:
@@ -109,7 +116,7 @@ def call_with_references(session: Session, name: str, params: Sequence[tuple[str
     References are read before anything is sent; one that is optional and missing is left out.
     """
     session.check_clear(name, *(param for param, _ in params))
-    plan: OutgoingAction = yield Do(partial(outgoing.describe_tool_call, session, name, [ref for _, ref in params]))
+    plan: OutgoingAction = yield Do(partial(describe_tool_call, session, name, [ref for _, ref in params]))
     return (yield from policy.run_under_policy(session, plan, _call_with_references(session, name, params)))
 
 

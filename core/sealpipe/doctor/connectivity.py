@@ -20,9 +20,10 @@ from sealpipe.api.responses import make_service_error, read_clock
 from sealpipe.client_base import run
 from sealpipe.doctor import Finding, report_failure, report_ok, report_warning
 from sealpipe.errors import ConnectError, InvalidRequestError, OutcomeUnknownError, SealpipeError, SettingError
-from sealpipe.flows import Flow, outgoing, policy
+from sealpipe.flows import Flow, policy
 from sealpipe.flows.session import Session
 from sealpipe.flows.share import ShareOptions
+from sealpipe.flows.share.post import describe_share
 from sealpipe.flows.share.seal import SealedShare, seal_share
 from sealpipe.http import ServiceNetwork, find_proxy, make_tls_context
 from sealpipe.http.exchange import SendWatch
@@ -220,7 +221,7 @@ def check_round_trip(session: Session, connection: ServiceConnection) -> Iterato
         yield from ()
         return _run_calls(connection, sealed, findings)
 
-    action = outgoing.describe_share(session, test, sealed)
+    action = describe_share(session, test, sealed)
     try:
         run(
             policy.run_under_policy(session, action, work(), _describe_outcome),

@@ -2,7 +2,7 @@
 
 Work that changes something at the service runs inside `run_under_policy`, which lets its calls through; `guard`, around
 every flow of a client, stops all others. So a flow that forgets to ask sends nothing if there are policies or
-observers. Reads pass. `sealpipe.flows.outgoing` describes what they see: never a value, never a fragment.
+observers. Reads pass. Each verb describes what they see: never a value, never a fragment.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from sealpipe.values import format_time, redact_address
 
 if TYPE_CHECKING:
     from sealpipe.custody_gate import CustodyGate
-    from sealpipe.flows.collect import CollectResult
     from sealpipe.registry import Registry
     from sealpipe.registry.stores import PolicyHook
 
@@ -119,21 +118,6 @@ def report_delivery(
 ) -> Flow[tuple[str, ...]]:
     """Notify every observer of the outcome of one message. Returns a warning for an observer that fails."""
     event = {"event": "delivery", "short_code": short_code, "recipient": recipient, "what": what, "outcome": outcome}
-    return (yield from notify_observers(session, event))
-
-
-def report_collect(session: PolicyContext, result: CollectResult) -> Flow[tuple[str, ...]]:
-    """Notify every observer of what was collected and stored. Returns a warning for an observer that fails."""
-    problem = result.problem()
-    event = {
-        "event": "collect",
-        "short_code": result.short_code,
-        "outcome": result.status if problem is None else type(problem).__name__,
-        "count": result.count,
-        "unreadable": len(result.unreadable),
-        "stored": [f"{each.target}#{','.join(each.keys)}" for each in result.stored],
-        "ended": result.ended is not None,
-    }
     return (yield from notify_observers(session, event))
 
 

@@ -14,7 +14,7 @@ from sealpipe.api import Credential
 from sealpipe.config import Config
 from sealpipe.custody_gate import CustodyGate
 from sealpipe.errors import CredentialError, PolicyError, SettingError, UsageError
-from sealpipe.flows import Budget
+from sealpipe.flows import Budget, policy
 from sealpipe.registry.stores import read_policy_hooks
 from sealpipe.secret import Secret
 from sealpipe.state.custody import CustodyLevels
@@ -218,8 +218,6 @@ def open_session(
 
 def _report_refusal(policy_hooks: tuple[PolicyHook, ...], registry: Callable[[], Registry], error: PolicyError) -> None:
     if policy_hooks:
-        from sealpipe.flows import policy  # that module imports this one
-
         policy.report_refusal(policy.LocalContext(policy_hooks, registry, CustodyGate()), "session", error)
 
 

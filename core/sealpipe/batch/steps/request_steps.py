@@ -37,7 +37,7 @@ from sealpipe.batch.steps.work import (
 )
 from sealpipe.calls.shares import finish_entry
 from sealpipe.errors import IdempotencyConflictError, NotFoundError, UnreadableSubmissionError, UsageError
-from sealpipe.flows import Do, Flow, call, outgoing
+from sealpipe.flows import Do, Flow, call
 from sealpipe.flows.collect import CollectResult
 from sealpipe.flows.request import RequestOptions, create
 from sealpipe.secret import Secret
@@ -177,7 +177,7 @@ def send_reminder(work: RowWork, number: str) -> Flow[tuple[str, ...]]:
     """Send the collect link once more."""
     options = make_options(work)
     collect_link = Secret(link.collect_link(work.session.link_base_url, work.progress.short_code))
-    describe = partial(outgoing.describe_request, work.session, options, ())
+    describe = partial(create.describe_request, work.session, options, ())
     return (yield from remind(work, collect_link, options, describe, number))
 
 

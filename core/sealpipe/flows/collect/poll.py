@@ -23,6 +23,8 @@ from sealpipe.flows.collect.options import CollectOptions, SubmissionCheck, plan
 from sealpipe.flows.session import Session
 from sealpipe.flows.store.write import describe_writes
 from sealpipe.plugin import OutgoingAction
+from sealpipe.plugin.context import CALLER
+from sealpipe.reference import parse
 
 TRANSIENT: Final = (RateLimitError, RetriesExhaustedError, ConnectError)
 """Temporary errors: 429, 5xx, lost connections. Nothing has changed."""
@@ -57,7 +59,7 @@ def collect(
     work = _collect(session, options, check, tick, clock, dry_run=dry_run)
     if not session.policy_hooks:
         return (yield from work)
-    action: OutgoingAction = yield Do(partial(outgoing.describe_collect, session, options))
+    action: OutgoingAction = yield Do(partial(describe_collect, session, options))
     if options.after == "expire" and not dry_run:
         for job in options.jobs:
             ending = outgoing.describe_ending(session, "expire", "request", job.short_code)
@@ -66,6 +68,25 @@ def collect(
         yield from policy.check_policies(session, action)
         return (yield from work)
     return (yield from policy.run_under_policy(session, action, work, lambda _: None))  # each was reported
+
+
+def describe_collect(session: Session, options: CollectOptions) -> OutgoingAction:
+    """Describe a collection: where the key is read and where values are written. The caller counts as a sink."""
+    keys: list[object] = [] if options.key == "credential" else [options.key]
+    if options.key == "credential":
+        receipts = [job.receipt for job in options.jobs if job.receipt is not None and job.receipt.key == "new"]
+        keys += [receipt.seed for receipt in receipts if receipt.seed is not None]
+    refs = [parse(key, "the key") if isinstance(key, str) else key for key in keys]
+    names = [target.ref.name for job in options.jobs for target, _ in job.mappings]
+    sinks = outgoing.identify_all(session, "sink", [*names, *(["dir"] if options.folder is not None else [])])
+    return OutgoingAction(
+        "collect",
+        sources=outgoing.identify_sources(session, refs),
+        sinks=sinks or (CALLER,),
+        short_codes=tuple(job.short_code for job in options.jobs),
+        service=session.base_url,
+        check=options.check or "",
+    )
 
 
 def _collect(
@@ -86,9 +107,24 @@ def _collect(
     else:
         results = [collector.result for collector in collectors if collector.result is not None]
         for result in results if not dry_run else ():
-            result.warnings += yield from policy.report_collect(session, result)
+            result.warnings += yield from _report_collect(session, result)
         return results
     raise error
+
+
+def _report_collect(session: Session, result: CollectResult) -> Flow[tuple[str, ...]]:
+    """Notify every observer of what was collected and stored. Returns a warning for an observer that fails."""
+    problem = result.problem()
+    event = {
+        "event": "collect",
+        "short_code": result.short_code,
+        "outcome": result.status if problem is None else type(problem).__name__,
+        "count": result.count,
+        "unreadable": len(result.unreadable),
+        "stored": [f"{each.target}#{','.join(each.keys)}" for each in result.stored],
+        "ended": result.ended is not None,
+    }
+    return (yield from policy.notify_observers(session, event))
 
 
 def _start_collectors(

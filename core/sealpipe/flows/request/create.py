@@ -6,7 +6,7 @@ service's list shows whether a request with a fresh key exists: no other request
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -17,7 +17,6 @@ from sealpipe.api import requests as api
 from sealpipe.api.requests import CreatedRequest
 from sealpipe.errors import Note, PublicKeyMismatchError, SealpipeError, ServiceError, StateError
 from sealpipe.flows import Budget, Do, Flow, call, outgoing, policy
-from sealpipe.flows.outgoing import load_deliveries
 from sealpipe.flows.request import ChosenKey, RequestOptions, choose_key, store_seed
 from sealpipe.flows.resolve import Cache
 from sealpipe.flows.session import Session
@@ -99,11 +98,24 @@ def plan_dry_run(session: Session, options: RequestOptions) -> Flow[PlannedReque
     return PlannedRequest(len(_build_body(options, prepared.key, prepared.passcode)), prepared.recipients)
 
 
+def describe_request(
+    session: Session, options: RequestOptions, recipients: Sequence[Recipient] | None = None
+) -> OutgoingAction:
+    """Describe a request; without `recipients`, before anything is read."""
+    action = outgoing.describe_new(session, "request", (), options.delivery, options.heading, options.code)
+    seed = () if options.seed_target is None else (options.seed_target.ref.name,)
+    action = action._replace(sinks=outgoing.identify_all(session, "sink", seed), views=options.max_submissions)
+    if recipients is None:
+        return action._replace(complete=False)
+    labels = tuple((each.text, each.type) for each in options.form)
+    return outgoing.with_recipients(session, action, recipients)._replace(labels=labels, expires_at=options.expires_at)
+
+
 def _prepare(session: Session, options: RequestOptions) -> Flow[_PreparedRequest]:
     """Fetch and check everything that the options name. Nothing is stored or sent."""
     session.check_clear(options.name, options.heading, options.description, *(each.text for each in options.form))
     if session.policy_hooks:
-        yield from policy.check_policies(session, (yield Do(partial(outgoing.describe_request, session, options))))
+        yield from policy.check_policies(session, (yield Do(partial(describe_request, session, options))))
     if len(options.needs) > 1:
         from sealpipe.flows.needs import check_needs  # most requests need nothing
 
@@ -121,7 +133,7 @@ def _prepare(session: Session, options: RequestOptions) -> Flow[_PreparedRequest
         passcode = yield from resolve_passcode(options.code, session.registry, cache)
     session.check_clear(None if passcode is None else passcode.reveal(), *(each.address for each in recipients))
     key = yield from choose_key(options, session)
-    action: OutgoingAction = yield Do(partial(outgoing.describe_request, session, options, recipients))
+    action: OutgoingAction = yield Do(partial(describe_request, session, options, recipients))
     return _PreparedRequest(options, key, passcode, recipients, action)
 
 
@@ -277,7 +289,7 @@ def build_request(meta: Mapping[str, Any], response: Mapping[str, Any], entry: E
         meta.get("name"),
         remarks=_describe_remarks(meta),
         entry=entry,
-        deliveries=load_deliveries(meta, entry),
+        deliveries=outgoing.load_deliveries(meta, entry),
         expiry_known=response.get("expiry_known", True),
     )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from typing import NamedTuple
 
@@ -66,7 +67,7 @@ def remind(
         return Answered(listed.total, info.has_ended)
     if info.has_ended:
         raise NoSubmissionError(f"request {request.short_code} has expired without a submission: nothing was sent")
-    describe = partial(outgoing.describe_reminder, session, request.short_code, request.title, base, plan)
+    describe = partial(describe_reminder, session, request.short_code, request.title, base, plan)
     if session.policy_hooks:
         yield from policy.check_policies(session, (yield Do(describe)))
     recipients = yield from resolve_recipients(plan, session.registry, {})
@@ -74,6 +75,24 @@ def remind(
     action: OutgoingAction = yield Do(partial(describe, recipients, tuple(request.labels), info.expires_at))
     work = _store(session, request, base, info, recipients, action, outbox)
     return (yield from policy.run_under_policy(session, action, work, describe_outcome))
+
+
+def describe_reminder(
+    session: Session,
+    short_code: str,
+    title: str | None,
+    link_base_url: str,
+    delivery: DeliveryPlan,
+    recipients: Sequence[Recipient] | None = None,
+    labels: tuple[tuple[str, str], ...] = (),
+    expires_at: datetime | None = None,
+) -> OutgoingAction:
+    """Describe a request whose link is sent once more; without `recipients`, before anything is read."""
+    action = outgoing.describe_new(session, "request", (), delivery, title)
+    action = action._replace(short_codes=(short_code,), link_address=link_base_url, resumed=True)
+    if recipients is None:
+        return action._replace(complete=False)
+    return outgoing.with_recipients(session, action, recipients)._replace(labels=labels, expires_at=expires_at)
 
 
 def _find_base(session: Session, request: OpenRequest) -> str:

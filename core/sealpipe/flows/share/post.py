@@ -33,6 +33,7 @@ from sealpipe.flows.session import Session
 from sealpipe.flows.share import ShareOptions
 from sealpipe.flows.share.seal import NO_CUSTODY_LEVEL, SealedShare, seal_share
 from sealpipe.plugin import OutgoingAction
+from sealpipe.reference import FieldSpec
 from sealpipe.secret import Secret
 from sealpipe.state.entry import Entry, EntryStore, JournaledLink, discard_entry, keep_entry_on_error, settle_entry
 from sealpipe.values import format_time
@@ -67,9 +68,9 @@ def share(session: Session, options: ShareOptions, outbox: EntryStore | None = N
     """Create a share. With an outbox, the entry is open until `delivered()`; `notes` are added to it."""
     session.check_clear(options.name, options.title, options.description, options.message_template)
     if session.policy_hooks:
-        yield from policy.check_policies(session, (yield Do(partial(outgoing.describe_share, session, options))))
+        yield from policy.check_policies(session, (yield Do(partial(describe_share, session, options))))
     sealed = yield from seal_share(options, session)
-    action: OutgoingAction = yield Do(partial(outgoing.describe_share, session, options, sealed))
+    action: OutgoingAction = yield Do(partial(describe_share, session, options, sealed))
     meta = _make_entry_meta(sealed, options, session, {"overseen": outgoing.to_entry_note(action), **notes})
     created = yield from policy.run_under_policy(
         session, action, _store_and_post(session, meta, sealed, outbox), describe_outcome
@@ -82,13 +83,24 @@ def plan_dry_run(session: Session, options: ShareOptions) -> Flow[SealedShare]:
     """Do everything but store and send, policies included, for `share --dry-run`."""
     session.check_clear(options.name, options.title, options.description, options.message_template)
     if session.policy_hooks:
-        yield from policy.check_policies(session, (yield Do(partial(outgoing.describe_share, session, options))))
+        yield from policy.check_policies(session, (yield Do(partial(describe_share, session, options))))
     sealed = yield from seal_share(options, session)
     if session.policy_hooks:
-        yield from policy.check_policies(
-            session, (yield Do(partial(outgoing.describe_share, session, options, sealed)))
-        )
+        yield from policy.check_policies(session, (yield Do(partial(describe_share, session, options, sealed))))
     return sealed
+
+
+def describe_share(session: Session, options: ShareOptions, sealed: SealedShare | None = None) -> OutgoingAction:
+    """Describe a share. Without `sealed` its sources are not read yet, so labels, recipients and expiry are unknown."""
+    inputs = [each.ref if isinstance(each, FieldSpec) else None for each in options.specs]
+    action = outgoing.describe_new(session, "share", inputs, options.delivery, options.title, options.code)
+    sinks = outgoing.identify_all(session, "sink", (target.ref.name for target in options.targets))
+    action = action._replace(sinks=sinks, views=options.views)
+    if sealed is None:
+        return action._replace(complete=False)
+    return outgoing.with_recipients(session, action, sealed.recipients)._replace(
+        labels=sealed.labels, expires_at=sealed.expires_at
+    )
 
 
 def describe_outcome(share: Share) -> Mapping[str, object]:
