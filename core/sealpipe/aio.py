@@ -18,7 +18,8 @@ import httpcore
 from anyio import CancelScope
 
 from sealpipe.api import Failure, Operation, Resend, Response
-from sealpipe.calls import Calls, check_arguments, copy_signature, make_method
+from sealpipe.calls import AsyncCalls, copy_signature, make_method
+from sealpipe.calls.arguments import check_arguments
 from sealpipe.client_base import ClientSetup, checks_arguments, open_fields, refuse_send, registry
 from sealpipe.flows import Do, Flow, Notify, Send, Wait
 from sealpipe.flows.policy import guard
@@ -238,7 +239,7 @@ async def _fetch_page(client: AsyncClient, pages: PageIterator[T]) -> list[T]:
     raise strip_frames(failure)
 
 
-class AsyncClient(Calls, ClientSetup):
+class AsyncClient(AsyncCalls, ClientSetup):
     """Client of the service for asyncio. An async context manager; arguments as for `Client`.
 
     A task that is cancelled while a change is in progress still waits for its response, for up to 5 seconds.

@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
-from sealpipe.calls import Calls, make_method
+from sealpipe.calls import BlockingCalls, make_method
 from sealpipe.client_base import ClientSetup, Driver, checks_arguments, open_fields, refuse_send, registry, run
 from sealpipe.flows import Flow
 from sealpipe.flows.session import Session
@@ -27,7 +27,7 @@ def _iterate_rows(client: Client, pages: PageIterator[T]) -> Iterator[T]:
         yield from next_page()
 
 
-class Client(Calls, ClientSetup, Driver):
+class Client(BlockingCalls, ClientSetup, Driver):
     """Client of the service for blocking code. A context manager; several threads may use one client.
 
     `api_key` has three parts, or two; `base_url` ends in /v1. `deadline` (seconds) is for one call, retries included.

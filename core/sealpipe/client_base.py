@@ -41,7 +41,7 @@ def checks_arguments(function: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(function)
     def wrapper(*args: P.args, **options: P.kwargs) -> T:
-        from sealpipe.calls import check_arguments  # the command line needs none of the calls
+        from sealpipe.calls.arguments import check_arguments  # the command line needs none of the calls
 
         check_arguments(function, args[skipped:], options, skip=skipped)
         return function(*args, **options)

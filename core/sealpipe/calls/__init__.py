@@ -7,25 +7,22 @@ docstring and a check of its arguments. Only then is the call's module imported:
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
-from functools import cache, wraps
-from inspect import Parameter, Signature, signature
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from functools import wraps
+from inspect import Parameter, signature
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from sealpipe import calls
-from sealpipe.errors import UsageError
+from sealpipe.calls.arguments import check_arguments
 from sealpipe.flows import Flow
 from sealpipe.flows.session import Session
 from sealpipe.secret import strips_frames
 
 if TYPE_CHECKING:
-    from sealpipe.aio import AsyncClient
     from sealpipe.calls import account as account
     from sealpipe.calls import requests as requests
     from sealpipe.calls import shares as shares
-    from sealpipe.client import Client
-    from sealpipe.client_base import ClientSetup
     from sealpipe.flows.lookup import PageIterator
 
 else:  # hidden from mypy, which would take every other name for a module
@@ -42,7 +39,9 @@ P = ParamSpec("P")
 T = TypeVar("T")
 Options = TypeVar("Options")
 Started = TypeVar("Started")
-AnyClient = TypeVar("AnyClient", bound="ClientSetup")
+AnyClient = TypeVar("AnyClient", bound="Calls")
+Blocking = TypeVar("Blocking", bound="BlockingCalls")
+Asynchronous = TypeVar("Asynchronous", bound="AsyncCalls")
 
 
 class _Method:
@@ -74,15 +73,15 @@ class Call(_Method, Generic[P, T]):
         super().__init__(find)
 
     @overload
-    def __get__(self, client: None, owner: type[Client]) -> Callable[Concatenate[Client, P], T]: ...
+    def __get__(self, client: None, owner: type[Blocking]) -> Callable[Concatenate[Blocking, P], T]: ...
     @overload
     def __get__(
-        self, client: None, owner: type[AsyncClient]
-    ) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]]: ...
+        self, client: None, owner: type[Asynchronous]
+    ) -> Callable[Concatenate[Asynchronous, P], Coroutine[Any, Any, T]]: ...
     @overload
-    def __get__(self, client: Client, owner: type) -> Callable[P, T]: ...
+    def __get__(self, client: BlockingCalls, owner: type) -> Callable[P, T]: ...
     @overload
-    def __get__(self, client: AsyncClient, owner: type) -> Callable[P, Coroutine[Any, Any, T]]: ...
+    def __get__(self, client: AsyncCalls, owner: type) -> Callable[P, Coroutine[Any, Any, T]]: ...
     def __get__(self, client: Any, owner: type) -> Any:
         return self.bind(client, owner)
 
@@ -96,15 +95,15 @@ class ListCall(_Method, Generic[P, T]):
         super().__init__(find)
 
     @overload
-    def __get__(self, client: None, owner: type[Client]) -> Callable[Concatenate[Client, P], Iterator[T]]: ...
+    def __get__(self, client: None, owner: type[Blocking]) -> Callable[Concatenate[Blocking, P], Iterator[T]]: ...
     @overload
     def __get__(
-        self, client: None, owner: type[AsyncClient]
-    ) -> Callable[Concatenate[AsyncClient, P], AsyncIterator[T]]: ...
+        self, client: None, owner: type[Asynchronous]
+    ) -> Callable[Concatenate[Asynchronous, P], AsyncIterator[T]]: ...
     @overload
-    def __get__(self, client: Client, owner: type) -> Callable[P, Iterator[T]]: ...
+    def __get__(self, client: BlockingCalls, owner: type) -> Callable[P, Iterator[T]]: ...
     @overload
-    def __get__(self, client: AsyncClient, owner: type) -> Callable[P, AsyncIterator[T]]: ...
+    def __get__(self, client: AsyncCalls, owner: type) -> Callable[P, AsyncIterator[T]]: ...
     def __get__(self, client: Any, owner: type) -> Any:
         return self.bind(client, owner)
 
@@ -155,68 +154,10 @@ def with_options(
     return call
 
 
-def check_arguments(
-    function: Callable[..., Any], args: Sequence[Any], options: Mapping[str, Any], skip: int = 0
-) -> None:
-    """Check the arguments of a call. UsageError names the argument, never its value: it may be a secret.
-
-    `skip` is the number of leading parameters that the caller does not pass.
-    """
-    from sealpipe.calls.rules import find_rule  # commands check their values when they parse them
-
-    name, parameters = function.__name__, _read_signature(function)
-    name = "Client" if name == "__init__" else name
-    parameters_list = list(parameters.parameters.values())
-    positional = [each.name for each in parameters_list if each.kind is Parameter.POSITIONAL_OR_KEYWORD][
-        : skip + len(args)
-    ]
-    if len(positional) < skip + len(args):
-        raise UsageError(f"{name}() was given too many arguments by position", remedy="give them by their names")
-    arguments = dict(zip(positional[skip:], args, strict=True))
-    for option in options:
-        if option in arguments or option not in parameters.parameters or option in positional[:skip]:
-            raise _make_unexpected_error(
-                name, option, [each.name for each in parameters_list[skip:]], is_repeated=option in arguments
-            )
-    arguments.update(options)
-    missing = [
-        each.name for each in parameters_list[skip:] if each.default is Parameter.empty and each.name not in arguments
-    ]
-    if missing:
-        hint = ", or use Client.from_settings()" if name == "Client" else ""
-        raise UsageError(f"{name}() lacks {' and '.join(missing)}", remedy=f"give {', '.join(missing)}{hint}")
-    for argument, value in arguments.items():
-        if value is None and _accepts_none(parameters.parameters[argument]):
-            continue
-        rule = find_rule(name, parameters.parameters[argument])
-        if rule is not None and not rule.accepts(value):
-            raise UsageError(
-                f"{name}(): {argument} is not {rule.description}", remedy=f"give {argument} as {rule.description}"
-            )
-
-
-def _accepts_none(parameter: Parameter) -> bool:
-    """Return whether None is allowed: `views=None` means no limit, `expires_in=None` no expiry."""
-    return parameter.default is None or str(parameter.annotation).endswith("| None")
-
-
-@cache
-def _read_signature(function: Callable[..., Any]) -> Signature:
-    return signature(function)
-
-
-def _make_unexpected_error(name: str, option: str, known: Sequence[str], *, is_repeated: bool) -> UsageError:
-    if is_repeated:
-        return UsageError(f"{name}() was given {option} twice", remedy="give it once")
-    from difflib import get_close_matches  # for an error only
-
-    matches = get_close_matches(option, known, n=1)
-    hint = f"did you mean {matches[0]}?" if matches else f"it takes {', '.join(known) or 'none'}"
-    return UsageError(f"{name}() takes no argument {option[:60]}", remedy=hint)
-
-
 class Calls:
     """All calls, by name."""
+
+    session: Session
 
     create_share = Call(lambda: with_options(calls.shares.CreateShareOptions, calls.shares.create_share))
     list_shares = Call(lambda: calls.shares.list_shares)
@@ -242,3 +183,11 @@ class Calls:
     get_capabilities = Call(lambda: calls.account.get_capabilities)
     share_log = Call(lambda: calls.account.share_log)
     iter_share_log = ListCall(lambda: calls.account.iter_share_log)
+
+
+class BlockingCalls(Calls):
+    """The calls as methods that block."""
+
+
+class AsyncCalls(Calls):
+    """The calls as methods to await."""
