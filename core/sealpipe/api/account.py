@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from sealpipe.api import Operation, Resend, Response, is_success, responses
 from sealpipe.api.responses import read_error_code
@@ -21,24 +21,6 @@ from sealpipe.wire.link import called
 T = TypeVar("T")
 
 NOT_OFFERED_STATUSES = frozenset({401, 403, 404})
-
-
-@dataclass(frozen=True, slots=True)
-class Pagination:
-    """The position of a page in its list (specification: Pagination object); None if the service did not say."""
-
-    page: int | None = None
-    limit: int | None = None
-    total_pages: int | None = None
-    total: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Page(Generic[T]):
-    """One page of a list, newest first."""
-
-    items: tuple[T, ...]
-    pagination: Pagination
 
 
 @dataclass(frozen=True, slots=True)

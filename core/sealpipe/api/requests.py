@@ -15,7 +15,7 @@ from sealpipe.wire.encoding import encode_base64url
 from sealpipe.wire.link import called
 
 if TYPE_CHECKING:
-    from sealpipe.api.account import Page
+    from sealpipe.api.responses import Page
 
 T = TypeVar("T")
 

@@ -10,8 +10,9 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 
 from sealpipe.api import Response
 from sealpipe.errors import (
@@ -34,10 +35,25 @@ from sealpipe.errors import (
 )
 from sealpipe.values import parse_time
 
-if TYPE_CHECKING:
-    from sealpipe.api.account import Page
-
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Pagination:
+    """The position of a page in its list (specification: Pagination object); None if the service did not say."""
+
+    page: int | None = None
+    limit: int | None = None
+    total_pages: int | None = None
+    total: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """One page of a list, newest first."""
+
+    items: tuple[T, ...]
+    pagination: Pagination
 
 
 def parse_object(response: Response) -> dict[str, Any]:
@@ -116,8 +132,6 @@ def read_rows(members: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
 
 def read_page(members: Mapping[str, Any], name: str, item: Callable[[dict[str, Any]], T]) -> Page[T]:
     """Return one page of a list with its rows in the member `name`, and its pagination."""
-    from sealpipe.api.account import Page, Pagination  # most commands read no list
-
     if not isinstance(members.get(name), list):
         raise ProtocolError(f"the service's list has no array of {name}")
     paging = read_object(members, "pagination")

@@ -13,7 +13,8 @@ from sealpipe.values import format_time
 from sealpipe.wire.link import called
 
 if TYPE_CHECKING:
-    from sealpipe.api.account import Page, ShareInfo
+    from sealpipe.api.account import ShareInfo
+    from sealpipe.api.responses import Page
 
 
 @dataclass(frozen=True, slots=True)

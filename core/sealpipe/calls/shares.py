@@ -25,7 +25,8 @@ from sealpipe.state.outbox import Outbox
 from sealpipe.values import parse_time
 
 if TYPE_CHECKING:
-    from sealpipe.api.account import Page, ShareInfo
+    from sealpipe.api.account import ShareInfo
+    from sealpipe.api.responses import Page
     from sealpipe.flows.deliver.send import Deliverable
     from sealpipe.flows.lookup import PageWalk
     from sealpipe.flows.request.create import SecureRequest

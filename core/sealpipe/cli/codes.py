@@ -13,7 +13,7 @@ from sealpipe.cli.command import Command
 from sealpipe.errors import UsageError
 
 if TYPE_CHECKING:
-    from sealpipe.api.account import Page
+    from sealpipe.api.responses import Page
     from sealpipe.client import Client
 
 T = TypeVar("T")
@@ -103,7 +103,7 @@ def fetch_page(
     values: Mapping[str, Any], fetch: Callable[[int, int], Page[T]], iterate: Callable[[int], Iterable[T]]
 ) -> Page[T]:
     """Fetch the page that --page and --limit select; with --all, every row as one page."""
-    from sealpipe.api.account import Page, Pagination
+    from sealpipe.api.responses import Page, Pagination
 
     if values["all"]:
         rows = tuple(iterate(values["limit"] or 100))

@@ -44,7 +44,7 @@ def run(ctx: click.Context, /, command: tuple[str, ...], **values: Any) -> None:
     """
     from sealpipe.plugin.context import COMMAND
     from sealpipe.run import use_values
-    from sealpipe.run.child import find_command
+    from sealpipe.run.program import find_command
     from sealpipe.run.variables import read_variables
 
     variables = read_variables(values["env"], values["env_file"])

@@ -23,7 +23,8 @@ from sealpipe.wire.encoding import decoded, encoded
 from sealpipe.wire.link import called
 
 if TYPE_CHECKING:
-    from sealpipe.api.account import Access, AccessLog, Page
+    from sealpipe.api.account import Access, AccessLog
+    from sealpipe.api.responses import Page
 
 
 T = TypeVar("T")

@@ -47,7 +47,7 @@ async def run_command(call: Call, wanted: Wanted) -> Answer:
     """Run the command. Raises UsageError, PolicyError and PluginError: then it was not started."""
     from sealpipe.plugin.context import COMMAND
     from sealpipe.run import use_values_in
-    from sealpipe.run.child import find_command
+    from sealpipe.run.program import find_command
 
     program = find_command(wanted.command, _make_environ())
 

@@ -16,8 +16,9 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, Self
 
-from sealpipe.run.child import CHUNK, GRACE, LAST, refuse_command, to_exit_code
+from sealpipe.run.program import refuse_command, to_exit_code
 from sealpipe.run.redaction import Redactor
+from sealpipe.run.streams import CHUNK, GRACE, LAST
 from sealpipe.spellings import Finder
 
 MAX_READ: Final = 64 * 1024 * 1024

@@ -7,7 +7,6 @@ echoes it, or makes a signal of it.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import selectors
 import signal
@@ -17,36 +16,12 @@ import termios
 import tty
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
-from sealpipe.run.child import CHUNK, Signals, Stream, open_streams, refuse_command, relay
+from sealpipe.run.program import refuse_command
 from sealpipe.run.redaction import Redactor
+from sealpipe.run.streams import CHUNK, Signals, Stream, copy_size, open_streams, relay
 from sealpipe.spellings import Finder
-
-_OUTPUT_FLAGS: Final = 1
-"""Index of the flags in a terminal's attributes."""
-
-
-def copy_size(source: int, target: int) -> None:
-    """Copy a terminal's size. Its programs are told of the change."""
-    with suppress(OSError):
-        fcntl.ioctl(target, termios.TIOCSWINSZ, fcntl.ioctl(source, termios.TIOCGWINSZ, bytes(8)))
-
-
-def copy_sizes(pairs: Sequence[tuple[int, int]]) -> None:
-    """Copy the sizes of terminals to others."""
-    for source, target in pairs:
-        copy_size(source, target)
-
-
-def open_screen(number: int) -> tuple[int, int]:
-    """Open a terminal for output only, like one of ours; return both ends. It changes no byte: ours does."""
-    master, slave = os.openpty()
-    attributes = termios.tcgetattr(number)
-    attributes[_OUTPUT_FLAGS] &= ~termios.OPOST
-    termios.tcsetattr(slave, termios.TCSANOW, attributes)
-    copy_size(number, slave)
-    return master, slave
 
 
 def run_in_terminal(program: str, argv: Sequence[str], environ: Mapping[bytes, bytes], finder: Finder) -> int:

@@ -7,14 +7,14 @@ import threading
 
 import pytest
 
-from sealpipe.run import child
+from sealpipe.run import streams
 from sealpipe.run.redaction import Redactor
 from sealpipe.spellings import Finder
 
 
 def relayed(monkeypatch: pytest.MonkeyPatch, grace: float, *, closes: bool) -> bytes:
     """What arrives of a command that has ended, while another process still writes to its stream."""
-    monkeypatch.setattr(child, "GRACE", grace)
+    monkeypatch.setattr(streams, "GRACE", grace)
     (reads, writes), (out, target) = os.pipe(), os.pipe()
     os.write(writes, b"early\n")
 
@@ -25,8 +25,8 @@ def relayed(monkeypatch: pytest.MonkeyPatch, grace: float, *, closes: bool) -> b
     late = threading.Timer(0.2, write_late)
     if closes:
         late.start()
-    with child.Signals() as signals:
-        assert child.relay([child.Stream(reads, target, Redactor(Finder([])))], signals, lambda: 7) == 7
+    with streams.Signals() as signals:
+        assert streams.relay([streams.Stream(reads, target, Redactor(Finder([])))], signals, lambda: 7) == 7
     os.close(target)
     if closes:
         late.join()
