@@ -9,8 +9,6 @@ from sealpipe.version import __version__ as __version__
 
 TYPE_CHECKING = False  # the same form as in typing: importing typing would be most of what `sealpipe --version` costs
 if TYPE_CHECKING:
-    from typing import Any
-
     from sealpipe.aio import AsyncClient as AsyncClient
     from sealpipe.aio import aresolve as aresolve
     from sealpipe.client import Client as Client
@@ -106,14 +104,16 @@ _ERRORS = (
 __all__ = ["__version__", *_MODULES, *_ERRORS]
 
 
-def __getattr__(name: str) -> Any:
-    from importlib import import_module
+if not TYPE_CHECKING:  # hidden from type checkers, which would take every misspelled name for Any
 
-    if name in _ERRORS:
-        return getattr(import_module("sealpipe.errors"), name)
-    if name in _MODULES:
-        return getattr(import_module(_MODULES[name]), name)
-    raise AttributeError(f"module 'sealpipe' has no attribute {name!r}")
+    def __getattr__(name):
+        from importlib import import_module
+
+        if name in _ERRORS:
+            return getattr(import_module("sealpipe.errors"), name)
+        if name in _MODULES:
+            return getattr(import_module(_MODULES[name]), name)
+        raise AttributeError(f"module 'sealpipe' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -17,8 +17,6 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # the same form as in typing
 if TYPE_CHECKING:
-    from typing import Any
-
     from sealpipe_rehearsal.people import LinkRefusedError as LinkRefusedError
     from sealpipe_rehearsal.pytest_plugin import Rehearsal as Rehearsal
 
@@ -27,9 +25,11 @@ _MODULES = {"LinkRefusedError": "sealpipe_rehearsal.people", "Rehearsal": "sealp
 __all__ = ["LinkRefusedError", "Rehearsal"]
 
 
-def __getattr__(name: str) -> Any:
-    from importlib import import_module
+if not TYPE_CHECKING:  # hidden from type checkers, which would take every misspelled name for Any
 
-    if name in _MODULES:
-        return getattr(import_module(_MODULES[name]), name)
-    raise AttributeError(f"module 'sealpipe_rehearsal' has no attribute {name!r}")
+    def __getattr__(name):
+        from importlib import import_module
+
+        if name in _MODULES:
+            return getattr(import_module(_MODULES[name]), name)
+        raise AttributeError(f"module 'sealpipe_rehearsal' has no attribute {name!r}")

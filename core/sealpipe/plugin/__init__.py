@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sealpipe.api.responses import parse_retry_after
 from sealpipe.ci_systems import ADD_MASK, SET_SECRET, CISystem, RunnerCommand, detect_ci_system
@@ -241,18 +241,19 @@ _OF_RUNNERS: Final = (
 """What only the plugin of a CI system needs."""
 
 
-def __getattr__(name: str) -> Any:
-    """Import what most commands do not need on first use: pluggy costs 90 million instructions."""
-    value: Any
-    if name == "hookimpl":
-        import pluggy
+if not TYPE_CHECKING:  # hidden from type checkers, which would take every misspelled name for Any
 
-        value = pluggy.HookimplMarker("sealpipe")
-    elif name in _OF_RUNNERS:
-        from sealpipe import ci_commands
+    def __getattr__(name):
+        """Import what most commands do not need on first use: pluggy costs 90 million instructions."""
+        if name == "hookimpl":
+            import pluggy
 
-        value = getattr(ci_commands, name)
-    else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = value
-    return value
+            value = pluggy.HookimplMarker("sealpipe")
+        elif name in _OF_RUNNERS:
+            from sealpipe import ci_commands
+
+            value = getattr(ci_commands, name)
+        else:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        globals()[name] = value
+        return value

@@ -1,0 +1,71 @@
+"""What mypy sees of our packages in a user's script: a misspelled name is an error, and no right one is Any."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Check = Callable[[str], list[str]]
+
+FACES = {
+    "sealpipe": ("AsyncClient, Client, Field, Outbox, Secret, UsageError, aresolve, resolve", "Clinet"),
+    "sealpipe.plugin": ("CISystem, Source, SourceInfo, hookimpl, make_annotation, write_stderr", "Sourcce"),
+    "sealpipe_rehearsal": ("LinkRefusedError, Rehearsal", "Rehersal"),
+}
+"""Each package whose names are imported on first use: some of them, and one misspelled."""
+
+
+@pytest.fixture(scope="module")
+def check(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Check:
+    """Run `mypy --strict` on a script of a user, in a folder of its own, and return what it says."""
+    folder = tmp_path_factory.mktemp("a user's")
+    # Of the suite's own runs only the first reads all of sealpipe.
+    cache = pytestconfig.cache.mkdir("mypy") if pytestconfig.cache is not None else folder / "cache"
+
+    def run(script: str) -> list[str]:
+        (folder / "script.py").write_text(script)
+        command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--cache-dir", str(cache)]
+        done = subprocess.run([*command, "script.py"], cwd=folder, capture_output=True, text=True, check=False)
+        assert done.stderr == ""
+        return [line.removeprefix("script.py:") for line in done.stdout.splitlines()]
+
+    return run
+
+
+def revealed(lines: list[str]) -> list[str]:
+    return re.findall(r'Revealed type is "(.*)"', "\n".join(lines))
+
+
+def test_a_misspelled_name_is_an_error_and_a_right_one_has_a_type(check: Check) -> None:
+    script, misspelled = "", []
+    for face, (names, wrong) in FACES.items():
+        script += f"from {face} import {names}\n"
+        script += "".join(f"reveal_type({name})\n" for name in names.split(", "))
+        script += f"from {face} import {wrong}\n"
+        misspelled.append((face, wrong))
+    lines = check(script)
+    shown = revealed(lines)
+    assert len(shown) == sum(len(names.split(", ")) for names, _ in FACES.values())
+    assert "Any" not in shown
+    errors = [line for line in lines if " error: " in line]
+    assert [re.findall(r'Module "(.*)" has no attribute "(\w*)"', line) for line in errors] == [
+        [each] for each in misspelled
+    ]
+
+
+def test_no_package_has_every_name_for_type_checkers() -> None:
+    root = Path(__file__).parents[3]
+    seen = [
+        path.relative_to(root).as_posix()
+        for folder in ("core", "plugins")
+        for path in (root / folder).rglob("*.py")
+        for statement in ast.parse(path.read_bytes()).body
+        if isinstance(statement, ast.FunctionDef) and statement.name == "__getattr__"
+    ]
+    assert seen == [], "put it under `if not TYPE_CHECKING`: mypy would take every misspelled name for its result"
