@@ -240,8 +240,8 @@ def _describe_missing(error: click.UsageError) -> str:
 
 def _print_audit_heads() -> None:
     """Print the head of each audit log that was written. Stored elsewhere, it can prove that the log is complete."""
-    if "sealpipe.registry.hooks" in sys.modules:
-        from sealpipe.registry.hooks import get_audit_heads
+    if "sealpipe.registry.policies" in sys.modules:
+        from sealpipe.registry.policies import get_audit_heads
 
         for file, head in get_audit_heads().items():
             render.print_note(f"audit: {render.escape(str(file))} head {head}")

@@ -99,7 +99,7 @@ EXPECTED = (SealpipeError, click.UsageError, click.exceptions.Exit)
 def find_commands(registry: Registry) -> dict[str, Any]:
     """Find all plugin commands, by name. Looks up all entry points."""
     from sealpipe.cli import COMMANDS
-    from sealpipe.registry.hooks import collect_commands
+    from sealpipe.registry.commands import collect_commands
 
     commands = collect_commands(registry.catalog, click.Group, lambda name: name in COMMANDS)
     return {name: each for name, each in commands.items() if isinstance(each.command, click.Command)}
@@ -146,16 +146,16 @@ def verify(log: str, head: str | None, key: str | None, **values: Any) -> None:
     Reports every changed, removed or added line; with --head (which each command that writes the log prints on
     stderr), also lines cut off at the end. The key comes from the config that names this log, or from --key.
     """
-    from sealpipe.registry import hooks
+    from sealpipe.registry.policies import find_audit_key, verify_audit
 
     if head is not None and not _HEAD.fullmatch(head):
         raise UsageError("--head is not a valid head", remedy="write it as NUMBER:MARK, as the command printed it")
     path = Path(log).absolute()
     if key is None:
         config = run_config()
-        key = hooks.find_audit_key(path, config.machine.get("enforce", {}), config.user)
+        key = find_audit_key(path, config.machine.get("enforce", {}), config.user)
     try:
-        heads = hooks.verify_audit(path, key, head)
+        heads = verify_audit(path, key, head)
     except OSError as error:
         why = error.strerror
         raise UsageError(f"{path} cannot be read: {why}", remedy="check the path and its permissions") from None

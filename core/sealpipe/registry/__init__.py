@@ -30,14 +30,8 @@ from sealpipe.plugin import (
 )
 from sealpipe.plugin.context import DEADLINE
 from sealpipe.reference import PARAMETERS, TARGET_PARAMETERS, Reference
-from sealpipe.registry.calls import (
-    call_plugin,
-    close_in_time,
-    fetch_all,
-    format_install_command,
-    import_object,
-    suggest,
-)
+from sealpipe.registry.calls import call_plugin, close_in_time, format_install_command, import_object, suggest
+from sealpipe.registry.fetching import fetch_all
 from sealpipe.registry.stores import (
     PolicyHook,
     Store,
@@ -218,13 +212,13 @@ class Registry:
         if self.stores:
             self.catalog.list_third_parties()  # for their names: a store must not use one of them
             check_store_names(self.stores, self.catalog.list_reference_names())
-        from sealpipe.registry.hooks import ask_policies  # only where there is a policy
+        from sealpipe.registry.policies import ask_policies  # only where there is a policy
 
         ask_policies(self.catalog, hooks, plan)
 
     def notify_observers(self, hooks: Sequence[PolicyHook], event: Mapping[str, Any]) -> None:
         """Notify every observer. Raises PluginError if a required one fails."""
-        from sealpipe.registry.hooks import notify_observers  # only where there is an observer
+        from sealpipe.registry.policies import notify_observers  # only where there is an observer
 
         notify_observers(self.catalog, hooks, event)
 

@@ -132,7 +132,7 @@ class Catalog:
 
     def detect_ci(self, environ: Mapping[str, str], excluded: Set[str]) -> str | None:
         """Return the first CI plugin by name whose sign is set, also a third party's; None if all are `excluded`."""
-        from sealpipe.registry.hooks import are_declared  # only outside the built-in CI systems
+        from sealpipe.registry.entry_points import are_declared  # only outside the built-in CI systems
 
         with self._lock:
             if not self._has_loaded and are_declared():
@@ -210,7 +210,7 @@ class Catalog:
     def _load_entry_points(self) -> None:
         self._has_loaded = True
         self._load(*KINDS)  # first, so that nothing replaces a built-in plugin
-        from sealpipe.registry.hooks import find_entry_points, read_origin
+        from sealpipe.registry.entry_points import find_entry_points, read_origin
 
         for point in find_entry_points():
             if self._allowed is not None and point.name not in self._allowed:

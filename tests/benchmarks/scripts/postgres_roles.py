@@ -15,7 +15,7 @@ import psycopg
 from sealpipe.plugin import Secret, SinkField
 from sealpipe.reference import parse
 from sealpipe.registry import Registry
-from sealpipe.registry.calls import write_fields
+from sealpipe.registry.sinks import write_fields
 
 
 def ours(names: list[str], password: str) -> None:

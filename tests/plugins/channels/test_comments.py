@@ -22,7 +22,7 @@ from sealpipe.errors import (
     UnavailableError,
     UnknownOutcomeError,
 )
-from sealpipe.registry.calls import confirms_delivery
+from sealpipe.registry.channels import confirms_delivery
 from support import fake_github, fake_gitlab
 from support.fake_github import FakeGitHub
 from support.fake_gitlab import FakeGitLab

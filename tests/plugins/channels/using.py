@@ -16,7 +16,7 @@ from sealpipe.errors import PluginError
 from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.plugin import Delivery, Health, Message, Secret
 from sealpipe.registry import Registry
-from sealpipe.registry.calls import check_recipient, send_message
+from sealpipe.registry.channels import check_recipient, send_message
 
 FRAGMENT = "1Canary-6b1f_Zk3Qx0Vn8Jw"
 LINK = f"https://share.example/s/aB3#{FRAGMENT}"

@@ -12,7 +12,7 @@ from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.plugin import Health, Locator, Mode, Secret, SinkField, WriteResult
 from sealpipe.reference import parse
 from sealpipe.registry import Registry
-from sealpipe.registry.calls import describe_write, write_fields
+from sealpipe.registry.sinks import describe_write, write_fields
 from sealpipe.testing.contract import error_text
 
 CANARY = "Canary-6b1f_Zk3Qx0Vn8Jw"

@@ -20,7 +20,7 @@ from sealpipe.errors import (
 from sealpipe.plugin import Mode, Secret, SinkField, WriteResult
 from sealpipe.reference import parse
 from sealpipe.registry import Registry
-from sealpipe.registry.calls import describe_write, write_fields
+from sealpipe.registry.sinks import describe_write, write_fields
 
 PUT = """
 from sealpipe.plugin import Secret, SinkField

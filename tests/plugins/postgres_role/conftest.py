@@ -18,7 +18,7 @@ from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.plugin import Mode, Secret, SinkField, WriteResult
 from sealpipe.reference import parse
 from sealpipe.registry import Registry
-from sealpipe.registry.calls import write_fields
+from sealpipe.registry.sinks import write_fields
 from support.parts import Postgres, run_postgres
 from support.ports import free_port
 from support.terminal import bare, one_service, service, user

@@ -11,7 +11,7 @@ from sealpipe.errors import PluginError
 from sealpipe.plugin import Mode, Secret, SinkField, WriteResult
 from sealpipe.reference import parse
 from sealpipe.registry import Registry
-from sealpipe.registry.calls import write_fields
+from sealpipe.registry.sinks import write_fields
 from support.flows import opened, resolved
 from support.openbao import Bao
 

@@ -20,7 +20,7 @@ from sealpipe.errors import (
 from sealpipe.plugin import Mode
 from sealpipe.reference import parse
 from sealpipe.registry import Registry
-from sealpipe.registry.calls import describe_write
+from sealpipe.registry.sinks import describe_write
 from support.fake_web import Asked, FrontDoor, first, meanwhile
 from support.openbao import Bao
 

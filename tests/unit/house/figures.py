@@ -135,8 +135,8 @@ _BELOW: Final = "move what both need to a module below them"
 _TOP: Final = "import at the top of the module"
 _PRODUCT: Final = ("core", "plugins")
 FIGURES: Final[Mapping[str, Figure]] = {
-    "import circles": Figure(lambda: [" ".join(circle) for circle in _circles()], 7, 0, _BELOW),
-    "modules in circles": Figure(lambda: [module for circle in _circles() for module in circle], 20, 0, _BELOW),
+    "import circles": Figure(lambda: [" ".join(circle) for circle in _circles()], 6, 0, _BELOW),
+    "modules in circles": Figure(lambda: [module for circle in _circles() for module in circle], 16, 0, _BELOW),
     "yield Do(": Figure(_places(find_texts(r"yield Do\("), *_PRODUCT), 109, 0, "call the function"),
     "Flow[": Figure(_places(find_texts(r"Flow\["), *_PRODUCT), 216, 0, "write a function that returns its result"),
     "generators": Figure(_places(find_generators, "core"), 159, 0, "write a function, or say Iterator if it is one"),

@@ -23,7 +23,10 @@ ALLOWED: Final[Mapping[tuple[str, str], str]] = {
     ("core/sealpipe/__main__.py", "_ctypes"): "ctypes itself would cost every command ten times the import",
     ("core/sealpipe/__main__.py", "httpx._main"): "httpx imports its command line, with rich, and no setting stops it",
     ("core/sealpipe/__main__.py", "sys.modules"): "blocks trio and httpx._main, which are imported if they are there",
-    ("core/sealpipe/registry/hooks.py", "_frozen_importlib"): "compared as text only: Python's own finders name it",
+    (
+        "core/sealpipe/registry/entry_points.py",
+        "_frozen_importlib",
+    ): "compared as text only: Python's own finders name it",
     ("core/sealpipe/signals.py", "atexit._run_exitfuncs"): "the only way to run clean-ups without waiting for threads",
     ("core/sealpipe/run/terminal.py", "os._exit"): "public all the same: what a forked process has to end with",
     ("core/sealpipe/signals.py", "os._exit"): "public all the same: documented in the library reference",

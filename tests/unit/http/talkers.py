@@ -10,7 +10,8 @@ from sealpipe.errors import PluginError
 from sealpipe.plugin import Message, Secret, SinkField
 from sealpipe.reference import parse
 from sealpipe.registry import Registry
-from sealpipe.registry.calls import check_recipient, send_message, write_fields
+from sealpipe.registry.channels import check_recipient, send_message
+from sealpipe.registry.sinks import write_fields
 
 LINK = "https://share.example/s/aB3#1Canary"
 AWS_KEYS = {

@@ -12,7 +12,7 @@ import pytest
 
 from sealpipe.errors import PayloadTooLargeError, PluginError, SecretNotFoundError, UnavailableError
 from sealpipe.plugin import Context, Document, Locator, Source
-from sealpipe.registry.calls import MAX_CALLS, MAX_STORES, fetch_all
+from sealpipe.registry.fetching import MAX_CALLS, MAX_STORES, fetch_all
 
 PATIENCE = 20
 """Seconds after which calls that should run at once, and do not, fail their test."""

@@ -88,7 +88,7 @@ def _send(
 
 def _send_one(session: Session, log: NewsLog, recipient: Recipient, news: News, message: Message) -> str:
     """Record, send, record. Returns a warning, or nothing. Blocks."""
-    from sealpipe.registry.calls import send_message
+    from sealpipe.registry.channels import send_message
 
     session.registry().channel(recipient.channel)  # raises for missing settings before anything is recorded
     effect = log.begin(recipient.address, news)

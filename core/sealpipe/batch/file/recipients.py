@@ -21,7 +21,7 @@ from sealpipe.flows.deliver import ChannelTarget, Content, check_targets, parse_
 from sealpipe.flows.store import parse_targets
 from sealpipe.plugin import Mode
 from sealpipe.reference import FieldSpec, Reference
-from sealpipe.registry.calls import describe_write
+from sealpipe.registry.sinks import describe_write
 
 if TYPE_CHECKING:
     from sealpipe.batch.file.definition import BatchDefinition

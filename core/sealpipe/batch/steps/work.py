@@ -194,7 +194,7 @@ def send_messages(work: RowWork, link: Deliverable) -> Flow[tuple[str, ...]]:
 
 
 def _find_repeatable(session: Session, items: Sequence[TrackedDelivery]) -> list[bool]:
-    from sealpipe.registry.calls import confirms_delivery
+    from sealpipe.registry.channels import confirms_delivery
 
     registry = session.registry()
     return [each.state != "sending" or confirms_delivery(registry, each.recipient.channel) for each in items]

@@ -145,7 +145,7 @@ def check_targets(
     targets: Sequence[ChannelTarget], values: Mapping[str, str], registry: Callable[[], Registry]
 ) -> tuple[Recipient, ...]:
     """Fill in the values, and let each channel check its recipient. Sends nothing. Raises UsageError, PluginError."""
-    from sealpipe.registry.calls import check_recipient
+    from sealpipe.registry.channels import check_recipient
 
     plugins = registry()
     recipients: dict[tuple[str, str], Recipient] = {}

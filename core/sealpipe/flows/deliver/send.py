@@ -142,7 +142,7 @@ def _deliver_one(session: Session, share: Deliverable, number: int, *, resend: b
 
 def _send(session: Session, share: Deliverable, number: int) -> None:
     """Journal, send, journal. Blocks."""
-    from sealpipe.registry.calls import send_message
+    from sealpipe.registry.channels import send_message
 
     assert share.deliveries is not None  # noqa: S101 - as above
     delivery = share.deliveries.items[number]
@@ -158,7 +158,7 @@ def _send(session: Session, share: Deliverable, number: int) -> None:
 
 
 def _can_confirm(session: Session, delivery: TrackedDelivery) -> bool:
-    from sealpipe.registry.calls import confirms_delivery
+    from sealpipe.registry.channels import confirms_delivery
 
     return confirms_delivery(session.registry(), delivery.recipient.channel)
 

@@ -107,14 +107,14 @@ def is_write_only(session: Session, ref: Reference) -> bool:
 
 
 def _describe_all(session: Session, writes: Sequence[SinkWrite]) -> list[str]:
-    from sealpipe.registry.calls import describe_write
+    from sealpipe.registry.sinks import describe_write
 
     registry = session.registry()
     return [describe_write(registry, write.ref.name, locate_sink(session, write.ref), write.mode) for write in writes]
 
 
 def _write_once(session: Session, write: SinkWrite, ledger: WriteLog | None) -> WriteResult:
-    from sealpipe.registry.calls import write_fields
+    from sealpipe.registry.sinks import write_fields
 
     registry, locator = session.registry(), locate_sink(session, write.ref)
     registry.sink(write.ref.name)  # raises for missing settings before the write is noted

@@ -1,0 +1,89 @@
+"""Calls of policies and observers, and the audit log that one of them keeps."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from sealpipe.errors import PluginError, PolicyError
+from sealpipe.plugin import OutgoingAction, VetoError
+from sealpipe.registry.calls import call_plugin
+from sealpipe.registry.catalog import Catalog
+from sealpipe.registry.stores import AUDIT_MODULE, BUILT_IN_HOOKS, PolicyHook
+from sealpipe.values import redact_address
+
+
+def ask_policies(catalog: Catalog, hooks: Sequence[PolicyHook], plan: OutgoingAction) -> None:
+    """Ask every policy. Raises PolicyError, or PluginError if one fails: then nothing may leave either."""
+    for hook in hooks:
+        try:
+            _call(catalog, hook, "sealpipe_check_outgoing", plan=plan, enforced=hook.enforced)
+        except _WrappedVetoError as refused:
+            named_policy = "the policy" if hook.name == "policy" else f"the policy {hook.name}"
+            subject = "this machine's policy" if hook.enforced else named_policy
+            reason = str(refused)
+            for target in (text for each in plan.recipients for text in (each, each.partition(":")[2])):
+                if (shown := redact_address(target)) != target:
+                    reason = reason.replace(target, shown)
+            raise PolicyError(f"{subject} does not allow this: {reason}") from None
+
+
+def notify_observers(catalog: Catalog, hooks: Sequence[PolicyHook], event: Mapping[str, Any]) -> None:
+    """Notify every observer. Raises the first PluginError after all were notified."""
+    failed: PluginError | None = None
+    for hook in hooks:
+        try:
+            _call(catalog, hook, "sealpipe_event", event=event)
+        except PluginError as error:
+            failed = failed or error
+    if failed is not None:
+        raise failed
+
+
+class _WrappedVetoError(PluginError):
+    """A VetoError on its way through `call_plugin`, which lets only errors of the contract pass."""
+
+
+def _call(catalog: Catalog, hook: PolicyHook, function: str, **values: Any) -> None:
+    built_in = BUILT_IN_HOOKS.get(hook.name)
+    module = import_module(built_in) if built_in else catalog.get_module(hook.name)
+    implementation = getattr(module, function, None)
+    if implementation is None:
+        return
+    call_plugin(hook.name, partial(_ask_hook, catalog.isolate_hook(module, function), {**values, "config": hook.table}))
+
+
+def _ask_hook(call: Any, values: Mapping[str, Any]) -> None:
+    try:
+        call(**values)
+    except VetoError as refusal:
+        raise _WrappedVetoError(str(refusal)) from None
+
+
+def get_audit_heads() -> Mapping[Path, str]:
+    """Return the head of every audit log that this process has written; none if it has not loaded the audit."""
+    module = sys.modules.get(AUDIT_MODULE)
+    heads: Mapping[Path, str] = {} if module is None else module.heads
+    return heads
+
+
+def find_audit_key(file: Path, *configs: Mapping[str, Any]) -> Any:
+    """Return the reference to the audit log's key, from the first config that names the file; None if there is none."""
+    for config in configs:
+        table = config.get("audit")
+        if isinstance(table, Mapping) and isinstance(table.get("file"), str) and Path(table["file"]) == file:
+            return table.get("key")
+    return None
+
+
+def verify_audit(file: Path, key: Any, head: str | None) -> Any:
+    """Verify an audit log's chain, as a `sealpipe_plugins.audit.verify.Verification`.
+
+    Raises OSError, NotConfiguredError.
+    """
+    key_bytes = None if key is None else call_plugin("audit", lambda: import_module(AUDIT_MODULE).read_key(key))
+    return import_module("sealpipe_plugins.audit.verify").verify(file, key_bytes, head)
