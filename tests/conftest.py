@@ -48,6 +48,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("sealpipe")
     group.addoption("--all", action="store_true", help="every test: browsers, engines, runners and sweeps, too")
     group.addoption("--rest", action="store_true", help="only what a bare run leaves out")
+    group.addoption("--update", action="store_true", help="write scenarios, pictures and states, in place of comparing")
+
+
+@pytest.fixture
+def is_update(request: pytest.FixtureRequest) -> bool:
+    """Whether files are written in place of compared."""
+    return bool(request.config.getoption("--update"))
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from cli.outside import State, look
 from sealpipe_rehearsal.running_service import RunningService
 from support.job import Job
 from support.strace import Point
@@ -57,6 +58,7 @@ class Killed:
     litter: int
     said: str
     resuming: bool
+    state: State
 
     @property
     def links(self) -> set[str]:
@@ -110,6 +112,7 @@ class Sweep:
         """Do it, killed at that point; then resume; then look."""
         job = self.job(place, self.service)
         killed = self._last(job, place, job.killing(point, place / "log", self.signal))
+        state = look(job, killed)
         printed, shares, entries = _told(job, killed), job.shares(), job.entries()
         resumed = job.resume()
         found = Killed(
@@ -125,6 +128,7 @@ class Sweep:
             len(job.left()) - len(job.entries()),
             killed.err,
             resuming=self.resuming,
+            state=state,
         )
         if found.wrong() is None:
             assert job.opens(next(iter(found.links))) if found.links else job.untouched()

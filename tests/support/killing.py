@@ -1,8 +1,8 @@
 """Commands in the process of the tests, killed at one step after another: no start, no strace, some milliseconds each.
 
-A step is each step of a flow (before a `Send` leaves, after its response came and before the flow gets it, before and
-after each `Do`, before a `Wait`), each request of a plugin, before and after, and each call that changes a file or
-writes to stdout, before it is made. A kill lands between two of those, so no other moment leaves anything else behind.
+A step is each request, to the service or of a plugin, before it leaves and after its response came, each wait for a
+next try, and each call that changes a file or writes to stdout, before it is made. A kill lands between two of those,
+so no other moment leaves anything else behind. No step is one of the code within: which functions it calls is its own.
 
 SIGKILL runs no `finally`, no `__exit__` and no `__del__`, and the kernel lets go of the locks. In one process neither
 comes by itself: a generator that is closed runs all of them, and one that is kept for ever keeps its locks. So `Killed`
@@ -30,7 +30,7 @@ import httpx
 
 from sealpipe import cli, client_base, signals
 from sealpipe.api import Failure, Operation, Response
-from sealpipe.flows import Do, Flow, Notify, Send, Wait
+from sealpipe.http import ServiceNetwork
 from support.job import Job
 from support.strace import Point
 from support.terminal import Done
@@ -98,7 +98,10 @@ class Killer:
                 # Signals are for the process of the tests.
                 nothing = mock.Mock()
                 stack.enter_context(mock.patch.multiple(signals, raise_on_signals=nothing, exit_on_signals=nothing))
-                stack.enter_context(mock.patch.object(client_base, "run", self._drive))
+                asking = self._asking(ServiceNetwork.send)
+                stack.enter_context(mock.patch.object(ServiceNetwork, "send", asking))
+                waiting = mock.Mock(sleep=lambda seconds: self._step("wait", str(seconds)))
+                stack.enter_context(mock.patch.object(client_base, "time", waiting))
                 stack.enter_context(mock.patch.object(httpx.Client, "send", self._sending(httpx.Client.send)))
                 changing = {name: self._calling(name, getattr(os, name)) for name in CHANGING}
                 # A kill loses nothing that is written; only a power cut does, and this is none.
@@ -123,33 +126,17 @@ class Killer:
             self._files = Files(self._folder)
             raise Killed
 
-    def _drive(self, flow: Flow[Any], send: Callable[[Operation[Any], float], Response | Failure]) -> Any:
-        """The driver of `client_base`, with steps, and without waiting."""
-        result: Any = None
-        error: BaseException | None = None
-        while True:
-            try:
-                step = flow.send(result) if error is None else flow.throw(error)
-            except StopIteration as stop:
-                return stop.value
-            result = error = None
-            try:
-                match step:
-                    case Send(operation, timeout):
-                        asked = f"{operation.method} {operation.path}"
-                        self._step("send", asked)
-                        result = send(operation, timeout)
-                        self._step("answered", asked)
-                    case Do(work):
-                        self._step("do", _name(work))
-                        result = work()
-                        self._step("done", _name(work))
-                    case Wait(seconds):
-                        self._step("wait", str(seconds))
-                    case Notify(callback):
-                        callback()
-            except BaseException as raised:  # noqa: BLE001 - as the real one: the flow lets go of its locks
-                result, error = None, raised
+    def _asking(self, send: Callable[..., Response | Failure]) -> Callable[..., Response | Failure]:
+        """A request to the service."""
+
+        def asking(network: ServiceNetwork, operation: Operation[Any], timeout: float) -> Response | Failure:
+            asked = f"{operation.method} {operation.path}"
+            self._step("send", asked)
+            result = send(network, operation, timeout)
+            self._step("answered", asked)
+            return result
+
+        return asking
 
     def _sending(self, send: Callable[..., httpx.Response]) -> Callable[..., httpx.Response]:
         """A plugin's request over HTTP."""
@@ -199,11 +186,6 @@ def _forget(error: BaseException | None) -> None:
     while error is not None:
         traceback.clear_frames(error.__traceback__)
         error = error.__context__
-
-
-def _name(work: Callable[[], Any]) -> str:
-    """The function that a `Do` calls. Its arguments hold secrets."""
-    return str(getattr(getattr(work, "func", work), "__qualname__", type(work).__name__))
 
 
 def _read(folder: Path) -> dict[str, tuple[int, bytes] | None]:

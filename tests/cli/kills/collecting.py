@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from cli.outside import State, look
 from sealpipe_rehearsal.running_service import RunningService
 from support.faulty import Exchange, Fault, Faulty
 from support.job import Job, ended
@@ -105,6 +106,7 @@ class Killed:
     lost: int
     litter: Sequence[str]
     said: str
+    state: State
     ends: int = 0
     """How a run ends that nobody kills: 13 where a submission cannot be opened."""
 
@@ -204,6 +206,7 @@ class Sweep:
         given: Sequence[Given],
         environ: Mapping[str, str],
     ) -> Killed:
+        state = look(request.job, done, _stored(there, group))
         torn = self._torn(there, group, given)
         whole = len(_all(there, group)) == len(given) and not self._wrong(there, group, given, most=1)
         machine = {**environ, **(another_machine(request.job) if self.elsewhere else {})}
@@ -224,7 +227,7 @@ class Sweep:
         return Killed(
             step, done.code, torn, whole, reruns, wrong_there, request.is_over(), request.deletes(),
             len(given) + self.rotten - request.submissions() + self._lost(request, machine),
-            self._litter(request, group), said, self.ends,
+            self._litter(request, group), said, state, self.ends,
         )  # fmt: skip
 
     def _set_up(self, place: Path) -> tuple[Asked, Place, str, list[Given]]:
@@ -283,6 +286,11 @@ class Sweep:
     def _litter(self, request: Asked, group: str) -> list[str]:
         names = [path.name for path in request.job.terminal.here.iterdir() if path != request.receipt]
         return sorted(name for name in names if not name.startswith(group))
+
+
+def _stored(there: Place, group: str) -> list[str]:
+    """What a place holds, for those that are no files of the job."""
+    return [f"{there.name}: {' '.join(sorted(values))}" for values in _all(there, group)] if there.url else []
 
 
 def _told(values: Values) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cli.outside import State, look
 from sealpipe_rehearsal.running_service import RunningService
 from support.fake_web import Receiver
 from support.job import Job
@@ -36,6 +37,7 @@ class Found:
     left: list[str]
     opens: bool
     said: str
+    state: State
 
     def wrong(self) -> str | None:
         """What broke the promise; None where it is kept."""
@@ -94,6 +96,7 @@ class Delivering:
             words = self.words(receiver)
             killed = job.share(*words, under=job.killing(point, place / "log"))
             messages = list(receiver.secrets)
+            state = look(job, killed, messages)
             resumed = job.resume()
             then = list(receiver.secrets)
             last = job.resume("--resend") if resumed.code == 11 else resumed
@@ -110,6 +113,7 @@ class Delivering:
                 job.left(),
                 self._opens(job, receiver),
                 killed.err + resumed.err,
+                state,
             )
 
     def _opens(self, job: Job, receiver: Receiver) -> bool:
@@ -143,6 +147,7 @@ class Reminded:
     entries: list[str]
     left: list[str]
     said: str
+    state: State
 
     def wrong(self) -> str | None:
         """What broke the promise; None where it is kept."""
@@ -185,6 +190,7 @@ class Reminding:
             job, link = self._ask(place)
             killed = self._remind(job, receiver, job.killing(point, place / "log"))
             messages = list(receiver.secrets)
+            state = look(job, killed, messages)
             again = self._remind(job, receiver)
             then = list(receiver.secrets)
             resumed = job.resume()
@@ -192,7 +198,7 @@ class Reminding:
                 assert job.resume("--resend").code == 0
             return Reminded(
                 point, killed.code, messages, again.code, then, resumed.code, list(receiver.secrets), link,
-                job.entries(), job.left(), killed.err + again.err + resumed.err,
+                job.entries(), job.left(), killed.err + again.err + resumed.err, state,
             )  # fmt: skip
 
     def _ask(self, place: Path) -> tuple[Job, str]:

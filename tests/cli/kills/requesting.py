@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from cli.outside import State, look
 from sealpipe.state import receipt as receipts
 from sealpipe.wire import keys
 from sealpipe.wire.encoding import decode_base64url, encode_base64url
@@ -44,6 +45,7 @@ class Found:
     seed: str | None
     left: list[str]
     said: str
+    state: State
 
     def wrong(self) -> str | None:
         """What broke the promise; None where it is kept."""
@@ -91,6 +93,7 @@ class Asking:
     def kill_at(self, point: Point, place: Path) -> Found:
         job = self.job(place, self.service)
         killed = job.run(*ASK, *self.words, under=job.killing(point, place / "log"))
+        state = look(job, killed)
         requests = codes(job)
         # Where there is no entry, these would have nothing to tell and nothing to do.
         listed = job.resume("--list").out if job.entries() else ""
@@ -109,6 +112,7 @@ class Asking:
             (here / SEED).read_text() if (here / SEED).exists() else None,
             job.left(),
             killed.err + resumed.err,
+            state,
         )
 
 

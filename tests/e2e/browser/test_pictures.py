@@ -62,7 +62,7 @@ def test_the_picture_of_a_page(stage: Stage, request: pytest.FixtureRequest, tmp
     stage.browser.says(picture.way(stage, tmp_path))
     digest = digest_of(stage.browser, picture)
     path = ROOT / f"docs/pictures/{name}.png"
-    if request.config.getoption("--update", default=False):
+    if request.config.getoption("--update"):
         save(path, stage.browser.png(), {"Description": picture.alternative, "Source": digest})
     with Image.open(path) as image:
         assert image.info["Description"] == picture.alternative
