@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Final, NamedTuple
 
-from sealpipe_plugins.precommit.rules import CompiledRule, Rule
+from sealpipe_plugins.precommit.rules import CompiledRule, CompiledStart, Rule
 
 PRAGMA: Final = b"sealpipe: allow"
 """The pragma that allows a match on its line."""
@@ -69,10 +69,10 @@ def find_matches(content: bytes, rules: Sequence[CompiledRule], tail: int = 0) -
         (line, each.rule)
         for text, breaks in _variants(content)
         for each in rules
-        for literal, pattern in each.patterns.items()
+        for start in each.starts
         # searching for a literal is fastest, and most files contain none of them
-        if literal in text
-        for line in _matching_lines(text, each, pattern, len(text) - tail, breaks)
+        if start.literal in text
+        for line in _matching_lines(text, each, start, len(text) - tail, breaks)
     }
     return sorted(found, key=lambda each: (each[0], each[1].name))
 
@@ -92,13 +92,13 @@ def _variants(content: bytes) -> Iterator[tuple[bytes, Sequence[int]]]:
 
 
 def _matching_lines(
-    content: bytes, each: CompiledRule, pattern: re.Pattern[bytes], limit: int, breaks: Sequence[int]
+    content: bytes, each: CompiledRule, begun: CompiledStart, limit: int, breaks: Sequence[int]
 ) -> Iterator[int]:
     """Yield the lines with a match before `limit` that no pragma allows, each once, at its first match."""
     line, line_start, line_end, position = 1, 0, 0, 0
-    while (match := pattern.search(content, position)) and match.start() < limit:
+    while (match := begun.pattern.search(content, position)) and match.start() < limit:
         start = match.start()
-        if not each.matches_before(content, start):
+        if not each.matches_before(content, start, begun.head):
             position = start + 1  # the next match may begin inside this one
             continue
         before, line_start = line_start, max(line_end, content.rfind(b"\n", line_end, start) + 1)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import base64
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import chdir
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -51,6 +53,19 @@ def found_by() -> Mapping[str, list[str]]:
             f"https://links.example/AbC&#x00023;1{key()}",
             f"https:\\x2f\\x2flinks.example/AbC\\x231{key()}",
             f"https://elsewhere.example/?to=https%253A%252F%252Flinks.example%252FAbC%25231{key()}",
+            f"https://elsewhere.example/?to=https%2525253A%2525252F%2525252Flinks.example%2525252FAbC%252525231{key()}",
+            f"https%253A%252F%252Flinks.example%252FAbC%25231{key()}",
+            f"${{BASE_URL}}/s/AbC#1{key()}",
+            f"{{{{ base }}}}/s/AbC#1{key()}",
+            f"$(BASE)/s/AbC#1{key()}",
+            f"%BASE%/s/AbC#1{key()}",
+            f"https://links.example/AbC\\u{{23}}1{key()}",
+            f"https://links.example/AbC\\U000000231{key()}",
+            f"https:\\057\\057links.example\\057AbC\\0431{key()}",
+            f"https:&#x2F;&#x2F;links.example&#x2F;AbC&amp;#35;1{key()}",
+            _as_json(_as_json(f"https://links.example/AbC#1{key()}")),
+            _as_json(_as_json(_as_json(f"links.example/AbC#1{key()}"))),
+            quote(_as_json(f"https://links.example/AbC#1{key()}"), safe=""),
         ],
         "credential-with-custody": [
             f"svc{parts}.{key()}",
@@ -86,8 +101,18 @@ def found_by() -> Mapping[str, list[str]]:
             f"links.example?s=AbC#1{key()}",
             f"%231{key()}",
             f"&num;1{key()}",
+            f"k=%2525231{key()}",
+            f"k=\\u{{23}}1{key()}",
+            f"k=\\0431{key()}",
+            _as_json(_as_json(f"#1{key()}")),
+            f'"first\\n#1{key()}"',
         ],
     }
+
+
+def _as_json(text: str) -> str:
+    """JSON of PHP, with what else JSON may escape; of text that is JSON already: escaped once more."""
+    return json.dumps(text)[1:-1].replace("/", "\\/").replace("#", "\\u0023")
 
 
 PASSED = (

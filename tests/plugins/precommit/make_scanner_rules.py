@@ -46,7 +46,7 @@ def make(scanner: str) -> str:
     """Return the rules for a scanner, each with its keywords: scanners look for those first, in lower case."""
     parts = ["# Made from the rules of sealpipe's hooks by tests/plugins/precommit/make_scanner_rules.py.\n"]
     for rule in RULES:
-        words = ", ".join(f"'{word}'" for word in dict.fromkeys(literal.lower() for literal, _ in rule.starts))
+        words = ", ".join(f"'{word}'" for word in dict.fromkeys(start.literal.lower() for start in rule.starts))
         lines = (
             "[[rules]]",
             f'id = "sealpipe-{rule.name}"',

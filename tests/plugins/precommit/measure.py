@@ -21,7 +21,7 @@ from sealpipe_plugins.precommit.rules import HOOKS
 BARE = """\
 import re, sys
 from sealpipe_plugins.precommit.rules import compile_rules
-patterns = [pattern for each in compile_rules(sys.argv[1]) for pattern in each.patterns.values()]
+patterns = [start.pattern for each in compile_rules(sys.argv[1]) for start in each.starts]
 for name in sys.argv[2:]:
     with open(name, "rb") as file:
         content = file.read()

@@ -84,6 +84,13 @@ HARD = {
     "links in lines": b"https://h/x#1" + A_KEY + b"\n",
     "links that are allowed": b"https://h/x#1" + A_KEY + b" sealpipe: allow\n",
     "one line of allowed links": b"https://h/x#1" + A_KEY + b" sealpipe: allow ",
+    "backslashes": (b"\\" * 1300 + b"u00231" + A_KEY + b"A") * 2 + b"\\" * 60 + b"#1" + A_KEY,
+    "percent signs": b"%25" * 500 + b"231" + A_KEY,
+    "ampersands": b"&amp;" * 300 + b"#35;1" + A_KEY,
+    "slashes": b"/" * 1300 + b"#1" + A_KEY,
+    "encoded slashes": b"h%5C%2F" * 180 + b"%231" + A_KEY,
+    "templates": b"}a" * 600 + b"#1" + A_KEY,
+    "digits": b"231",
     "starts of credentials": b"_sk_live_",
     "halves of credentials": b"_sk_live_" + b"A" * 16 + b".",
     "credentials without a tag": PARTS + b" ",
@@ -148,6 +155,6 @@ def test_only_the_named_service_is_looked_for_where_one_is_named() -> None:
 def test_each_expression_begins_with_its_literal() -> None:
     for each in EVERY:
         for text in found_by()[each.rule.name]:
-            matches = {literal: pattern.search(text.encode()) for literal, pattern in each.patterns.items()}
+            matches = {start.literal: start.pattern.search(text.encode()) for start in each.starts}
             assert any(matches.values()), text
             assert all(match[0].startswith(literal) for literal, match in matches.items() if match)
