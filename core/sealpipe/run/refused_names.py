@@ -2,6 +2,8 @@
 
 A person who can write to a store must not choose the code that runs here: by these names, a program runs what the
 value says, or loads it from where the value points. Each row links the program's documentation of them.
+
+Names of files with credentials stand apart: a whole kubeconfig is a secret that users do keep in a store.
 """
 
 from __future__ import annotations
@@ -126,7 +128,7 @@ REFUSED: Final[Sequence[Reader]] = (
         ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVAC_OPTIONS", "CLASSPATH", "JAVA_HOME"),
         "https://docs.oracle.com/en/java/javase/21/docs/specs/man/java.html",
     ),
-    Reader("Lua", ("LUA_INIT*",), "https://www.lua.org/manual/5.4/manual.html#7"),
+    Reader("Lua", ("LUA_INIT*", "LUA_PATH*", "LUA_CPATH*"), "https://www.lua.org/manual/5.4/manual.html#7"),
     Reader(
         ".NET",
         ("DOTNET_STARTUP_HOOKS",),
@@ -140,12 +142,22 @@ REFUSED: Final[Sequence[Reader]] = (
         "cargo",
         (
             "RUSTC", "RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER", "RUSTFLAGS", "CARGO_BUILD_*", "CARGO_TARGET_*",
-            "CARGO_ENCODED_RUSTFLAGS",
+            "CARGO_ENCODED_RUSTFLAGS", "CARGO_HOME",
         ),
         "https://doc.rust-lang.org/cargo/reference/environment-variables.html",
     ),
+    Reader(
+        "rustup",
+        ("RUSTUP_DIST_SERVER", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "RUSTUP_UPDATE_ROOT"),
+        "https://rust-lang.github.io/rustup/environment-variables.html",
+    ),
     Reader("go", ("GOFLAGS",), "https://pkg.go.dev/cmd/go#hdr-Environment_variables"),
     Reader("rsync", ("RSYNC_RSH", "RSYNC_CONNECT_PROG"), "https://man7.org/linux/man-pages/man1/rsync.1.html"),
+    Reader(
+        "psql",
+        ("PSQLRC", "PSQL_EDITOR", "PSQL_PAGER"),
+        "https://www.postgresql.org/docs/current/app-psql.html#APP-PSQL-ENVIRONMENT",
+    ),
     Reader("vim", ("VIMINIT",), "https://vimhelp.org/starting.txt.html"),
     Reader(
         "OpenSSL",
@@ -154,6 +166,11 @@ REFUSED: Final[Sequence[Reader]] = (
     ),
     Reader("sealpipe", ("SEALPIPE_*",), "../reference/settings.md"),
 )  # fmt: skip
+
+CREDENTIAL_FILES: Final = (
+    "AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "DOCKER_CONFIG", "GOOGLE_APPLICATION_CREDENTIALS", "KUBECONFIG",
+)  # fmt: skip
+"""Names that are not refused, though what they name may tell a program to run another: it is what a store is for."""
 
 
 def find_reader(name: str) -> str | None:

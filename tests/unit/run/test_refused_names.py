@@ -18,7 +18,7 @@ from typing import NamedTuple
 import pytest
 
 from sealpipe.errors import UsageError
-from sealpipe.run.refused_names import REFUSED, find_reader
+from sealpipe.run.refused_names import CREDENTIAL_FILES, REFUSED, find_reader
 from sealpipe.run.variables import parse_variable
 
 NAMES = [name for reader in REFUSED for name in reader.names]
@@ -39,7 +39,7 @@ EVIL_PY = "import os; os.system('./evil')\n"
 MODULES = f"python{sys.version_info[0]}.{sys.version_info[1]}"
 COPIES = (
     "ls/ls", "git/git-zz", "template/hooks/post-checkout", "other/sub/run", "zsh/.zshenv", "functions/zz", "bin/as",
-    "java/bin/java",
+    "java/bin/java", "toolchain/bin/rustc", "rustup/toolchains/zz/bin/rustc",
 )  # fmt: skip
 """Where `evil` lies under the name of something that a program runs."""
 FILES: Mapping[str, str] = {
@@ -80,6 +80,24 @@ py_compile.compile("evil.py", cfile=target, invalidation_mode=py_compile.PycInva
     "package.json": '{"name": "x", "version": "1.0.0", "scripts": {"x": "true"}}',
     "Cargo.toml": '[package]\nname = "x"\nversion = "0.1.0"\nedition = "2021"\n',
     "src/main.rs": "fn main() {}\n",
+    "cargo/config.toml": "[build]\nrustc-wrapper = '{here}/evil'\n",
+    "rustup/settings.toml": "version = '12'\ndefault_toolchain = 'zz'\n",
+    "lua/zz.lua": "os.execute('./evil')\n",
+    "serve.py": """\
+import socket, subprocess, sys
+with socket.socket(socket.AF_UNIX) as server:
+    server.bind(".s.PGSQL.5432")
+    server.listen()
+    server.settimeout(10)
+    client = subprocess.Popen(sys.argv[1:])
+    connection, _ = server.accept()
+    connection.recv(4096)
+    connection.sendall(b"R\\0\\0\\0\\x08\\0\\0\\0\\0" b"Z\\0\\0\\0\\x05I")
+    client.wait()
+""",
+    "psqlrc": "\\! ./evil\n",
+    "help.sql": "\\?\n",
+    "edit.sql": "\\e\n",
     "x.go": "package main\nfunc main() {}\n",
     "sub/run": "#!/bin/sh\n",
     "home/.gitconfig": "[alias]\nx = !./evil\n",
@@ -109,14 +127,14 @@ cp -r .git ../watched.git; git --git-dir=../watched.git config core.fsmonitor ..
 
 LOADING = (
     "LD_PRELOAD", "GCONV_PATH", "BASH_LOADABLES_PATH", "SSH_SK_PROVIDER", "LIBRARY_PATH", "JAVA_TOOL_OPTIONS",
-    "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "OPENSSL_CONF", "OPENSSL_ENGINES", "OPENSSL_MODULES",
+    "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "LUA_CPATH", "OPENSSL_CONF", "OPENSSL_ENGINES", "OPENSSL_MODULES",
 )  # fmt: skip
 """Names by which `evil` comes in as a library."""
 
 PROGRAMS = frozenset({
     "cargo", "erl", "g++", "gcc", "gem", "git", "go", "iconv", "irb", "java", "javac", "less", "lesskey", "lua", "make",
-    "mvn", "node", "npm", "openssl", "perl", "php", "rsync", "ruby", "script", "ssh", "ssh-add", "ssh-agent",
-    "ssh-keygen", "tar", "vim", "zsh",
+    "mvn", "node", "npm", "openssl", "perl", "php", "psql", "rsync", "ruby", "rustup", "script", "ssh", "ssh-add",
+    "ssh-agent", "ssh-keygen", "tar", "vim", "zsh",
 })  # fmt: skip
 
 
@@ -143,10 +161,12 @@ def typed(keys: str, command: str) -> str:
 
 RUSTUP = {"RUSTUP_HOME": os.environ.get("RUSTUP_HOME", f"{Path.home()}/.rustup")}
 """Where rustup, if cargo is its, keeps the compilers."""
-AT_BASH = "bash --norc -i"
-AGENT = "-agentpath:{here}/evil.so"
 PYTHON = getattr(sys, "_base_executable", sys.executable)
 """Not a virtual environment's: that obeys fewer names."""
+AT_PSQL = f"{PYTHON} serve.py psql -h /proc/self/cwd -U x -P pager=always"
+"""psql, and as little of a server as it begins with."""
+AT_BASH = "bash --norc -i"
+AGENT = "-agentpath:{here}/evil.so"
 
 PROOFS: Mapping[str, Proof] = {
     "LD_PRELOAD": Proof("{here}/evil.so", "true"),
@@ -296,6 +316,8 @@ PROOFS: Mapping[str, Proof] = {
     "CLASSPATH": Proof("{here}/classes", "java Evil"),
     "JAVA_HOME": Proof("{here}/java", "mvn -version"),
     "LUA_INIT": Proof("os.execute('./evil')", "lua -v"),
+    "LUA_PATH": Proof("{here}/lua/?.lua", "lua -e 'require \"zz\"'"),
+    "LUA_CPATH": Proof("{here}/modules/?.so", "lua -e 'require \"zz\"'"),
     "ERL_AFLAGS": Proof("-eval os:cmd(\"./evil\")", "erl -noshell -s init stop"),
     "ERL_FLAGS": Proof("-eval os:cmd(\"./evil\")", "erl -noshell -s init stop"),
     "ERL_ZFLAGS": Proof("-eval os:cmd(\"./evil\")", "erl -noshell -s init stop"),
@@ -310,9 +332,15 @@ PROOFS: Mapping[str, Proof] = {
     "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER": Proof(
         "{here}/evil", "cargo build --offline --target x86_64-unknown-linux-gnu", RUSTUP
     ),
+    "CARGO_HOME": Proof("{here}/cargo", "cargo check --offline", RUSTUP),
+    "RUSTUP_HOME": Proof("{here}/rustup", "rustup run zz rustc -V", RUSTUP),
+    "RUSTUP_TOOLCHAIN": Proof("{here}/toolchain", "cd src; $(dirname $(command -v rustup))/rustc -V", RUSTUP),
     "GOFLAGS": Proof("-toolexec={here}/evil", "go build x.go", {"GO111MODULE": "off"}),
     "RSYNC_RSH": Proof("{here}/evil", "rsync host.invalid:x y"),
     "RSYNC_CONNECT_PROG": Proof("{here}/evil", "rsync rsync://host.invalid/x"),
+    "PSQLRC": Proof("{here}/psqlrc", rf"{AT_PSQL} -c '\q'"),
+    "PSQL_EDITOR": Proof("./evil", f"{AT_PSQL} -f edit.sql"),
+    "PSQL_PAGER": Proof("./evil", typed("", f"{AT_PSQL} -f help.sql"), {"PAGER": "true"}),
     "VIMINIT": Proof(":call system('./evil')", "vim -c q"),
     "OPENSSL_CONF": Proof("{here}/openssl.cnf", "openssl rand 1"),
     "OPENSSL_ENGINES": Proof("{here}/modules", "openssl engine zz"),
@@ -337,6 +365,8 @@ NOT_SHOWN: Mapping[str, str] = {
     "RUBYSHELL": "Windows",
     "BUNDLE_GEMFILE": "a Gemfile is Ruby; bundler would install its gems",
     "DOTNET_STARTUP_HOOKS": "a class that the .NET SDK would compile",
+    "RUSTUP_DIST_SERVER": "rustup installs what that server has",
+    "RUSTUP_UPDATE_ROOT": "rustup replaces itself with what that server has",
     "SEALPIPE_*": "ours",
 }
 
@@ -434,3 +464,11 @@ def test_npm_reads_its_names_in_either_case(name: str) -> None:
 @pytest.mark.parametrize("name", ["path", "Git_Ssh", "NPM_TOKEN", "makefiles"])
 def test_other_programs_do_not(name: str) -> None:
     assert find_reader(name) is None
+
+
+@pytest.mark.parametrize("name", CREDENTIAL_FILES)
+def test_a_file_of_credentials_may_come_from_a_store(name: str) -> None:
+    """A kubeconfig is a secret like others, though kubectl may run what it names; the page about run says so."""
+    assert parse_variable(f"{name}=env:X").name == name
+    page = Path(__file__).resolve().parents[3] / "docs/how-to/run-a-command.md"
+    assert f"`{name}`" in page.read_text(encoding="utf-8")
