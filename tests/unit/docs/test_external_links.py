@@ -35,6 +35,7 @@ HOSTS = {
     "perldoc.perl.org",
     "pkg.go.dev",
     "plugins.jenkins.io",
+    "rust-lang.github.io",
     "semver.org",
     "support.atlassian.com",
     "vimhelp.org",
@@ -46,6 +47,7 @@ HOSTS = {
     "www.jetbrains.com",
     "www.lua.org",
     "www.php.net",
+    "www.postgresql.org",
     "zsh.sourceforge.io",
 }
 """Hosts that pages link to. Add one with the page that needs it, after `sphinx-build -b linkcheck` has reached it."""
