@@ -31,8 +31,8 @@ def machine(user: Terminal) -> Machine:
     return Machine(user)
 
 
-def refused(done: Done, service: RunningService, says: str, code: int = 2) -> None:
-    """Nothing was sent, nothing was told but why."""
+def assert_refused(done: Done, service: RunningService, says: str, code: int = 2) -> None:
+    """Check that nothing was sent, and nothing told but why."""
     assert (done.code, done.out) == (code, ""), done
     assert says in done.err
     assert "c4nary" not in done.err
@@ -186,7 +186,7 @@ def test_a_machines_policy_is_not_walked_around(machine: Machine, service: Runni
         words = [*words[:-1], "file:answer"]
         says = "the sink file/file is not allowed"
     done = machine.allow(rules).sealpipe(*words, **environ)
-    refused(done, service, says)
+    assert_refused(done, service, says)
     left = {path.name for path in machine.user.here.iterdir()}
     assert left <= {"code", "config.toml"}
     assert machine.user.outbox() == []
@@ -200,7 +200,7 @@ def test_what_a_policy_forbids_is_not_even_read(machine: Machine, service: Runni
     )
     config = str(machine.user.here / "config.toml")
     done = machine.allow(lists(sources=["env"])).sealpipe("share", "-f", "exec:mark", SEALPIPE_CONFIG=config)
-    refused(done, service, "the source exec/exec is not allowed")
+    assert_refused(done, service, "the source exec/exec is not allowed")
     assert not mark.exists()
 
 
@@ -224,7 +224,7 @@ def test_what_a_machines_policy_allows_is_done(machine: Machine, service: Runnin
 def test_a_machines_policy_names_all_lists(machine: Machine, service: RunningService, missing: str) -> None:
     rules = "".join(line for line in ALLOWS_ALL.splitlines(keepends=True) if not line.startswith(missing))
     done = machine.allow(rules + "most_views = 1\n").sealpipe("share", "-f", "env:DB")
-    refused(done, service, f"is this machine's and lacks {missing}", code=14)
+    assert_refused(done, service, f"is this machine's and lacks {missing}", code=14)
 
 
 def test_a_users_own_policy_allows_what_it_does_not_name(user: Terminal) -> None:
@@ -236,7 +236,7 @@ def test_a_users_own_policy_allows_what_it_does_not_name(user: Terminal) -> None
 
 def test_rules_may_stand_in_the_config_itself(machine: Machine, service: RunningService) -> None:
     machine.enforce('[enforce.policy]\nsources = ["vault"]\nsinks = []\nrecipients = []\ntools = []\n')
-    refused(machine.sealpipe("share", "-f", "env:DB"), service, "the source env/env is not allowed")
+    assert_refused(machine.sealpipe("share", "-f", "env:DB"), service, "the source env/env is not allowed")
 
 
 ELSEWHERE = {
@@ -256,7 +256,7 @@ def fixed(service: RunningService, ca_file: str = "") -> str:
 def test_another_service_than_the_machines_is_refused(machine: Machine, service: RunningService, setting: str) -> None:
     machine.allow(ALLOWS_ALL, audit=True, more=fixed(service, "/etc/ca.pem"))
     done = machine.sealpipe("share", "-f", "env:DB", **ELSEWHERE[setting])
-    refused(done, service, "this machine fixes")
+    assert_refused(done, service, "this machine fixes")
     assert setting in done.err
     (line,) = machine.audit.read_text().splitlines()
     assert json.loads(line)["outcome"] == "refused"
@@ -265,7 +265,9 @@ def test_another_service_than_the_machines_is_refused(machine: Machine, service:
 @pytest.mark.parametrize("setting", ["ca_file", "SSL_CERT_FILE"])
 def test_no_certificates_are_added_to_the_systems(machine: Machine, service: RunningService, setting: str) -> None:
     machine.enforce(fixed(service, "system"))
-    refused(machine.sealpipe("share", "-f", "env:DB", **ELSEWHERE[setting]), service, "this machine fixes ca_file")
+    assert_refused(
+        machine.sealpipe("share", "-f", "env:DB", **ELSEWHERE[setting]), service, "this machine fixes ca_file"
+    )
     assert machine.sealpipe("share", "-f", "env:DB").code == 0
 
 
@@ -290,15 +292,15 @@ def test_the_machines_service_is_the_default(machine: Machine, service: RunningS
 )
 def test_a_wrong_table_lets_nothing_leave(machine: Machine, service: RunningService, table: str, says: str) -> None:
     machine.enforce(table if table.startswith("[") else f"[enforce]\n{table}\n")
-    refused(machine.sealpipe("share", "-f", "env:DB"), service, says)
+    assert_refused(machine.sealpipe("share", "-f", "env:DB"), service, says)
 
 
 def test_a_required_audit_that_cannot_be_written_stops_collecting(machine: Machine, service: RunningService) -> None:
     machine.enforce('[enforce.audit]\nfile = "/proc/nowhere/audit.jsonl"\nrequired = true\n')
     for words in (["--to", "file:x"], ["--dir", "x"], []):
-        refused(machine.sealpipe("collect", "abc", *words), service, "the audit log", code=14)
+        assert_refused(machine.sealpipe("collect", "abc", *words), service, "the audit log", code=14)
     for words in (["shares", "expire", "abc"], ["requests", "expire", "abc"], ["tools", "call", "share_stats"]):
-        refused(machine.sealpipe(*words), service, "the audit log", code=14)
+        assert_refused(machine.sealpipe(*words), service, "the audit log", code=14)
 
 
 def interrupted(machine: Machine, service: RunningService, *words: str) -> None:
@@ -502,7 +504,7 @@ def test_where_nothing_is_allowed_no_command_sends_anything(
     machine: Machine, service: RunningService, name: str
 ) -> None:
     machine.allow(lists() + "actions = []\n")
-    refused(machine.sealpipe(*ASKED[name]), service, "is not allowed")
+    assert_refused(machine.sealpipe(*ASKED[name]), service, "is not allowed")
 
 
 BATCH = """
@@ -519,7 +521,9 @@ send = ["file:{name}.link"]
 
 def test_a_policy_is_asked_about_each_row_of_a_batch(machine: Machine, service: RunningService) -> None:
     machine.user.file("vendors.toml", BATCH)
-    refused(machine.allow(lists() + "actions = []\n").sealpipe("batch", "run", "vendors.toml"), service, "not allowed")
+    assert_refused(
+        machine.allow(lists() + "actions = []\n").sealpipe("batch", "run", "vendors.toml"), service, "not allowed"
+    )
     done = machine.allow(lists() + 'actions = ["batch"]\n').sealpipe("batch", "run", "vendors.toml")
     assert (done.code, done.out) == (18, "vendors\t2 rows: 2 failed\n")
     assert done.err.count("is not allowed") >= 2
