@@ -44,6 +44,19 @@ class Unlucky(InProcess):
             self.service.mend()
 
 
+class Unanswered(InProcess):
+    """The response to each try of its create is lost, so that it looks the request up."""
+
+    def run(self, *words: str, under: Any = (), **environ: str | None) -> Done:
+        if words[0] == "request":
+            lost = {"fault": "reset", "after_commit": True, "when": "POST /requests", "times": "always"}
+            self.service.set_faults(lost)
+        try:
+            return super().run(*words, under=under, **environ)
+        finally:
+            self.service.mend()
+
+
 class Sealing(InProcess):
     """What it prints is a sealed link: here it comes out opened."""
 
@@ -81,7 +94,8 @@ def kill_everywhere(kill: Callable[[Point, Path], Any], points: Sequence[Point],
     """Kill at each point; the last one is beyond the end. Nothing is wrong afterwards."""
     found = [kill(point, place / str(number)) for number, point in enumerate(points)]
     wrong = {f"{point} {point.text}": each.wrong() for point, each in zip(points, found, strict=True)}
-    assert {point: why for point, why in wrong.items() if why} == {}
+    broken = [f"{point}: {why}" for point, why in wrong.items() if why]
+    assert not broken, "\n".join(broken)
     survived = [f"{point} {point.text}" for point, each in zip(points, found, strict=True) if each.code != KILLED]
     assert survived == [f"{points[-1]} {points[-1].text}"], "only the step beyond the end is never reached"
     return found
@@ -100,9 +114,16 @@ def share(kind: str, service: RunningService, place: Path, *, resuming: bool = F
     return found
 
 
+REQUESTS: Mapping[str, tuple[type[Job], tuple[str, ...]]] = {
+    **{key: (InProcess, words) for key, words in KEYS.items()},
+    "a fresh key, all responses lost": (Unanswered, KEYS["a fresh key"]),
+}
+
+
 def request(key: str, service: RunningService, place: Path) -> list[Any]:
     """One request with its link, its receipt and its seed, or nothing."""
-    sweep = Asking(service, KEYS[key], InProcess)
+    job, words = REQUESTS[key]
+    sweep = Asking(service, words, job)
     found = kill_everywhere(sweep.kill_at, sweep.points(place / "undisturbed"), place)
     assert len(found) >= 9
     seen = {(len(each.requests), bool(each.listed), bool(each.printed)) for each in found}
@@ -177,6 +198,7 @@ def expire(service: RunningService, place: Path, *, by_name: bool = False) -> li
     """One DELETE at most, and every submission kept. `by_name`: one command expires two requests."""
     sweep = ExpiringByName(service) if by_name else Expiring(service)
     found = kill_everywhere(sweep.kill_at, sweep.points(place / "undisturbed"), place)
+    again = {each.again for each in found}
+    assert again == {(0,), (9, 0)}, f"no second DELETE follows within the hour: {again}"
     assert len(found) >= (11 if by_name else 8)
-    assert {each.again for each in found} == {(0,), (9, 0)}, "no second DELETE follows within the hour"
     return found

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cli.outside import State, look
+from sealpipe.errors import NotFoundError
 from sealpipe_rehearsal.running_service import RunningService
 from support.job import client_of
 from support.killing import InProcess
@@ -29,9 +30,11 @@ class Expired:
 
     def wrong(self) -> str | None:
         """What broke the promise; None where it is kept."""
-        if self.again[-1] != 0 or not self.is_over:
-            return f"it never ended: {self.again}"
-        return f"{self.deletes} DELETEs" if self.deletes > 1 else f"not kept once: {self.lost}" if self.lost else None
+        if self.deletes > 1:
+            return f"{self.deletes} DELETEs"
+        if self.lost:
+            return f"not kept once: {self.lost}"
+        return None if self.again[-1] == 0 and self.is_over else f"it never ended: {self.again}"
 
 
 class Expiring(NamedTuple):
@@ -58,8 +61,12 @@ class Expiring(NamedTuple):
             again.append(job.run(*words).code)
         lines = [json.loads(line) for path in job.state.rglob("*.jsonl") for line in path.read_text().splitlines()]
         kept = sorted(line["submission"]["short_code"] for line in lines if "submission" in line)
-        lost = [] if kept == given and request.submissions() == len(given) else [*given, *kept]
-        return Expired(killed.code, tuple(again), request.deletes(), lost, request.is_over(), state)
+        try:
+            there, is_over = request.submissions(), request.is_over()
+        except NotFoundError:  # destroyed
+            there, is_over = 0, True
+        lost = [] if kept == given and there == len(given) else [*given, *kept]
+        return Expired(killed.code, tuple(again), request.deletes(), lost, is_over, state)
 
 
 class ExpiringByName(NamedTuple):

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from cli.kills import every_step
-from cli.kills.every_step import SHARES, UNREADABLE
-from cli.kills.requesting import KEYS
+from cli.kills.every_step import REQUESTS, SHARES, UNREADABLE
 from cli.reached import assert_reached
 from sealpipe_rehearsal.running_service import RunningService
 
@@ -26,7 +25,7 @@ def test_one_share_with_one_link_or_nothing(
     assert_reached(f"{'resume' if resuming else 'share'}, {kind}", found, is_update=is_update)
 
 
-@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("key", REQUESTS)
 def test_one_request_with_its_link_its_receipt_and_its_seed_or_nothing(
     key: str, service: RunningService, tmp_path: Path, *, is_update: bool
 ) -> None:

@@ -14,7 +14,6 @@ import pytest
 
 from cli import reached
 from cli.kills import every_step
-from cli.kills.requesting import KEYS
 from cli.outside import State
 from cli.reached import assert_reached, name_list
 from sealpipe_rehearsal.running_service import RunningService
@@ -70,7 +69,7 @@ def test_a_state_that_is_not_listed_is_named() -> None:
 def test_every_list_is_that_of_a_sweep() -> None:
     """One that nobody compares would say nothing."""
     shares = {f"{command}, {kind}" for command in ("share", "resume") for kind in every_step.SHARES}
-    requests = {f"request, {key}" for key in KEYS} | {"expire", "expire, several by their name"}
+    requests = {f"request, {key}" for key in every_step.REQUESTS} | {"expire", "expire, several by their name"}
     sent = {"delivery, the link to a receiver", "delivery, the link to a file", "reminder"}
     collected = {f"collect, {kind}" for kind in every_step.PLACES}
     titles = shares | requests | sent | collected
