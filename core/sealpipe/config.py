@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from sealpipe import permissions
+from sealpipe.command_settings import COMMANDS
 from sealpipe.errors import CredentialError, Note, SettingError, UsageError
 from sealpipe.secret import Secret
-from sealpipe.settings import COMMANDS, FIRST, GLOBAL, Setting
+from sealpipe.settings import FIRST, GLOBAL, Setting
 
 MACHINE_CONFIG = Path("/etc/sealpipe/config.toml")
 """Settings that the machine's administrator enforces for all users; only its `[enforce]` table is read."""

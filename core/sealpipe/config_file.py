@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from sealpipe import values
+from sealpipe.command_settings import COMMANDS
 from sealpipe.errors import PolicyError, SettingError, UsageError
-from sealpipe.settings import COMMANDS, GLOBAL, Setting
+from sealpipe.settings import GLOBAL, Setting
 
 OWN_TABLES = ("stores", "plugins", "audit", "policy", "oversight", "allow_plugins", "checks")
 """Tables of the config file that those who use them check: plugins, policies, `collect --check`."""

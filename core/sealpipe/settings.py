@@ -1,14 +1,14 @@
-"""The one table of all settings: names, types, defaults and help.
+"""Settings: names, types, defaults and help; the tables of what is global, and of `share`, `request` and `collect`.
 
-click's options (`cli/command.py`) and the pydantic-settings model (`settings_model.py`) are both made from it. A value
-comes from the flag, otherwise the environment, the user's config file, or the default. Nothing in the working directory
-is read unless a setting names it.
+click's options (`cli/command.py`) and the pydantic-settings model (`settings_model.py`) are both made from them. A
+value comes from the flag, otherwise the environment, the user's config file, or the default. Nothing in the working
+directory is read unless a setting names it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from sealpipe import values
@@ -198,26 +198,6 @@ FIRST: Mapping[str, tuple[Setting, ...]] = {
 }
 """The tables of the commands that every pipeline runs."""
 
-
-class _Tables(Mapping[str, tuple[Setting, ...]]):
-    """The tables of all commands. Those that are not in `FIRST` are loaded when the first of them is asked for."""
-
-    def __getitem__(self, command: str) -> tuple[Setting, ...]:
-        return FIRST[command] if command in FIRST else self._load()[command]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter((*FIRST, *self._load()))
-
-    def __len__(self) -> int:
-        return len(FIRST) + len(self._load())
-
-    def _load(self) -> Mapping[str, tuple[Setting, ...]]:
-        from sealpipe.settings_others import OTHERS  # a share does not need them
-
-        return OTHERS
-
-
-COMMANDS: Mapping[str, tuple[Setting, ...]] = _Tables()
 
 ARGUMENTS: Mapping[str, str] = {
     "ask": "prompts",

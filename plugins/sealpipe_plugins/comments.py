@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Protocol, TypeVar
 
 from sealpipe.plugin import AccessDeniedError, Channel, Delivery, Message, PluginError, UnknownOutcomeError
-from sealpipe_plugins.http_api import Reply
 from sealpipe_plugins.http_errors import CHECK_FIRST
+from sealpipe_plugins.http_reply import Reply
 from sealpipe_plugins.wording import as_markdown
 
 T = TypeVar("T")

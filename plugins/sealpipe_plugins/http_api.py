@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
 import httpx
@@ -18,9 +18,9 @@ from sealpipe.plugin import (
     UnavailableError,
     UnknownOutcomeError,
     is_cleartext,
-    parse_retry_after,
 )
 from sealpipe_plugins.http_errors import CHECK_FIRST, connect_error
+from sealpipe_plugins.http_reply import Reply
 
 BODY_LIMIT: Final = 1024 * 1024
 """Maximum bytes of a response."""
@@ -32,34 +32,6 @@ _JSON: Final = "application/json; charset=utf-8"
 
 class ResponseTooLongError(PluginError):
     """The body of a response is longer than its limit."""
-
-
-class Reply(NamedTuple):
-    """A response of `system`. `writes` means that the request must not be repeated."""
-
-    system: str
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-    writes: bool
-
-    @property
-    def json(self) -> Any:
-        """The decoded JSON; None if the body is not JSON."""
-        try:
-            return json.loads(self.body)
-        except (ValueError, RecursionError):
-            return None
-
-    def member(self, name: str) -> Any:
-        """Return a member of the JSON object, or None."""
-        decoded = self.json
-        return decoded.get(name) if isinstance(decoded, dict) else None
-
-    @property
-    def retry_after(self) -> float | None:
-        """Return the seconds to wait, from Retry-After (seconds or a date)."""
-        return parse_retry_after(self.headers.get("retry-after"))
 
 
 class Endpoint:

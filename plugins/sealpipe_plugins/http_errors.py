@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from sealpipe.plugin import (
     AccessDeniedError,
@@ -16,9 +16,7 @@ from sealpipe.plugin import (
     UnavailableError,
     UnknownOutcomeError,
 )
-
-if TYPE_CHECKING:
-    from sealpipe_plugins.http_api import Reply
+from sealpipe_plugins.http_reply import Reply
 
 CHECK_FIRST: Final = "check there before you send it again"
 """The remedy if the outcome of a message is unknown."""

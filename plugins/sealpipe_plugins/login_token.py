@@ -10,7 +10,8 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from sealpipe.plugin import Secret
-from sealpipe_plugins.http_api import Endpoint, Reply
+from sealpipe_plugins.http_api import Endpoint
+from sealpipe_plugins.http_reply import Reply
 
 RENEW_EARLY: Final = 30.0
 """Seconds before its end that a token is replaced; half its lifetime, if that is shorter."""

@@ -15,9 +15,10 @@ import pytest
 import trustme
 
 from sealpipe.cli.command import OneOf, SettingType
+from sealpipe.command_settings import COMMANDS
 from sealpipe.config_file import FLAG_VALUES, check_value
 from sealpipe.errors import SettingError, UsageError
-from sealpipe.settings import COMMANDS, GLOBAL, Setting
+from sealpipe.settings import GLOBAL, Setting
 from sealpipe_rehearsal.running_service import RunningService
 from support.ports import silent_port
 from support.terminal import Done, Terminal

@@ -10,7 +10,8 @@ import click
 import pytest
 
 from sealpipe.cli import cli
-from sealpipe.settings import COMMANDS, GLOBAL
+from sealpipe.command_settings import COMMANDS
+from sealpipe.settings import GLOBAL
 from sealpipe_rehearsal.running_service import RunningService
 from support.parts import program
 from support.terminal import Terminal

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from sealpipe import Client, UsageError
-from sealpipe.flows.passcode import names_secret
+from sealpipe.flows.typed_secrets import names_secret
 from sealpipe_rehearsal.running_service import RunningService
 from support.terminal import Terminal, opened
 

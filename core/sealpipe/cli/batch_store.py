@@ -12,8 +12,8 @@ import click
 
 from sealpipe.cli import render
 from sealpipe.cli.command import find_state_folder, make_registry, make_session, run_config
+from sealpipe.command_settings import COMMANDS
 from sealpipe.errors import SealpipeError, SettingError, UsageError
-from sealpipe.settings import COMMANDS
 
 if TYPE_CHECKING:
     from sealpipe.batch.database.interface import Database

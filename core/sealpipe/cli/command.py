@@ -15,8 +15,9 @@ import click
 from click.core import ParameterSource
 
 from sealpipe.cli import Group, render
+from sealpipe.command_settings import COMMANDS
 from sealpipe.errors import UsageError
-from sealpipe.settings import ARGUMENTS, COMMANDS, GLOBAL, Setting
+from sealpipe.settings import ARGUMENTS, GLOBAL, Setting
 
 if TYPE_CHECKING:
     from sealpipe.api import Credential

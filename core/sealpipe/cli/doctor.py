@@ -13,7 +13,7 @@ from sealpipe.cli.command import COMMON, AnyType, Command, OneOf, SettingType, m
 from sealpipe.errors import SettingError, UsageError
 
 if TYPE_CHECKING:
-    from sealpipe.doctor import Finding
+    from sealpipe.doctor.findings import Finding
     from sealpipe.doctor.machine import GivenSetting, Settings
 
 
@@ -49,7 +49,7 @@ def _run_checks(ctx: click.Context, name: str | None, values: dict[str, Any]) ->
     settings = _read_settings(ctx, values)
     if name:
         return _check_one(name, settings)
-    from sealpipe.doctor import check_everything
+    from sealpipe.doctor.everything import check_everything
 
     return check_everything(settings, run_config(), make_registry, roundtrip=values["roundtrip"] is True)
 
@@ -57,7 +57,7 @@ def _run_checks(ctx: click.Context, name: str | None, values: dict[str, Any]) ->
 def _check_one(name: str, settings: Settings) -> Iterator[Finding]:
     from contextlib import closing
 
-    from sealpipe.doctor import check_plugin
+    from sealpipe.doctor.plugins import check_plugin
 
     with closing(make_registry(settings["ca_file"].get_usable())) as registry:
         yield from check_plugin(registry, name)

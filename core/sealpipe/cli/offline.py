@@ -40,7 +40,7 @@ def plugins(**values: Any) -> None:
 
 
 def _describe_plugin(plugin: Any) -> dict[str, Any]:
-    from sealpipe.doctor import find_missing_requirements
+    from sealpipe.doctor.plugins import find_missing_requirements
     from sealpipe.registry.calls import format_install_command
 
     info, missing = plugin.info, find_missing_requirements(plugin.info.needs)

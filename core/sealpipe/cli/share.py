@@ -95,7 +95,7 @@ def share(ctx: click.Context, /, **values: Any) -> None:
 def _note_text(specs: Sequence[Field | FieldSpec]) -> None:
     """Tell a person at a terminal what becomes of a `text:` without a label, which would say that it is no secret."""
     if render.is_terminal() and any(isinstance(each, FieldSpec) and _is_bare_text(each) for each in specs):
-        from sealpipe.flows.passcode import ALTERNATIVES
+        from sealpipe.flows.typed_secrets import ALTERNATIVES
 
         render.print_note(f"note: the shell's history stores what stands after text:. For a secret, {ALTERNATIVES}")
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 from importlib.resources import files
 from typing import Any, Final
 
-from sealpipe.doctor import Finding, report_failure, report_ok
+from sealpipe.doctor.findings import Finding, report_failure, report_ok
 from sealpipe.errors import UsageError, WireError
 from sealpipe.wire import encoding, envelope, fields, keys, link, sealed_box, tokens
 

@@ -18,7 +18,7 @@ from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined
 from sealpipe.api import Failure, Operation, Response, shares
 from sealpipe.api.responses import make_service_error, read_clock
 from sealpipe.client_base import run
-from sealpipe.doctor import Finding, report_failure, report_ok, report_warning
+from sealpipe.doctor.findings import Finding, report_failure, report_ok, report_warning
 from sealpipe.errors import ConnectError, InvalidRequestError, OutcomeUnknownError, SealpipeError, SettingError
 from sealpipe.flows import Flow, policy
 from sealpipe.flows.session import Session

@@ -11,12 +11,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from sealpipe.api import Credential, Failure, Operation, Resend, Response
 from sealpipe.api.account import Capabilities, get_capabilities
 from sealpipe.api.responses import make_service_error, parse_object
-from sealpipe.doctor import Finding, connectivity, report_failure, report_ok, report_warning, run_check
+from sealpipe.config import Config
+from sealpipe.doctor import connectivity
+from sealpipe.doctor.findings import Finding, report_failure, report_ok, report_warning, run_check
+from sealpipe.doctor.machine import Settings
 from sealpipe.errors import (
     AuthenticationError,
     ConnectError,
@@ -30,12 +33,8 @@ from sealpipe.errors import (
     SealpipeError,
     ServiceError,
 )
+from sealpipe.registry import Registry
 from sealpipe.wire import encoding, keys
-
-if TYPE_CHECKING:
-    from sealpipe.config import Config
-    from sealpipe.doctor.machine import Settings
-    from sealpipe.registry import Registry
 
 
 class Probe(NamedTuple):

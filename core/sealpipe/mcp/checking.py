@@ -54,7 +54,7 @@ def list_missing_settings(values: Mapping[str, Any], environ: Mapping[str, str])
 def _find_states(call: Call) -> dict[str, str]:
     """Return the worst state of each check, by its name. Blocks."""
     from sealpipe.client_base import registry
-    from sealpipe.doctor import check_everything
+    from sealpipe.doctor.everything import check_everything
     from sealpipe.doctor.machine import GivenSetting
 
     names = [setting.name for setting in GLOBAL if not setting.secret]

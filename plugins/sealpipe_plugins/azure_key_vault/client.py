@@ -13,8 +13,9 @@ from sealpipe_plugins.azure_key_vault.challenge import parse_challenge, require_
 from sealpipe_plugins.azure_key_vault.errors import refuse
 from sealpipe_plugins.azure_key_vault.login import Login, uses_machine
 from sealpipe_plugins.azure_key_vault.settings import KeyVaultSettings, SecretName
-from sealpipe_plugins.http_api import Endpoint, Reply
+from sealpipe_plugins.http_api import Endpoint
 from sealpipe_plugins.http_errors import require_success
+from sealpipe_plugins.http_reply import Reply
 
 SYSTEM: Final = "Azure Key Vault"
 _API: Final = "api-version=7.4"

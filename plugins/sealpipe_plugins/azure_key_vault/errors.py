@@ -16,8 +16,8 @@ from sealpipe.plugin import (
     UnsupportedError,
     WriteConflictError,
 )
-from sealpipe_plugins.http_api import Reply
 from sealpipe_plugins.http_errors import Refusal, require_success
+from sealpipe_plugins.http_reply import Reply
 
 _CHECK_LOGIN: Final = "check tenant_id, client_id and client_secret (AZURE_*), and this machine's clock"
 _EXPIRED: Final[Refusal] = (

@@ -11,8 +11,9 @@ from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
 from sealpipe.plugin import Context, NotConfiguredError, UnavailableError
-from sealpipe_plugins.http_api import Endpoint, Reply
+from sealpipe_plugins.http_api import Endpoint
 from sealpipe_plugins.http_errors import require_success
+from sealpipe_plugins.http_reply import Reply
 from sealpipe_plugins.machine_service import ask_machine
 
 _MACHINE_TIMEOUT: Final = 5.0

@@ -14,8 +14,9 @@ from sealpipe_plugins.gcp.checksum import crc32c
 from sealpipe_plugins.gcp.errors import refuse
 from sealpipe_plugins.gcp.login import Login
 from sealpipe_plugins.gcp.settings import GcpSettings
-from sealpipe_plugins.http_api import Endpoint, Reply
+from sealpipe_plugins.http_api import Endpoint
 from sealpipe_plugins.http_errors import require_success
+from sealpipe_plugins.http_reply import Reply
 
 SYSTEM: Final = "Google Secret Manager"
 ACCESS: Final = "secretmanager.versions.access"

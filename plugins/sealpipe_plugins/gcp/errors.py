@@ -16,8 +16,8 @@ from sealpipe.plugin import (
     UnsupportedError,
 )
 from sealpipe_plugins.gcp.settings import GcpSettings
-from sealpipe_plugins.http_api import Reply
 from sealpipe_plugins.http_errors import Refusal, require_success
+from sealpipe_plugins.http_reply import Reply
 
 _LOG_IN: Final = "log in again (`gcloud auth application-default login`), or create a new key; check the clock as well"
 

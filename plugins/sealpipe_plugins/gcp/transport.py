@@ -13,8 +13,9 @@ from urllib.parse import urlsplit
 from google.auth import transport
 
 from sealpipe.plugin import Context, NotConfiguredError
-from sealpipe_plugins.http_api import Endpoint, Reply
+from sealpipe_plugins.http_api import Endpoint
 from sealpipe_plugins.http_errors import require_success
+from sealpipe_plugins.http_reply import Reply
 from sealpipe_plugins.machine_service import ask_machine
 
 METADATA_HOST: Final = "169.254.169.254"

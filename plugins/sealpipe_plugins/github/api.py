@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 
 from sealpipe.plugin import Context, NotConfiguredError, Secret, UnavailableError
 from sealpipe.plugin.settings import PluginSettings
-from sealpipe_plugins.http_api import Endpoint, Reply
+from sealpipe_plugins.http_api import Endpoint
 from sealpipe_plugins.http_errors import Refusals, require_success
+from sealpipe_plugins.http_reply import Reply
 
 
 class GitHubSettings(PluginSettings):

@@ -21,7 +21,7 @@ from sealpipe.plugin import (
 from sealpipe_plugins.ci import JobCI, write_masks, write_text
 
 if TYPE_CHECKING:
-    from sealpipe_plugins.http_api import Reply
+    from sealpipe_plugins.http_reply import Reply
 
 _ENDPOINT = "GitHub's token endpoint"
 

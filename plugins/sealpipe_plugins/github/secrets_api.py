@@ -19,8 +19,8 @@ from sealpipe.plugin import (
     UnsupportedError,
 )
 from sealpipe_plugins.github.api import GitHub
-from sealpipe_plugins.http_api import Reply
 from sealpipe_plugins.http_errors import Refusals, explain_redirects
+from sealpipe_plugins.http_reply import Reply
 
 PAGE: Final = 100
 PAGES: Final = 50

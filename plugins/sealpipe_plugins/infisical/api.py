@@ -7,8 +7,9 @@ from typing import Any, ClassVar, Final
 
 from sealpipe.plugin import PLAINTEXT_LIMIT, BackendAuthError, Context, NotConfiguredError, PluginError, Secret
 from sealpipe.plugin.settings import PluginSettings
-from sealpipe_plugins.http_api import Endpoint, Reply
+from sealpipe_plugins.http_api import Endpoint
 from sealpipe_plugins.http_errors import Refusals, require_success
+from sealpipe_plugins.http_reply import Reply
 from sealpipe_plugins.login_token import LoginToken, send_with_token
 
 NAME: Final = "Infisical"

@@ -5,16 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar, Final, NamedTuple
+from typing import ClassVar
 from urllib.parse import urlsplit
 
 from pydantic import PositiveFloat
 
-from sealpipe.plugin import Context, NotConfiguredError, Secret, is_cleartext, read_file
+from sealpipe.plugin import Context, NotConfiguredError, Secret, is_cleartext
 from sealpipe.plugin.settings import PluginSettings
-
-_FILE_LIMIT: Final = 4 * 1024 * 1024
-"""Maximum bytes of a kubeconfig, and of every other file for cluster access."""
+from sealpipe_plugins.kubernetes.cluster import Access, read_text
+from sealpipe_plugins.kubernetes.kubeconfig import from_kubeconfig
 
 
 class K8sSettings(PluginSettings):
@@ -37,21 +36,6 @@ class K8sSettings(PluginSettings):
     own_variables: ClassVar[Mapping[str, str]] = {"kubeconfig": "KUBECONFIG"}
 
 
-class Access(NamedTuple):
-    """A cluster and the credentials for it.
-
-    `authorities` is PEM text (None: the system's), `certificate` the client's certificate and key as PEM. A token file
-    is read again for each call, because a pod's token is replaced every hour.
-    """
-
-    server: str
-    authorities: str | None = None
-    token: Secret | None = None
-    token_file: Path | None = None
-    certificate: tuple[Secret, Secret] | None = None
-    namespace: str | None = None
-
-
 def resolve_access(settings: K8sSettings, context: Context) -> Access:
     """Return cluster and credentials from the settings. Raises NotConfiguredError."""
     resolved = _find_access(settings, context)
@@ -71,15 +55,6 @@ def resolve_access(settings: K8sSettings, context: Context) -> Access:
     return resolved
 
 
-def read_text(path: Path, what: str) -> Secret:
-    """Read a text file of at most 4 MiB. Raises NotConfiguredError."""
-    try:
-        return Secret(read_file(path.expanduser(), _FILE_LIMIT).decode("utf-8"))
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "it is not text"
-    raise NotConfiguredError(f"{what} {path} cannot be read: {reason}", remedy="check the path and its permissions")
-
-
 def _find_access(settings: K8sSettings, context: Context) -> Access:
     token, file = settings.token, settings.token_file
     if token is not None and file is not None:
@@ -93,8 +68,6 @@ def _find_access(settings: K8sSettings, context: Context) -> Access:
         return Access(settings.server, token=token, token_file=file)
     files = _kubeconfig_files(settings, context)
     if files:
-        from sealpipe_plugins.kubernetes.kubeconfig import from_kubeconfig  # imported only here: it needs YAML
-
         found = from_kubeconfig(files, settings.context, with_user=not has_token)
         return found._replace(token=token, token_file=file) if has_token else found
     if not context.named:

@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from sealpipe.plugin import BackendAuthError, Context, Secret, UnknownOutcomeError
-from sealpipe_plugins.http_api import Endpoint, Reply
+from sealpipe_plugins.http_api import Endpoint
 from sealpipe_plugins.http_errors import Refusals, require_success
-from sealpipe_plugins.kubernetes.access import Access, K8sSettings, read_text, resolve_access
+from sealpipe_plugins.http_reply import Reply
+from sealpipe_plugins.kubernetes.access import K8sSettings, resolve_access
+from sealpipe_plugins.kubernetes.cluster import Access, read_text
 
 if TYPE_CHECKING:
     import httpx

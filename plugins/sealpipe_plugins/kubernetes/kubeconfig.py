@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sealpipe.plugin import NotConfiguredError, Secret, UnsupportedError
-from sealpipe_plugins.kubernetes.access import Access, read_text
+from sealpipe_plugins.kubernetes.cluster import Access, read_text
 
 _UNSUPPORTED_CLUSTER: Final = {
     "insecure-skip-tls-verify": "certificates are always checked: name the cluster's authority instead",

@@ -8,7 +8,7 @@ import re
 from typing import Final
 
 from sealpipe.plugin import Health, Locator, PluginError, ReferenceValueError, SecretNotFoundError
-from sealpipe_plugins.http_api import Reply
+from sealpipe_plugins.http_reply import Reply
 from sealpipe_plugins.kubernetes.client import Cluster
 
 _NAMESPACE: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")

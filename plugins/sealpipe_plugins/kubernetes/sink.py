@@ -26,7 +26,7 @@ from sealpipe.plugin import (
     WriteResult,
 )
 from sealpipe_plugins.confirm import TRIES, Snapshot, add_marker, has_marker, require_same, store_and_confirm
-from sealpipe_plugins.http_api import Reply
+from sealpipe_plugins.http_reply import Reply
 from sealpipe_plugins.kubernetes.access import K8sSettings
 from sealpipe_plugins.kubernetes.client import Cluster
 from sealpipe_plugins.kubernetes.secret_objects import (

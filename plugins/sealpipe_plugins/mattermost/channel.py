@@ -15,8 +15,8 @@ from sealpipe.plugin import (
     UnknownOutcomeError,
     UnsupportedError,
 )
-from sealpipe_plugins.http_api import Reply
 from sealpipe_plugins.http_errors import CHECK_FIRST, Refusal, require_success
+from sealpipe_plugins.http_reply import Reply
 from sealpipe_plugins.incoming_webhooks import WebhookChannel, WebhookSettingsBase
 from sealpipe_plugins.wording import as_markdown
 

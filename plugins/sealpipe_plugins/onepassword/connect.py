@@ -22,8 +22,9 @@ from sealpipe.plugin import (
     Secret,
     SecretNotFoundError,
 )
-from sealpipe_plugins.http_api import Endpoint, Reply, ResponseTooLongError
+from sealpipe_plugins.http_api import Endpoint, ResponseTooLongError
 from sealpipe_plugins.http_errors import Refusals, require_success
+from sealpipe_plugins.http_reply import Reply
 from sealpipe_plugins.onepassword.changes import BUILT_IN, Changes, NewField
 from sealpipe_plugins.onepassword.items import MARKER, new_id
 

@@ -23,8 +23,9 @@ from sealpipe.plugin import (
     UnknownOutcomeError,
     UnsupportedError,
 )
-from sealpipe_plugins.http_api import Endpoint, Reply
+from sealpipe_plugins.http_api import Endpoint
 from sealpipe_plugins.http_errors import CHECK_FIRST, require_success
+from sealpipe_plugins.http_reply import Reply
 from sealpipe_plugins.incoming_webhooks import NAME_PATTERN, WebhookSettingsBase
 from sealpipe_plugins.wording import as_mrkdwn, is_link, split_lines, subject_line
 

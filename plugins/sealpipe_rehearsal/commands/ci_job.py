@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 from sealpipe.ci_systems import list_variables
 from sealpipe.cli import render
 from sealpipe.cli.codes import names_receipt
+from sealpipe.command_settings import COMMANDS
 from sealpipe.errors import UsageError
 from sealpipe.reference import parse, parse_field
 from sealpipe.reference.text import Key
-from sealpipe.settings import COMMANDS, GLOBAL
+from sealpipe.settings import GLOBAL
 
 if TYPE_CHECKING:
     from sealpipe_rehearsal.running_service import RunningService

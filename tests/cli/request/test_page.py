@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from sealpipe.command_settings import COMMANDS
 from sealpipe.prompts import parse_prompt
-from sealpipe.settings import COMMANDS
 from sealpipe.state.receipt import parse_receipt
 from sealpipe.wire.fields import TYPES
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from sealpipe.command_settings import COMMANDS
 from sealpipe.registry import Registry
-from sealpipe.settings import COMMANDS, GLOBAL
+from sealpipe.settings import GLOBAL
 from support.parts import ROOT, load_module
 
 PAGES = load_module("action_pages", Path(__file__).with_name("pages.py"))

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from e2e.gitlab.gitlab_ci import INPUT, NAMES, Template, texts
-from sealpipe.settings import COMMANDS, Setting
+from sealpipe.command_settings import COMMANDS
+from sealpipe.settings import Setting
 from support.parts import ROOT, check_schema, program
 
 IMAGE = {"image": "registry.example/sealpipe:1"}

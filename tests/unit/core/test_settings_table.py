@@ -13,12 +13,13 @@ import pytest
 
 from sealpipe import UsageError, values
 from sealpipe.cli import cli
+from sealpipe.command_settings import COMMANDS
 from sealpipe.config import Config, list_known_variables
 from sealpipe.flows.collect.options import CollectEachOptions, CollectOptions
 from sealpipe.flows.request import RequestOptions
 from sealpipe.flows.share import ShareOptions
 from sealpipe.reference import parse
-from sealpipe.settings import ARGUMENTS, COMMANDS, GLOBAL, Setting, parse_param
+from sealpipe.settings import ARGUMENTS, GLOBAL, Setting, parse_param
 from sealpipe.settings_model import build_model
 
 CLI = Path(__file__).resolve().parents[3] / "core/sealpipe/cli"

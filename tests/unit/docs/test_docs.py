@@ -11,9 +11,10 @@ import pytest
 
 import sealpipe
 from sealpipe.api.responses import BY_CODE
+from sealpipe.command_settings import COMMANDS
 from sealpipe.errors import PermissionDeniedError, SealpipeError
 from sealpipe.registry import Registry
-from sealpipe.settings import COMMANDS, GLOBAL
+from sealpipe.settings import GLOBAL
 from support.parts import ROOT
 
 DOCS = ROOT / "docs"

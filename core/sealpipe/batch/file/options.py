@@ -12,12 +12,13 @@ from sealpipe import values
 from sealpipe.batch.file.document import Document, UnreadableFileError, read_file
 from sealpipe.batch.file.mistakes import MistakeCollector, Place, name_text, suggest_name
 from sealpipe.batch.file.patterns import Dialect, Pattern, make_pattern
+from sealpipe.command_settings import COMMANDS
 from sealpipe.config_file import FLAG_VALUES
 from sealpipe.errors import UsageError
 from sealpipe.flows.collect.options import PLACEHOLDERS as COLLECT_PLACEHOLDERS
 from sealpipe.flows.deliver.messages import PLACEHOLDERS as MESSAGE_PLACEHOLDERS
 from sealpipe.reference import parse_target
-from sealpipe.settings import COMMANDS, Setting
+from sealpipe.settings import Setting
 
 KINDS: Final = ("request", "share")
 TOP: Final = ("name", "kind", "rows", "key", "row")

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sealpipe.batch.file.patterns import Values
 from sealpipe.flows.collect.options import CollectOneOptions
-from sealpipe.flows.passcode import TEXT_SOURCE
 from sealpipe.flows.request import RequestOptions
 from sealpipe.flows.share import ShareOptions
+from sealpipe.flows.typed_secrets import TEXT_SOURCE
 from sealpipe.reference import Reference, Target
 from sealpipe.settings import ARGUMENTS
 from sealpipe.wire import jsontext

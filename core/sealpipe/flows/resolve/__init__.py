@@ -54,13 +54,13 @@ def resolve_secret(
     ref: Reference, what: str, registry: Callable[[], Registry], cache: Cache | None = None
 ) -> Flow[Secret | None]:
     """Resolve a reference to a secret, called `what` in errors. UsageError if its source marks it as not secret."""
-    from sealpipe.flows import passcode  # most shares have no passcode
+    from sealpipe.flows.typed_secrets import make_text_error, refuse_text  # most shares have no passcode
 
-    passcode.refuse_text(ref, what)
+    refuse_text(ref, what)
     resolver = yield from _fetch([ref], registry, cache)
     document = resolver.cache[resolver.locators[0][0]]
     if isinstance(document, Document) and not document.secret:
-        raise passcode.make_text_error(what)
+        raise make_text_error(what)
     return (yield from _resolve_one(resolver, ref))
 
 

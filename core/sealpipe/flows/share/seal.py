@@ -64,7 +64,7 @@ def seal_share(options: ShareOptions, session: Session) -> Flow[SealedShare]:
         yield from check_needs(session.registry, options.needs)
     typed: tuple[str, ...] = ()
     if any(isinstance(spec, FieldSpec) and spec.ref.name == "text" for spec in options.specs):
-        from sealpipe.flows.passcode import warn_of_text  # most shares contain no text:
+        from sealpipe.flows.typed_secrets import warn_of_text  # most shares contain no text:
 
         typed = tuple(warn_of_text(options.specs))
     cache: Cache = {}

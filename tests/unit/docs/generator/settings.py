@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import takewhile
 
-from sealpipe.settings import COMMANDS, GLOBAL, Setting
+from sealpipe.command_settings import COMMANDS
+from sealpipe.settings import GLOBAL, Setting
 from unit.docs.generator.markdown import code, escape, table
 from unit.docs.generator.tree import Option, root
 

@@ -10,7 +10,8 @@ from typing import NamedTuple
 import click
 
 from sealpipe.cli import cli
-from sealpipe.settings import COMMANDS, GLOBAL, Setting
+from sealpipe.command_settings import COMMANDS
+from sealpipe.settings import GLOBAL, Setting
 
 
 class Option(NamedTuple):

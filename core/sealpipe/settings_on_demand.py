@@ -1,4 +1,4 @@
-"""The tables of settings of all commands but `share`, `request` and `collect`, apart from `settings.py`."""
+"""The tables of settings of all commands but `share`, `request` and `collect`, which a share does not load."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PAGES = (
 _FAULTS = Setting("faults", "Plan of faults to inject (TOML).", metavar="FILE")
 _EXTENDED = Setting("extended", "Also offer endpoints that the specification does not describe.", flag=True)
 
-OTHERS: Final[Mapping[str, tuple[Setting, ...]]] = {
+ON_DEMAND: Final[Mapping[str, tuple[Setting, ...]]] = {
     "audit": (
         Setting("head", "A head that a command printed earlier: the log must still contain it.", metavar="SEQ:MARK"),
         Setting("key", "Reference to the log's key: file:/PATH or env:NAME.", metavar="REF"),

@@ -1,0 +1,28 @@
+"""The tables of settings of all commands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from sealpipe.settings import FIRST, Setting
+
+
+class _Tables(Mapping[str, tuple[Setting, ...]]):
+    """The tables by command. Those that are not in `FIRST` are loaded when the first of them is asked for."""
+
+    def __getitem__(self, command: str) -> tuple[Setting, ...]:
+        return FIRST[command] if command in FIRST else self._load()[command]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((*FIRST, *self._load()))
+
+    def __len__(self) -> int:
+        return len(FIRST) + len(self._load())
+
+    def _load(self) -> Mapping[str, tuple[Setting, ...]]:
+        from sealpipe.settings_on_demand import ON_DEMAND  # a share does not need them
+
+        return ON_DEMAND
+
+
+COMMANDS: Mapping[str, tuple[Setting, ...]] = _Tables()
