@@ -20,13 +20,21 @@ from anyio import CancelScope
 from sealpipe.api import Failure, Operation, Resend, Response
 from sealpipe.calls import AsyncCalls, copy_signature, make_method
 from sealpipe.calls.arguments import check_arguments
-from sealpipe.client_base import ClientSetup, checks_arguments, open_fields, refuse_send, registry
+from sealpipe.client_base import ClientSetup, checks_arguments, get_service, open_fields, refuse_send, registry
 from sealpipe.flows import Do, Flow, Notify, Send, Wait
 from sealpipe.flows.policy import guard
 from sealpipe.flows.session import Session
 from sealpipe.http import make_pool_options, silence_httpcore
 from sealpipe.http.connections import describe_not_loopback
-from sealpipe.http.exchange import CHUNK_SIZE, Redactor, ResponseBuffer, SendWatch, build_request, describe_failure
+from sealpipe.http.exchange import (
+    CHUNK_SIZE,
+    Redactor,
+    ResponseBuffer,
+    SendWatch,
+    Service,
+    build_request,
+    describe_failure,
+)
 from sealpipe.http.rate_limiter import RateLimiter, Ticket
 from sealpipe.secret import strip_frames, strips_frames
 from sealpipe.state.entry import JournaledLink
@@ -46,10 +54,10 @@ REFUSAL_DELAY = 0.2
 class AsyncServiceNetwork:
     """Sends operations over asyncio's sockets."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, service: Service) -> None:
+        self._service = service
         self._limiter = RateLimiter()
-        self._redactor = Redactor(session.gate)
+        self._redactor = Redactor(service.gate)
         self._pool = self._make_pool()
 
     async def send(self, operation: Operation[Any], timeout: float) -> Response | Failure:
@@ -76,8 +84,8 @@ class AsyncServiceNetwork:
         await self._pool.aclose()
 
     def _make_pool(self) -> httpcore.AsyncConnectionPool:
-        backend = _LoopbackBackend() if self._session.base_url.startswith("http://") else httpcore.AnyIOBackend()
-        return httpcore.AsyncConnectionPool(network_backend=backend, **make_pool_options(self._session))
+        backend = _LoopbackBackend() if self._service.base_url.startswith("http://") else httpcore.AnyIOBackend()
+        return httpcore.AsyncConnectionPool(network_backend=backend, **make_pool_options(self._service))
 
     async def _exchange(
         self, pool: httpcore.AsyncConnectionPool, operation: Operation[Any], end: float
@@ -88,7 +96,7 @@ class AsyncServiceNetwork:
             watch.note(event, info)
 
         timeout = end - time.monotonic()
-        request = build_request(self._session, operation, timeout, note)
+        request = build_request(self._service, operation, timeout, note)
         try:
             with silence_httpcore():
                 async with asyncio.timeout(timeout + REFUSAL_DELAY):
@@ -247,7 +255,7 @@ class AsyncClient(AsyncCalls, ClientSetup):
 
     @cached_property
     def _network(self) -> AsyncServiceNetwork:
-        return AsyncServiceNetwork(self.session)
+        return AsyncServiceNetwork(get_service(self.session))
 
     async def __aenter__(self) -> Self:
         return self

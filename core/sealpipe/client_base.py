@@ -28,6 +28,7 @@ from sealpipe.secret import Secret, strips_frames
 
 if TYPE_CHECKING:
     from sealpipe.http import ServiceNetwork
+    from sealpipe.http.exchange import Service
     from sealpipe.http.plugin_network import PluginNetwork
     from sealpipe.wire.fields import Field
 
@@ -102,6 +103,13 @@ def open_fields(references: Sequence[str], plugins: Registry) -> Flow[list[Field
     from sealpipe.reference import parse_field
 
     return resolve([parse_field(reference) for reference in references], lambda: plugins)
+
+
+def get_service(session: Session) -> Service:
+    """Return what the network knows of a session's service."""
+    from sealpipe.http.exchange import Service  # commands without a service do not load the network
+
+    return Service(session.base_url, session.credential, session.gate, session.ca_file)
 
 
 class ClientSetup:
@@ -217,5 +225,5 @@ class Driver:
             from sealpipe.http import ServiceNetwork
 
             with self._making:  # one for all threads: they share connections and rate limiter
-                network = self._network = self._network or ServiceNetwork(self.session)
+                network = self._network = self._network or ServiceNetwork(get_service(self.session))
         return network.send(operation, timeout)

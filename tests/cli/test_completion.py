@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe.cli import COMMANDS
+from sealpipe.cli.commands import COMMANDS
 from sealpipe.cli.completion import split_line
 from sealpipe.state.receipt import Receipt
 from support.parts import program

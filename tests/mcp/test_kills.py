@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from sealpipe import Client
-from sealpipe.client_base import run
+from sealpipe.client_base import get_service, run
 from sealpipe.flows import Flow
 from sealpipe.flows.request import RequestOptions
 from sealpipe.flows.request.create import request
@@ -59,7 +59,7 @@ def run_in_child(session: Session, flow: Flow[Any]) -> int:
     child = os.fork()
     if child == 0:
         try:
-            run(flow, ServiceNetwork(session).send)
+            run(flow, ServiceNetwork(get_service(session)).send)
         finally:
             os._exit(0)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])

@@ -1,6 +1,6 @@
 """The command line, on click. This module imports a command when it is called, and turns errors into exit codes.
 
-`COMMANDS` names the module of each command. Only `render.py` prints.
+Only `render.py` prints.
 """
 
 from __future__ import annotations
@@ -17,77 +17,11 @@ import click
 
 from sealpipe import signals
 from sealpipe.cli import render
+from sealpipe.cli.commands import COMMANDS, Group
 from sealpipe.errors import ConnectError, Note, SealpipeError, UsageError
-
-COMMANDS: Mapping[str, tuple[str, str]] = {
-    "share": ("sealpipe.cli.share:share", "Encrypt secrets and create a share link."),
-    "request": ("sealpipe.cli.requests:request", "Create a collect link to ask someone for secrets."),
-    "collect": ("sealpipe.cli.collect:collect", "Decrypt submissions and store them."),
-    "batch": ("sealpipe.cli.batch:batch", "Request or share secrets for each row of a file."),
-    "unseal": ("sealpipe.cli.shares:unseal", "Open a link that another job sealed."),
-    "run": ("sealpipe.cli.run_command:run", "Run a command with secrets in its environment."),
-    "read": ("sealpipe.cli.run_command:read", "Print one value, byte for byte."),
-    "shares": ("sealpipe.cli.shares:shares", "List, show and expire shares."),
-    "stats": ("sealpipe.cli.account:stats", "Show how many shares exist and how often they were viewed."),
-    "tools": ("sealpipe.cli.account:tools", "List and call the tools of the hosted MCP endpoint."),
-    "mcp": ("sealpipe.cli.mcp:mcp", "Serve tools to assistants, as a local MCP server."),
-    "webhooks": ("sealpipe.cli.webhooks:webhooks", "Verify the signature of the service's webhooks."),
-    "requests": ("sealpipe.cli.requests:requests", "List, show, remind of, expire and purge requests."),
-    "resume": ("sealpipe.cli.resume:resume", "Finish interrupted shares and requests from the outbox."),
-    "doctor": ("sealpipe.cli.doctor:doctor", "Diagnose settings, credential, connectivity and scopes."),
-    "plugins": ("sealpipe.cli.offline:plugins", "List installed plugins."),
-    "audit": ("sealpipe.cli.offline:audit", "Verify an audit log."),
-    "custody": ("sealpipe.cli.offline:custody", "Print the credential's custody public key."),
-    "rehearse": (
-        "sealpipe_rehearsal.commands:rehearse",
-        "Take a tour, or run a command, against a local service.",
-    ),
-    "rehearsal": ("sealpipe_rehearsal.commands:rehearsal", "Run the local service and manage its keys and accounts."),
-    "completion": ("sealpipe.cli.completion:completion", "Print a shell completion script."),
-}
-"""Each command's module and summary: `--help` imports none of them."""
-
 
 READING = frozenset({"open", "receive", "get", "view", "show", "reveal", "retrieve", "fetch", "decrypt"})
 """Commands that other tools have to read a share."""
-
-
-class Group(click.Group):
-    """A group that suggests the nearest of its commands, or lists them."""
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError:
-            if args[0].startswith("-"):
-                raise
-        names = self.list_commands(ctx)
-        remedy = f"see `{ctx.command_path} --help`"
-        near = self.suggest(args[0].lower(), names)
-        if not near and len(names) <= _MAX_LISTED:
-            remedy = f"it has {', '.join(names)}: {remedy}"
-        raise UsageError(f"No such command {args[0]!r}.{f' Did you mean {near!r}?' if near else ''}", remedy=remedy)
-
-    def suggest(self, word: str, names: Sequence[str]) -> str | None:
-        """Return the nearest name, or what other tools' name stands for; None if there is none."""
-        from difflib import get_close_matches  # for an error only
-
-        others = [each for each in _OTHER_NAMES.get(word, ()) if each in names]
-        return next(iter([*others, *get_close_matches(word, names, 1)]), None)
-
-
-_MAX_LISTED = 10
-"""More commands are not listed in an error."""
-_OTHER_NAMES: Mapping[str, Sequence[str]] = {
-    **dict.fromkeys(("delete", "remove", "rm", "del", "end", "stop"), ("expire", "revoke", "cancel", "remove")),
-    **dict.fromkeys(("ls", "all"), ("list",)),
-    **dict.fromkeys(("get", "info", "view", "describe"), ("show", "status")),
-    **dict.fromkeys(("new", "add", "create", "make", "generate"), ("create", "add")),
-    **dict.fromkeys(("start", "up", "server"), ("serve", "run")),
-}
-"""What other tools call commands, and the names here that mean the same."""
 
 
 class LazyGroup(Group):

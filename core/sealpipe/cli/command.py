@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from sealpipe.cli import Group, render
+from sealpipe.cli import render
+from sealpipe.cli.commands import Group
 from sealpipe.command_settings import COMMANDS
 from sealpipe.errors import UsageError
 from sealpipe.settings import ARGUMENTS, GLOBAL, Setting

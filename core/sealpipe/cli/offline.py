@@ -10,6 +10,7 @@ import click
 
 from sealpipe.cli import render
 from sealpipe.cli.command import OFFLINE, Command, SettingsGroup, make_registry, options, run_config
+from sealpipe.cli.commands import COMMANDS
 from sealpipe.errors import AuditError, CredentialError, PluginError, SealpipeError, UsageError
 
 if TYPE_CHECKING:
@@ -98,7 +99,6 @@ EXPECTED = (SealpipeError, click.UsageError, click.exceptions.Exit)
 
 def find_commands(registry: Registry) -> dict[str, Any]:
     """Find all plugin commands, by name. Looks up all entry points."""
-    from sealpipe.cli import COMMANDS
     from sealpipe.registry.commands import collect_commands
 
     commands = collect_commands(registry.catalog, click.Group, lambda name: name in COMMANDS)

@@ -17,7 +17,7 @@ from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined
 
 from sealpipe.api import Failure, Operation, Response, shares
 from sealpipe.api.responses import make_service_error, read_clock
-from sealpipe.client_base import run
+from sealpipe.client_base import get_service, run
 from sealpipe.doctor.findings import Finding, report_failure, report_ok, report_warning
 from sealpipe.errors import ConnectError, InvalidRequestError, OutcomeUnknownError, SealpipeError, SettingError
 from sealpipe.flows import Flow, policy
@@ -74,7 +74,7 @@ class ServiceConnection:
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self._network = ServiceNetwork(session, lambda: _CertificateWatch(self))
+        self._network = ServiceNetwork(get_service(session), lambda: _CertificateWatch(self))
         self._end = time.monotonic() + session.deadline
         self.calls = 0
         self.milliseconds = 0

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import httpcore
@@ -21,13 +21,9 @@ import httpcore
 from sealpipe.api import Failure, Operation, Response
 from sealpipe.errors import SettingError
 from sealpipe.http.connections import Deadline, DeadlineBackend
-from sealpipe.http.exchange import Redactor, ResponseBuffer, SendWatch, build_request, describe_failure
+from sealpipe.http.exchange import Redactor, ResponseBuffer, SendWatch, Service, build_request, describe_failure
 from sealpipe.http.rate_limiter import RateLimiter, Ticket
 from sealpipe.values import is_loopback
-
-if TYPE_CHECKING:
-    from sealpipe.flows.session import Session
-
 
 _is_our_exchange = ContextVar("_is_our_exchange", default=False)
 
@@ -56,12 +52,12 @@ def silence_httpcore() -> Iterator[None]:
 class ServiceNetwork:
     """Sends operations over blocking sockets; safe to use from several threads."""
 
-    def __init__(self, session: Session, watch: Callable[[], SendWatch] = SendWatch) -> None:
-        self._session = session
+    def __init__(self, service: Service, watch: Callable[[], SendWatch] = SendWatch) -> None:
+        self._service = service
         self._make_watch = watch
         self._deadline = Deadline()
         self._limiter = RateLimiter()
-        self._redactor = Redactor(session.gate)
+        self._redactor = Redactor(service.gate)
         self._pool = self._make_pool()
 
     def send(self, operation: Operation[Any], timeout: float) -> Response | Failure:
@@ -85,12 +81,12 @@ class ServiceNetwork:
         self._pool.close()
 
     def _make_pool(self) -> httpcore.ConnectionPool:
-        backend = DeadlineBackend(self._deadline, loopback_only=self._session.base_url.startswith("http://"))
-        return httpcore.ConnectionPool(network_backend=backend, **make_pool_options(self._session))
+        backend = DeadlineBackend(self._deadline, loopback_only=self._service.base_url.startswith("http://"))
+        return httpcore.ConnectionPool(network_backend=backend, **make_pool_options(self._service))
 
     def _exchange(self, pool: httpcore.ConnectionPool, operation: Operation[Any], end: float) -> Response | Failure:
         watch = self._make_watch()
-        request = build_request(self._session, operation, end - time.monotonic(), watch.note)
+        request = build_request(self._service, operation, end - time.monotonic(), watch.note)
         try:
             with silence_httpcore(), self._deadline.hold_until(end):
                 response = pool.handle_request(request)
@@ -109,12 +105,12 @@ class ServiceNetwork:
             return failure
 
 
-def make_pool_options(session: Session) -> dict[str, Any]:
+def make_pool_options(service: Service) -> dict[str, Any]:
     """Return the options of a connection pool to the service. Certificates are read only for https://."""
     options: dict[str, Any] = {"max_connections": 10, "http1": True, "http2": False}
-    if session.base_url.startswith("https://"):
-        options["ssl_context"] = make_tls_context(os.environ, session.ca_file)
-    options["proxy"] = make_pool_proxy(find_proxy(session.base_url), options.get("ssl_context"))
+    if service.base_url.startswith("https://"):
+        options["ssl_context"] = make_tls_context(os.environ, service.ca_file)
+    options["proxy"] = make_pool_proxy(find_proxy(service.base_url), options.get("ssl_context"))
     return options
 
 

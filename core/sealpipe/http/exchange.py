@@ -9,21 +9,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
 import httpcore
 
-from sealpipe.api import Failure, Operation, Response
+from sealpipe.api import Credential, Failure, Operation, Response
 from sealpipe.api.responses import escape_text
 from sealpipe.custody_gate import REDACTED, CustodyGate, credential_leak_error
 from sealpipe.errors import UsageError
 from sealpipe.spellings import Finder, replace_spans
 from sealpipe.version import __version__
-
-if TYPE_CHECKING:
-    from sealpipe.flows.session import Session
 
 CHUNK_SIZE = 256 * 1024
 """Bytes of a body per call of the socket: each send copies the rest of its piece."""
@@ -35,13 +33,26 @@ _HEADER = re.compile(rb"(?:[\x21-\x7e\x80-\xff](?:[\t\x20-\x7e\x80-\xff]*[\x21-\
 _BLANK_LINE = re.compile(rb"(?:\r\n|\n|\r(?!\n)){2}")
 
 
-def build_request(session: Session, operation: Operation[Any], timeout: float, trace: Any) -> httpcore.Request:
+@dataclass(frozen=True, slots=True)
+class Service:
+    """What the network knows of the service: its API's address, and our credential for it.
+
+    `gate` checks every request; the certificates in `ca_file` (PEM) are trusted in addition to the system's.
+    """
+
+    base_url: str
+    credential: Credential
+    gate: CustodyGate
+    ca_file: Path | None = None
+
+
+def build_request(service: Service, operation: Operation[Any], timeout: float, trace: Any) -> httpcore.Request:
     """Build the request of an operation. httpcore calls `trace` at every step.
 
     Raises UsageError if HTTP cannot carry the request, or if it contains the custody secret.
     """
     try:
-        request = _make_request(session, operation, timeout, trace)
+        request = _make_request(service, operation, timeout, trace)
     except (ValueError, TypeError):
         request = None  # the error's text may contain a secret, and must not become our error's context
     if (
@@ -54,7 +65,7 @@ def build_request(session: Session, operation: Operation[Any], timeout: float, t
             remedy="a header, such as an idempotency key, is visible ASCII; a short code is the code alone",
         )
     check_request(
-        session.gate,
+        service.gate,
         request.url.host,
         request.url.target,
         request.headers,
@@ -64,8 +75,8 @@ def build_request(session: Session, operation: Operation[Any], timeout: float, t
     return request
 
 
-def _make_request(session: Session, operation: Operation[Any], timeout: float, trace: Any) -> httpcore.Request:
-    url = _make_url(session.base_url + operation.path, operation)
+def _make_request(service: Service, operation: Operation[Any], timeout: float, trace: Any) -> httpcore.Request:
+    url = _make_url(service.base_url + operation.path, operation)
     headers = {"host": _make_host_header(url), "accept": "application/json"}
     headers.update((name.lower(), value) for name, value in operation.headers.items())
     headers["accept-encoding"] = "identity"
@@ -75,7 +86,7 @@ def _make_request(session: Session, operation: Operation[Any], timeout: float, t
     if operation.body is not None or operation.method == "POST":
         headers["content-length"] = str(len(operation.body or b""))
     raw = [(name.encode("ascii"), value.encode("ascii")) for name, value in headers.items()]
-    raw.append((b"authorization", _HiddenBytes(session.credential.header().reveal().encode("ascii"))))
+    raw.append((b"authorization", _HiddenBytes(service.credential.header().reveal().encode("ascii"))))
     return httpcore.Request(
         operation.method,
         url,

@@ -175,7 +175,7 @@ class Registry:
         # Only a PluginSettings is filled; checking for its base class would always import pydantic.
         if not hasattr(model, "own_variables"):
             return call_plugin(name, model, failed)
-        from sealpipe.plugin.settings import fill_settings  # pydantic: only where a backend has settings
+        from sealpipe.registry.filling import fill_settings  # pydantic: only where a backend has settings
 
         return fill_settings(model, self._get_store(kind, name), self.environ)
 

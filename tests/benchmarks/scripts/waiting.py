@@ -16,6 +16,7 @@ from opening import URL, headers
 
 from sealpipe import Client
 from sealpipe.cli import collect_report, render
+from sealpipe.client_base import get_service
 from sealpipe.errors import SealpipeError
 from sealpipe.flows import Do, Notify, Send, Wait
 from sealpipe.flows.collect import poll
@@ -65,7 +66,7 @@ class Jumping:
 def ours(client, codes, seconds, *, countdown):
     clock, progress = Jumping(), collect_report.ProgressReport()
     plan = CollectEachOptions(codes, wait=timedelta(seconds=seconds), on_progress=progress)
-    network = ServiceNetwork(client.session)
+    network = ServiceNetwork(get_service(client.session))
     flow = poll.collect(client.session, plan, tick=1.0 if countdown else None, clock=lambda: clock.now)
     began = time.process_time()
     found = clock.drive(flow, network)

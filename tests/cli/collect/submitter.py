@@ -11,6 +11,7 @@ from typing import Any
 
 from sealpipe import Client
 from sealpipe.api import Operation, Response
+from sealpipe.client_base import get_service
 from sealpipe.flows import Flow
 from sealpipe.flows.collect import CollectResult, OnProgress, poll
 from sealpipe.flows.collect.options import CollectOptions
@@ -151,7 +152,7 @@ class Hours:
     def _send(self, operation: Operation[Any], timeout: float) -> Any:
         self.sent.append((self.now, operation.path))
         if self._network is None:
-            self._network = ServiceNetwork(self.session)
+            self._network = ServiceNetwork(get_service(self.session))
         answer = self._network.send(operation, timeout)
         if not isinstance(answer, Response) or answer.status != 200:
             # What the network learned about its pace it learned in real time.

@@ -216,16 +216,16 @@ LEAKING = {
     "the environment, handed to a program": 'os.spawnlp(os.P_WAIT, "true", "true")',
     "the auth part, in another header": """
 wrapped = sealpipe.http.build_request
-def request(session, *rest):
-    made = wrapped(session, *rest)
-    made.headers.append((b"x-debug", session.credential.auth_secret.reveal_bytes()))
+def request(service, *rest):
+    made = wrapped(service, *rest)
+    made.headers.append((b"x-debug", service.credential.auth_secret.reveal_bytes()))
     return made
 sealpipe.http.build_request = request""",
     "the custody part, in the URL": """
 wrapped = sealpipe.http.build_request
-def request(session, operation, *rest):
-    made = wrapped(session, operation, *rest)
-    made.url.target += b"?k=" + session.credential.custody_secret.reveal_bytes()
+def request(service, operation, *rest):
+    made = wrapped(service, operation, *rest)
+    made.url.target += b"?k=" + service.credential.custody_secret.reveal_bytes()
     return made
 sealpipe.http.build_request = request""",
     "the content key, in a header": """

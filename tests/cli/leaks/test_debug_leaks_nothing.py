@@ -12,7 +12,7 @@ import pytest
 from cli.fake_mcp import FakeMcp, FakeTool, text
 from cli.leaks.canaries import FIELDS, PLANT, Canaries, canary, planted
 from sealpipe import Client
-from sealpipe.cli import COMMANDS
+from sealpipe.cli.commands import COMMANDS
 from sealpipe_rehearsal.running_service import RunningService
 from support.faults import echoes, reset_after, says
 from support.faulty import Fault, Faulty

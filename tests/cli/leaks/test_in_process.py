@@ -16,6 +16,7 @@ import pytest
 
 from sealpipe import AsyncClient, Client, Field, Outbox, SealpipeError, Secret
 from sealpipe.api import Credential, shares
+from sealpipe.client_base import get_service
 from sealpipe.flows.share import ShareOptions
 from sealpipe.flows.share import post as sharing
 from sealpipe.flows.share.seal import seal_share
@@ -120,7 +121,7 @@ def test_no_object_on_the_way_gives_anything_away(kept: Kept, drawn: list[bytes]
 
 def test_a_request_is_printed_without_its_credential(kept: Kept) -> None:
     with kept.client() as client:
-        request = exchange.build_request(client.session, shares.get("code"), 1.0, None)
+        request = exchange.build_request(get_service(client.session), shares.get("code"), 1.0, None)
     assert kept.find(f"{request} {request!r} {request.headers} {request.headers!r} {[request.headers]}") == set()
 
 

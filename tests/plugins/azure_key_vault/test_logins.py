@@ -109,7 +109,7 @@ class TestNamedStores:
 
     def test_have_no_secret_in_the_config_file(self, environ: dict[str, str], tmp_path: Path) -> None:
         del environ  # what is in the file is refused before anything else
-        from sealpipe.plugin.settings import fill_settings
+        from sealpipe.registry.filling import fill_settings
         from sealpipe.registry.stores import Store
         from sealpipe_plugins.azure_key_vault.settings import KeyVaultSettings
 

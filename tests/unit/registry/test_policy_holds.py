@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from sealpipe import AsyncClient, Client, Field, NotConfiguredError, PolicyError, SettingError
-from sealpipe.cli import COMMANDS
+from sealpipe.cli.commands import COMMANDS
 from sealpipe.flows import call
 from sealpipe.plugin import OutgoingAction
 from sealpipe.registry import Registry
