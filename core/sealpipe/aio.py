@@ -36,13 +36,13 @@ from sealpipe.http.exchange import (
     describe_failure,
 )
 from sealpipe.http.rate_limiter import RateLimiter, Ticket
-from sealpipe.secret import strip_frames, strips_frames
+from sealpipe.secret import Secret, strip_frames, strips_frames
 from sealpipe.state.entry import JournaledLink
 from sealpipe.values import is_loopback
+from sealpipe.wire.fields import Field, hidden
 
 if TYPE_CHECKING:
     from sealpipe.flows.lookup import PageIterator
-    from sealpipe.wire.fields import Field
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -295,11 +295,12 @@ class AsyncClient(AsyncCalls, ClientSetup):
 
 @strips_frames
 @checks_arguments
-async def aresolve(references: Sequence[str], *, ca_file: str | Path | None = None) -> list[Field]:
+async def aresolve(references: Sequence[str], *, ca_file: str | Path | None = None) -> list[Field[Secret]]:
     """Resolve references with asyncio, as `sealpipe.resolve` does. Reads sources in threads."""
     plugins = registry(ca_file)
     try:
-        return await run(open_fields(references, plugins), refuse_send, RunState())
+        fields = await run(open_fields(references, plugins), refuse_send, RunState())
+        return [hidden(field) for field in fields]
     except Exception as error:  # noqa: BLE001 - as `strips_frames` does it
         failure = error
     finally:

@@ -11,11 +11,11 @@ from sealpipe.calls import BlockingCalls, make_method
 from sealpipe.client_base import ClientSetup, Driver, checks_arguments, open_fields, refuse_send, registry, run
 from sealpipe.flows import Flow
 from sealpipe.flows.session import Session
-from sealpipe.secret import strips_frames
+from sealpipe.secret import Secret, strips_frames
+from sealpipe.wire.fields import Field, hidden
 
 if TYPE_CHECKING:
     from sealpipe.flows.lookup import PageIterator
-    from sealpipe.wire.fields import Field
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -48,11 +48,11 @@ class Client(BlockingCalls, ClientSetup, Driver):
 
 @strips_frames
 @checks_arguments
-def resolve(references: Sequence[str], *, ca_file: str | Path | None = None) -> list[Field]:
+def resolve(references: Sequence[str], *, ca_file: str | Path | None = None) -> list[Field[Secret]]:
     """Resolve references, such as `["vault:secret/app/db#user,password"]`, to fields in the same order.
 
     Needs no client. Reads every document once, and several stores at the same time. Raises ReferenceSyntaxError,
     SettingError, PluginError.
     """
     with closing(registry(ca_file)) as plugins:
-        return run(open_fields(references, plugins), refuse_send)
+        return [hidden(field) for field in run(open_fields(references, plugins), refuse_send)]

@@ -6,15 +6,24 @@ Specification: "Plaintext field array (client-side, inside the ciphertext)".
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final, Generic, cast
 
 from sealpipe.errors import EncodingError, FieldError
-from sealpipe.secret import Secret
+from sealpipe.secret import Secret, as_secret
 from sealpipe.wire import jsontext
 from sealpipe.wire.encoding import PLAINTEXT_LIMIT as PLAINTEXT_LIMIT
 from sealpipe.wire.encoding import escaped, utf8, within_limit
 from sealpipe.wire.jsontext import is_text
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar  # type checkers know it; a default is in Python's own since 3.13
+
+    Value = TypeVar("Value", bound="str | Secret", default="str | Secret", covariant=True)
+else:
+    from typing import TypeVar
+
+    Value = TypeVar("Value", bound="str | Secret", covariant=True)
 
 TYPES: Final[Mapping[str, str]] = {
     "text": "one line, shown as it is",
@@ -35,10 +44,11 @@ FILENAME: Final = "filename"
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class Field:
+class Field(Generic[Value]):
     """One labelled value.
 
-    `key` is the visible label. `value` is text or a Secret, and is kept as given. `type` is one of TYPES or any other
+    `key` is the visible label. `value` is text or a Secret, and is kept as given; in a `Field[Secret]`, which is what
+    `resolve` and `collect` return, it is a Secret. `type` is one of TYPES or any other
     text; by default `password`, or `multiline` if the value has a line break. `language` and `filename` are hints for
     source code and Markdown. `extra` has unknown members as JSON values; `order` has the names of all members in the
     order in which they were loaded, and does not count for equality.
@@ -48,7 +58,7 @@ class Field:
     """
 
     key: str
-    value: str | Secret
+    value: Value
     type: str
     language: str | None
     filename: str | None
@@ -56,7 +66,7 @@ class Field:
     order: tuple[str, ...] = field(compare=False)
 
     def __init__(
-        self,
+        self: Field,
         key: str,
         value: str | Secret,
         type: str | None = None,  # noqa: A002  # the member's own name
@@ -106,6 +116,11 @@ class Field:
 def printable(field: Field) -> dict[str, object]:
     """The field's members, for `json.dumps`; a submitter may have written numbers that it cannot spell."""
     return {name: jsontext.finite(member) for name, member in field.members().items()}
+
+
+def hidden(field: Field) -> Field[Secret]:
+    """The field with its value in a Secret: no traceback shows it."""
+    return cast("Field[Secret]", replace(field, value=as_secret(field.value)))
 
 
 def revealed(field: Field) -> str:

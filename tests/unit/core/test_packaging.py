@@ -93,8 +93,8 @@ NOT_OURS_TO_BRING = {"pytest"}
 DIRECT = {"click", "cryptography", "httpx", "pluggy", "pydantic-settings"}
 """All else that sealpipe depends on they bring: it is named for its floor, or because it is imported. Only sniffio is
 our own: without it, an asynchronous request of httpcore costs a quarter more CPU."""
-BROUGHT = {"pydantic-core": "pydantic"}
-"""Pinned by another that is declared."""
+BROUGHT = {"pydantic-core": "pydantic", "typing-extensions": "pydantic"}
+"""Pinned by another that is declared, or imported for types only and known to every type checker."""
 
 
 def providers(module: str, known: Mapping[str, Sequence[str]]) -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import re
 import subprocess
 import sys
@@ -10,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from sealpipe import Secret, aresolve, resolve
 
 Check = Callable[[str], list[str]]
 
@@ -57,6 +60,45 @@ def test_a_misspelled_name_is_an_error_and_a_right_one_has_a_type(check: Check) 
     assert [re.findall(r'Module "(.*)" has no attribute "(\w*)"', line) for line in errors] == [
         [each] for each in misspelled
     ]
+
+
+READ = """
+from sealpipe import AsyncClient, Client, Field, Secret, aresolve, resolve
+
+def read(client: Client) -> list[Field]:
+    reveal_type(resolve(["env:A"])[0].value)
+    reveal_type(client.collect("aB3").submissions[0].fields[0].value)
+    reveal_type(client.collect_each(["aB3"])[0].submissions[0].fields[0].value)
+    mixed = [Field("User", "ada"), Field("Password", Secret("x"))]
+    client.share(mixed)
+    client.share(resolve(["env:A"]))
+    client.share([*mixed, *resolve(["env:A"]), "env:B"])
+    return mixed
+
+async def aread(client: AsyncClient) -> None:
+    reveal_type((await aresolve(["env:A"]))[0].value)
+    reveal_type((await client.collect("aB3")).submissions[0].fields[0].value)
+    reveal_type((await client.collect_each(["aB3"]))[0].submissions[0].fields[0].value)
+"""
+
+
+def test_what_came_from_a_store_or_a_submission_is_a_secret_by_its_type(check: Check) -> None:
+    lines = check(READ)
+    assert revealed(lines) == ["sealpipe.secret.Secret"] * 6
+    assert [line for line in lines if " error: " in line] == []
+
+
+def test_so_it_is_when_it_runs_also_for_what_a_source_calls_public() -> None:
+    for (field,) in (resolve(["text:deploy-bot"]), asyncio.run(aresolve(["text:deploy-bot"]))):
+        assert isinstance(field.value, Secret)
+        assert (field.value.reveal(), field.type) == ("deploy-bot", "text")
+
+
+def test_what_a_user_puts_into_a_field_is_text_or_a_secret(check: Check) -> None:
+    lines = check('from sealpipe import Field\nreveal_type(Field("User", "ada").value)\nField("User", b"ada")\n')
+    assert revealed(lines) == ["str | sealpipe.secret.Secret"]
+    assert [line for line in lines if " error: " in line and "[arg-type]" not in line] == []
+    assert len(lines) == 2
 
 
 def test_no_package_has_every_name_for_type_checkers() -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from sealpipe.api.responses import escape_text
 from sealpipe.errors import NoSubmissionError, PendingError, SealpipeError, UnreadableSubmissionError
 from sealpipe.flows import Flow, Notify
+from sealpipe.secret import Secret
 from sealpipe.wire.fields import Field
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class OpenedSubmission:
 
     short_code: str | None
     created_at: datetime | None
-    fields: tuple[Field, ...] = field(repr=False)
+    fields: tuple[Field[Secret], ...] = field(repr=False)
     marker: str
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from sealpipe.api import Credential
 from sealpipe.api.requests import Submission
@@ -35,15 +35,12 @@ from sealpipe.flows.store.write import SinkWrite, merge_writes
 from sealpipe.plugin import SinkField
 from sealpipe.prompts import Prompt
 from sealpipe.reference import Reference, parse
-from sealpipe.secret import Secret, as_secret
+from sealpipe.secret import Secret
+from sealpipe.state.receipt import Receipt
 from sealpipe.values import fill_name, format_time
 from sealpipe.wire import fields, keys, link, sealed_box
 from sealpipe.wire.encoding import decode_base64url, encode_base64url
 from sealpipe.wire.fields import Field
-
-if TYPE_CHECKING:
-    from sealpipe.state.receipt import Receipt
-
 
 _HEX = re.compile(r"[0-9A-Fa-f]{64}", re.ASCII)
 
@@ -229,7 +226,7 @@ def open_submission(item: Submission, keys: Sequence[OpeningKey], tag: str) -> O
             reason = f"it cannot be decrypted ({error.reason})"
             continue
         try:
-            found = tuple(_hide_field(field) for field in fields.load(payload))
+            found = tuple(fields.hidden(field) for field in fields.load(payload))
         except (WireError, PayloadTooLargeError) as error:
             reason = f"it is no array of fields ({getattr(error, 'reason', 'too-large')})"
             break
@@ -237,19 +234,6 @@ def open_submission(item: Submission, keys: Sequence[OpeningKey], tag: str) -> O
             item.short_code, item.created_at, found, make_plain_name(item.short_code, item.data or "")
         )
     return UnreadableSubmission(item.short_code, item.created_at, reason)
-
-
-def _hide_field(field: fields.Field) -> fields.Field:
-    """Return the field with its value in a Secret: no traceback shows it."""
-    return fields.Field(
-        field.key,
-        as_secret(field.value),
-        field.type,
-        language=field.language,
-        filename=field.filename,
-        extra=field.extra,
-        order=field.order,
-    )
 
 
 MAX_FILES: Final = 1000
@@ -285,10 +269,6 @@ def _write_to_folder(folder: Path, received: OpenedSubmission, prompts: Sequence
     ]
     created = None if received.created_at is None else format_time(received.created_at)
     index = {"schema": 1, "short_code": received.short_code, "created_at": created, "fields": rows}
-    stored = [SinkField(name, _secret(field)) for name, field in zip(names, received.fields, strict=True)]
+    stored = [SinkField(name, field.value) for name, field in zip(names, received.fields, strict=True)]
     stored.append(SinkField("index.json", Secret(json.dumps(index) + "\n")))
     return SinkWrite(Reference("dir", str(folder / received.marker)), tuple(stored), "create", received.marker)
-
-
-def _secret(field: Field) -> Secret:
-    return field.value if isinstance(field.value, Secret) else Secret(field.value)

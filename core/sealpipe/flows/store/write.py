@@ -22,7 +22,7 @@ from sealpipe.flows.store import SHARE, MisfitError, SinkTarget, escape_name, ma
 from sealpipe.plugin import BLIND, Locator, Mode, SinkField, WriteResult
 from sealpipe.prompts import Prompt
 from sealpipe.reference import Key, Reference
-from sealpipe.secret import as_secret
+from sealpipe.secret import Secret
 from sealpipe.state.entry import Entry, get_marker
 from sealpipe.wire import envelope, fields, jsontext, link
 
@@ -221,9 +221,9 @@ def _list_labels(target: SinkTarget, share_fields: Sequence[fields.Field]) -> It
     return (Prompt(label, label) for label in (dict.fromkeys(labels) if len(labels) > len(share_fields) else labels))
 
 
-def _open_body(meta: Mapping[str, Any], body: bytes | bytearray) -> list[fields.Field]:
+def _open_body(meta: Mapping[str, Any], body: bytes | bytearray) -> list[fields.Field[Secret]]:
     members: Any = jsontext.loads(bytes(body))
     passcode = meta["passcode"]
     content_key = link.decode_fragment(meta["fragment"].reveal())
     data = envelope.open(content_key, members["data"], None if passcode is None else passcode.reveal())
-    return [fields.Field(each.key, as_secret(each.value), each.type) for each in fields.load(data)]
+    return [fields.hidden(each) for each in fields.load(data)]

@@ -130,7 +130,9 @@ def _fields(found: type[Any]) -> Iterator[Attribute]:
         body: list[ast.stmt] = _tree(base.__module__).body
         for part in base.__qualname__.split("."):
             body = next((each.body for each in body if isinstance(each, ast.ClassDef) and each.name == part), [])
-        yield from _assignments(body, text)
+        bounds = {each.__name__: _type(each.__bound__) for each in getattr(base, "__parameters__", ())}
+        for each in _assignments(body, text):
+            yield each._replace(type=bounds.get(each.type, each.type))
 
 
 @cache
