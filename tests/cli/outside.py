@@ -17,13 +17,14 @@ from typing import Any
 
 from sealpipe.api import Credential
 from sealpipe.state.journal import Journal, derive_key, read_header
+from sealpipe_rehearsal.service.store import Store
 from support.job import Job
 from support.terminal import Done
 
 State = tuple[str, ...]
 """Lines, each of which begins with `asked`, `service`, `disk`, `printed` or `delivered`."""
 
-KNOWN = frozenset({"v1", "shares", "requests", "submissions"})
+KNOWN = frozenset({"v1", "shares", "requests", "submissions", "stats", "capabilities"})
 """The segments of a path that are no code."""
 FOUND: Mapping[str, str] = {
     r"https?://\S+/s/\S+#\S+": "<share link>",
@@ -42,12 +43,11 @@ IN_EVERY_ENTRY = frozenset({"schema", "kind", "base_url", "link_base_url", "idem
 def look(job: Job, done: Done, delivered: Iterable[str] = ()) -> State:
     """What is there after a command of the job was killed. Looks before anybody asks the service with the job's key."""
     asked = [each for each in job.service.seen() if ("authorization", f"Bearer {_sent_part(job)}") in each.headers]
-    sent = ", ".join(_in_order(f"{each.method} {_template(each.target)}" for each in asked))
-    lines = [f"asked {sent}"] if sent else []
-    lines += [f"service {line}" for line in _counted(_at_the_service(job))]
-    lines += [f"disk {line}" for line in _counted(_on_disk(job, asked))]
+    lines = tell_requests((each.method, each.target) for each in asked)
+    lines += tell_service(job.service.service.store, job.account)
+    lines += [f"disk {line}" for line in counted(_on_disk(job, asked))]
     lines += [f"printed {_scrub(job, line)}" for line in done.out.splitlines()]
-    lines += [f"delivered {line}" for line in _counted(_scrub(job, each) for each in delivered)]
+    lines += [f"delivered {line}" for line in counted(_scrub(job, each) for each in delivered)]
     return tuple(lines)
 
 
@@ -55,17 +55,28 @@ def _sent_part(job: Job) -> str:
     return job.api_key.rpartition(".")[0]
 
 
+def tell_requests(asked: Iterable[tuple[str, str]]) -> list[str]:
+    """What was asked, of the methods and paths; nothing where nothing was."""
+    sent = ", ".join(in_order(f"{method} {_template(target)}" for method, target in asked))
+    return [f"asked {sent}"] if sent else []
+
+
+def tell_service(store: Store, account: str) -> list[str]:
+    """What the service has of an account."""
+    return [f"service {line}" for line in counted(_at_the_service(store, {"space": account}))]
+
+
 def _template(target: str) -> str:
-    segments = target.partition("?")[0].removeprefix("/v1/").split("/")
+    segments = target.partition("?")[0].removeprefix("/v1").removeprefix("/").split("/")
     return "/" + "/".join(segment if segment in KNOWN else "{code}" for segment in segments)
 
 
-def _in_order(lines: Iterable[str]) -> list[str]:
+def in_order(lines: Iterable[str]) -> list[str]:
     """Lines in their order, with a number where one follows itself."""
     return [_times(line, len(list(group))) for line, group in groupby(lines)]
 
 
-def _counted(lines: Iterable[str]) -> list[str]:
+def counted(lines: Iterable[str]) -> list[str]:
     """Lines sorted, with a number where there are several."""
     return [_times(line, number) for line, number in sorted(Counter(lines).items())]
 
@@ -74,9 +85,7 @@ def _times(line: str, number: int) -> str:
     return line if number == 1 else f"{line} ({number} times)"
 
 
-def _at_the_service(job: Job) -> Iterator[str]:
-    store = job.service.service.store
-    space = {"space": job.account}
+def _at_the_service(store: Store, space: Mapping[str, Any]) -> Iterator[str]:
     for row in store.rows("SELECT ended_at FROM shares WHERE space = :space ORDER BY number", space):
         yield "a share, ended" if row["ended_at"] is not None else "a share"
     for row in store.rows("SELECT number, ended_at FROM requests WHERE space = :space ORDER BY number", space):
@@ -143,7 +152,7 @@ def _ledger(job: Job, path: Path) -> str:
 
     whole, _, rest = path.read_text().rpartition("\n")
     lines = [line(json.loads(each)) for each in whole.splitlines()] + ["a line cut off"] * bool(rest)
-    return ", then ".join(_in_order(lines))
+    return ", then ".join(in_order(lines))
 
 
 def _content(job: Job, text: str) -> str:

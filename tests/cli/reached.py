@@ -10,7 +10,7 @@ from cli.outside import State
 
 LISTS = Path(__file__).parent / "kill_states"
 NOTHING: State = ("nothing",)
-COMMAND = "pytest --update tests/cli/kills/test_every_step.py"
+COMMAND = "pytest --update tests/cli/kills/test_every_step.py tests/cli/batch/test_kills.py"
 HEAD = (
     "# The states in which a kill lands: {title}. The numbers only count them.\n"
     f"# Written by `{COMMAND}`; read what it changes before you keep it.\n"

@@ -10,13 +10,16 @@ from pathlib import Path
 import pytest
 
 from cli.batch.killing import KillSwitch
+from cli.batch.outside import Killed, look
 from cli.batch.request_batch import FILE as REQUESTS
 from cli.batch.request_batch import NOTIFY
 from cli.batch.share_batch import FILE as SHARES
 from cli.batch.share_batch import REMIND
 from cli.batch.world import DAY, BatchWorld
+from cli.reached import assert_reached
 from sealpipe.batch.engine.actions import Verb
 
+STORIES = ("creating", "reminding", "collecting")
 ROWS = [{"name": "acme", "system": "CRM", "to": "acme.example"}]
 
 
@@ -71,16 +74,18 @@ def check(world: BatchWorld, path: Path, story: int) -> None:
     assert world.run(path).changes == [], "and then nothing is left to do"
 
 
-@pytest.mark.parametrize("story", [0, 1, 2], ids=["creating", "reminding", "collecting"])
-def test_a_request_survives_a_kill_at_every_step(tmp_path: Path, story: int) -> None:
+@pytest.mark.parametrize("story", [0, 1, 2], ids=STORIES)
+def test_a_request_survives_a_kill_at_every_step(tmp_path: Path, story: int, *, is_update: bool) -> None:
     steps = count_steps(tmp_path / "0", REQUESTS, story)
     assert steps > 15
+    found = []
     for at in range(1, steps + 1):
         world, path = begin(tmp_path / str(at), REQUESTS)
         tell(world, path, story)
         switch = KillSwitch(at)
         with switch.watching(world):
             world.run(path)
+        found.append(look(world))
         try:
             check(world, path, story)
             assert len(world.all_requests()) == 1
@@ -89,18 +94,21 @@ def test_a_request_survives_a_kill_at_every_step(tmp_path: Path, story: int) -> 
             error.add_note(f"killed at step {at}, {switch.steps[-1]}, after {switch.steps[-6:-1]}")
             raise
         world.close()
+    assert_reached(f"batch of requests, {STORIES[story]}", found, is_update=is_update)
 
 
-@pytest.mark.parametrize("story", [0, 1], ids=["creating", "reminding"])
-def test_a_share_survives_a_kill_at_every_step(tmp_path: Path, story: int) -> None:
+@pytest.mark.parametrize("story", [0, 1], ids=STORIES[:2])
+def test_a_share_survives_a_kill_at_every_step(tmp_path: Path, story: int, *, is_update: bool) -> None:
     steps = count_steps(tmp_path / "0", SHARES + REMIND, story)
     assert steps > 15
+    found = []
     for at in range(1, steps + 1):
         world, path = begin(tmp_path / str(at), SHARES + REMIND)
         tell(world, path, story)
         switch = KillSwitch(at)
         with switch.watching(world):
             world.run(path)
+        found.append(look(world))
         try:
             check(world, path, story)
             assert len(world.all_shares()) == 1
@@ -108,22 +116,24 @@ def test_a_share_survives_a_kill_at_every_step(tmp_path: Path, story: int) -> No
             error.add_note(f"killed at step {at}, {switch.steps[-1]}, after {switch.steps[-6:-1]}")
             raise
         world.close()
+    assert_reached(f"batch of shares, {STORIES[story]}", found, is_update=is_update)
 
 
 @pytest.mark.parametrize("verb", ["cancel", "reissue"])
 @pytest.mark.parametrize("file", [REQUESTS, SHARES + REMIND], ids=["request", "share"])
 def test_what_is_asked_for_a_row_that_is_gone_survives_a_kill_at_every_step(
-    tmp_path: Path, file: str, verb: Verb
+    tmp_path: Path, file: str, verb: Verb, *, is_update: bool
 ) -> None:
     """The next run of a file that no longer has the row goes on with what was recorded; else the command, once more."""
-    steps = len(kill_action(tmp_path / "0", file, verb, 0))
+    steps, _ = kill_action(tmp_path / "0", file, verb, 0)
     assert steps >= 8
-    for at in range(1, steps + 1):
-        kill_action(tmp_path / str(at), file, verb, at)
+    found = [kill_action(tmp_path / str(at), file, verb, at)[1] for at in range(1, steps + 1)]
+    kind = "requests" if file == REQUESTS else "shares"
+    assert_reached(f"batch of {kind}, {verb} of a row that is gone", found, is_update=is_update)
 
 
-def kill_action(folder: Path, file: str, verb: Verb, at: int) -> list[str]:
-    """Kill an action by hand at a step (0: never), and see how it ends. Returns its steps."""
+def kill_action(folder: Path, file: str, verb: Verb, at: int) -> tuple[int, Killed]:
+    """Kill an action by hand at a step (0: never), and see how it ends. Returns the number of its steps."""
     world, path = begin(folder, file)
     world.run(path)
     world.write(file, [{"name": "bolt", "system": "CRM", "to": "bolt.example"}])
@@ -131,13 +141,14 @@ def kill_action(folder: Path, file: str, verb: Verb, at: int) -> list[str]:
     switch = KillSwitch(at)
     with switch.watching(world):
         world.act(path, verb, "acme")
+    killed = look(world)
     try:
         check_ending(world, path, verb)
     except AssertionError as error:
         error.add_note(f"killed at step {at}, {switch.steps[-1]}, after {switch.steps[-6:-1]}")
         raise
     world.close()
-    return switch.steps
+    return len(switch.steps), killed
 
 
 def check_ending(world: BatchWorld, path: Path, verb: Verb) -> None:
@@ -162,7 +173,7 @@ def check_ending(world: BatchWorld, path: Path, verb: Verb) -> None:
     assert world.run(path).changes == [], "and then nothing is left to do"
 
 
-def test_news_survive_a_kill_at_every_step(tmp_path: Path) -> None:
+def test_news_survive_a_kill_at_every_step(tmp_path: Path, *, is_update: bool) -> None:
     """Each change is told once; or the message that may have arrived is called unclear."""
     world, path = begin(tmp_path / "0", REQUESTS + NOTIFY)
     switch = KillSwitch()
@@ -170,11 +181,13 @@ def test_news_survive_a_kill_at_every_step(tmp_path: Path) -> None:
         world.run(path)
     world.close()
     first = switch.steps.index("before the plugin team")
+    found = []
     for at in (first - 1, first, first + 1, first + 2, first + 3):
         world, path = begin(tmp_path / str(at), REQUESTS + NOTIFY)
         killed = KillSwitch(at)
         with killed.watching(world):
             world.run(path)
+        found.append(look(world))
         world.wait(600)
         warnings = world.run(path).warnings
         told = [message.text.reveal() for message in world.messages("team")]
@@ -182,3 +195,4 @@ def test_news_survive_a_kill_at_every_step(tmp_path: Path) -> None:
         assert number == 1 or (number == 0 and "may not have reached" in warnings[0]), (at, killed.steps[-1], told)
         assert world.run(path).warnings == ()
         world.close()
+    assert_reached("batch, news", found, is_update=is_update)

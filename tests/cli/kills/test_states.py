@@ -66,11 +66,17 @@ def test_a_state_that_is_not_listed_is_named() -> None:
         assert_reached("share", [BEFORE, SENT, TOLD, Kill(("printed <share link>",))])
 
 
+KINDS = ("requests", "shares")
+
+
 def test_every_list_is_that_of_a_sweep() -> None:
     """One that nobody compares would say nothing."""
     shares = {f"{command}, {kind}" for command in ("share", "resume") for kind in every_step.SHARES}
     requests = {f"request, {key}" for key in every_step.REQUESTS} | {"expire", "expire, several by their name"}
     sent = {"delivery, the link to a receiver", "delivery, the link to a file", "reminder"}
     collected = {f"collect, {kind}" for kind in every_step.PLACES}
-    titles = shares | requests | sent | collected
+    batches = {f"batch of {kind}, {verb} of a row that is gone" for kind in KINDS for verb in ("cancel", "reissue")}
+    batches |= {f"batch of {kind}, {story}" for kind in KINDS for story in ("creating", "reminding")}
+    batches |= {"batch of requests, collecting", "batch, news"}
+    titles = batches | shares | requests | sent | collected
     assert {path.name for path in reached.LISTS.iterdir()} == set(map(name_list, titles))
