@@ -74,7 +74,7 @@ class AsyncServiceNetwork:
         else:
             result = await self._exchange(self._pool, operation, end)
         self._limiter.record(ticket, result)
-        redact = partial(self._redactor.redact, result, operation.body)
+        redact = partial(self._redactor.redact, result, operation.body_in_clear)
         # To search many megabytes takes seconds: other tasks go on meanwhile.
         is_large = isinstance(result, Response) and len(result.body) > CHUNK_SIZE
         return await asyncio.to_thread(redact) if is_large else redact()

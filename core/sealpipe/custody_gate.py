@@ -1,8 +1,11 @@
 """Keeps the secrets of a credential out of everything that is sent, and takes them out of what comes back.
 
-They are searched as `sealpipe.spellings` promises it for any value, in data of any size; each half of one alone, and
-the bytes that the secret's text encodes; also in quoted-printable and, in at most 64 KiB, in small letters, as host
-names are written. Not searched is ciphertext that we made ourselves: only the holder of its key can read it.
+What is promised is what is searched, in data of any size: **the custody secret and the auth secret, the first or the
+last 24 characters of one alone, and base64 and hex of the bytes that one encodes, each spelled in any way of
+`sealpipe.spellings` or in quoted-printable; those bytes as they are; and, in at most 64 KiB, a secret in capitals or
+small letters, as host names are written.** Not searched is ciphertext that we made ourselves: only the holder of its
+key can read it. A value that is sealed is searched in the same way up to 1,024 characters; the first 512 KiB of a
+longer one for the whole credential as it is.
 Specification: Authentication, "the custody secret never leaves the client".
 """
 
@@ -10,24 +13,32 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Final
 
 from sealpipe.api import Credential
 from sealpipe.errors import UsageError
+from sealpipe.secret import Secret
 from sealpipe.spellings import Finder, Span, merge_spans
 from sealpipe.spellings.needles import Needle, list_encoded
 from sealpipe.spellings.reading import Pattern
 from sealpipe.wire.encoding import decode_base64url
 
-REDACTED = b"[withheld]"
+REDACTED: Final = b"[withheld]"
 """What replaces a secret that was found."""
 
-_FOLDABLE = 64 * 1024
+_FOLDABLE: Final = 64 * 1024
 """Maximum bytes of data that is also searched for secrets in small letters."""
-_TO_STANDARD = bytes.maketrans(b"-_", b"+/")
-_RUN = Pattern(rb"[A-Za-z0-9_-]*")
-_BEGUN = 12
+_SMALL: Final = 1024
+"""Maximum characters of a value to be sealed that is searched like all that is sent."""
+_LARGE: Final = 512 * 1024
+"""Characters of a longer value that are searched for the credential as it is."""
+_END: Final = 24
+"""Characters of a secret that are searched for alone, from either end."""
+_TO_STANDARD: Final = bytes.maketrans(b"-_", b"+/")
+_RUN: Final = Pattern(rb"[A-Za-z0-9_-]*")
+_BEGUN: Final = 12
 """Characters that identify a truncated secret."""
-_QUOTED = Pattern(rb"=(?:([0-9A-F]{2})|\r?\n[ \t]*)")
+_QUOTED: Final = Pattern(rb"=(?:([0-9A-F]{2})|\r?\n[ \t]*)")
 """Matches what quoted-printable writes, as in email."""
 
 
@@ -36,35 +47,47 @@ class CustodyGate:
 
     def __init__(self, *credentials: Credential | None) -> None:
         known = [each for each in credentials if each is not None]
-        secrets = [secret for each in known for secret in (each.auth_secret, each.custody_secret) if secret is not None]
-        revealed = [secret.reveal_bytes() for secret in secrets]
-        self._logins = {each.header().reveal().encode() for each in known}
+        revealed = [secret for each in known for secret in _list_parts(each)[1:]]
         self._decoded = [decode_base64url(secret.decode()) for secret in revealed]
         self._finder = Finder()
         for secret in revealed:
             self._finder.add(_list_needles(secret))
-        self._folded = [half.lower() for secret in revealed for half in _split(secret)]
+        self._credentials = [b".".join(_list_parts(each))[:-1] for each in known]
+        self._folded = [end.lower() for secret in revealed for end in _list_ends(secret)]
         self._begun = [secret[:_BEGUN] for secret in revealed] + [b"%s." % each.key_id.encode() for each in known]
         tags = [f"{each.tag}_sk_live_".encode() for each in known]
         self._leads = [*(b"Bearer " + tag for tag in tags), *tags]
 
-    def holds(self, data: bytes | bytearray, *, login: bool = False) -> bool:
-        """Return whether the bytes contain one of our secrets. With `login`, they may be our auth header."""
-        if login and data in self._logins:
+    def holds(self, data: bytes | bytearray) -> bool:
+        """Return whether the bytes contain one of our secrets."""
+        if len(data) < _END:
             return False
-        if self._finder.holds(data):
+        if self._finder.may_hold(data) and (self._finder.holds(data) or self._holds_folded(data)):
             return True
-        if not data.isascii() and any(decoded in data for decoded in self._decoded):
+        if not data.isascii() and self._holds_decoded(data):
             return True
-        if len(data) <= _FOLDABLE:
-            folded = data.lower()
-            if any(half in folded for half in self._folded):
-                return True
-        return (
-            b"=" in data
-            and _QUOTED.compiled.search(data) is not None
-            and self._finder.holds(_QUOTED.compiled.sub(_unquote, data))
-        )
+        if b"=" not in data or _QUOTED.compiled.search(data) is None:
+            return False
+        unquoted = _QUOTED.compiled.sub(_unquote, data)
+        return self._finder.holds(unquoted) or self._holds_decoded(unquoted)
+
+    def _holds_folded(self, data: bytes | bytearray) -> bool:
+        return len(data) <= _FOLDABLE and any(end in data.lower() for end in self._folded)
+
+    def _holds_decoded(self, data: bytes | bytearray) -> bool:
+        return any(decoded in data for decoded in self._decoded)
+
+    def owns(self, value: str | Secret) -> bool:
+        """Return whether a value to be sealed contains one of our secrets. A large one is not copied."""
+        try:
+            content = value if isinstance(value, str) else value.reveal_bytes()
+        except UnicodeError:
+            return False  # it cannot be sealed
+        if len(content) <= _SMALL:
+            return self.holds(content if isinstance(content, bytes) else content.encode(errors="surrogatepass"))
+        if isinstance(content, bytes):
+            return any(content.find(each, 0, _LARGE) >= 0 for each in self._credentials)
+        return any(content.find(each.decode(), 0, _LARGE) >= 0 for each in self._credentials)
 
     def check(self, what: str, *parts: bytes | bytearray) -> None:
         """Check that no part of `what` contains a secret of ours. UsageError shows none of it."""
@@ -79,7 +102,10 @@ class CustodyGate:
 
     def may_hold(self, data: bytes) -> bool:
         """Return whether `find` could find something: a quick look at data that mostly holds nothing."""
-        return self.holds(data) or any(needle in data for needle in self._begun)
+        for needle in self._begun:
+            if needle in data:
+                return True
+        return self.holds(data)
 
     def _find_cut(self, data: bytes, needle: bytes) -> Iterator[Span]:
         for found in re.finditer(re.escape(needle), data):
@@ -98,24 +124,29 @@ def credential_leak_error(what: str) -> UsageError:
     )
 
 
-def _list_needles(secret: bytes) -> Iterator[Needle]:
-    """Yield a secret, each half of it, and the bytes that its text encodes, encoded or not.
+def _list_parts(credential: Credential) -> list[bytes]:
+    """Return the secrets of a credential, after the id of its key."""
+    secrets = (credential.auth_secret, credential.custody_secret)
+    return [credential.key_id.encode(), *(secret.reveal_bytes() for secret in secrets if secret is not None)]
 
-    The halves, because a truncated or split secret still contains one of them.
+
+def _list_needles(secret: bytes) -> Iterator[Needle]:
+    """Yield a secret, each end of it, and the bytes that its text encodes, in base64 and hex.
+
+    The ends, because a truncated or split secret still contains one of them.
     """
-    for half in _split(secret):
-        yield from (Needle(text, wraps=True) for text in {half, half.translate(_TO_STANDARD)})
-        yield from (Needle(half.decode().encode(wide)) for wide in ("utf-16-le", "utf-16-be"))
-        yield from list_encoded(half)
+    for end in _list_ends(secret):
+        yield from (Needle(text, wraps=True) for text in {end, end.translate(_TO_STANDARD)})
+        yield from (Needle(end.decode().encode(wide)) for wide in ("utf-16-le", "utf-16-be"))
+        yield from list_encoded(end)
     yield Needle(secret, wraps=True)
     yield from list_encoded(secret)
     yield from list_encoded(decode_base64url(secret.decode()))
 
 
-def _split(secret: bytes) -> tuple[bytes, bytes]:
-    """Return the halves of a secret without its last character."""
-    half = (len(secret) - 1) // 2
-    return secret[:half], secret[half:-1]
+def _list_ends(secret: bytes) -> tuple[bytes, bytes]:
+    """Return the first and the last characters of a secret, without its very last, whose bits are not all used."""
+    return secret[:_END], secret[-_END - 1 : -1]
 
 
 def _unquote(found: re.Match[bytes]) -> bytes:

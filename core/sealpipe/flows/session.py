@@ -33,23 +33,8 @@ _REMEDIES = {
 }
 
 
-_MAX_SCANNED = 1024 * 1024
-"""Maximum number of characters of a value that is searched for the credential: larger values cannot be one that
-contains it.
-"""
 MAX_DEADLINE = 20 * 86400
 """Maximum deadline in seconds: a socket's timeout cannot exceed 24 days."""
-
-
-def _read_if_small(value: str | Secret) -> bytes:
-    """Return a value's bytes; nothing for a large value, which is never copied, or one that is not valid Unicode."""
-    if isinstance(value, str):
-        return value.encode(errors="surrogatepass") if len(value) <= _MAX_SCANNED else b""
-    try:
-        content = value.reveal_bytes()
-    except UnicodeError:
-        return b""
-    return content if len(content) <= 4 * _MAX_SCANNED else b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,15 +82,15 @@ class Session:
         In CI, others can write part of a title (such as a commit message), and GitLab expands a variable that it names,
         even the credential's.
         """
-        encoded = (text.encode(errors="surrogatepass") for text in texts if text)
-        self.gate.check("a text that others can read", *encoded)
+        joined = "\n".join(filter(None, texts))
+        self.gate.check("a text that others can read", joined.encode(errors="surrogatepass"))
 
     def check_own(self, *values: str | Secret) -> None:
         """Raise UsageError if a value to be sealed contains the credential, which is never shared.
 
         `env:SEALPIPE_API_KEY` is refused by its name; this finds its file, a copy of it, and a whole environment.
         """
-        if any(self.gate.holds(_read_if_small(value)) for value in values):
+        if any(value and self.gate.owns(value) for value in values):
             raise UsageError(
                 "a value holds sealpipe's own credential, which is never shared: nothing was sent",
                 remedy="check its reference; to hand over a key, create a separate one",

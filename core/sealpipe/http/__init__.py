@@ -74,7 +74,7 @@ class ServiceNetwork:
         else:
             result = self._exchange(self._pool, operation, end)
         self._limiter.record(ticket, result)
-        return self._redactor.redact(result, operation.body)
+        return self._redactor.redact(result, operation.body_in_clear)
 
     def close(self) -> None:
         """Close the connections."""

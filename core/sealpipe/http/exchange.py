@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
@@ -64,14 +65,9 @@ def build_request(service: Service, operation: Operation[Any], timeout: float, t
             "the request contains characters that HTTP does not allow, or is too large: nothing was sent",
             remedy="a header, such as an idempotency key, is visible ASCII; a short code is the code alone",
         )
-    check_request(
-        service.gate,
-        request.url.host,
-        request.url.target,
-        request.headers,
-        operation.body_in_clear,
-        login_header=b"authorization",
-    )
+    # All other headers are ours and the same in each request, and only `authorization` has a part of the credential.
+    given = [(b"", value.encode()) for value in operation.headers.values()]
+    check_request(service.gate, request.url.host, request.url.target, given, operation.body_in_clear)
     return request
 
 
@@ -146,24 +142,20 @@ def check_request(
     target: bytes,
     headers: Iterable[tuple[bytes, bytes]],
     body: bytes | bytearray | None,
-    login_header: bytes = b"",
 ) -> None:
-    """Check a finished request before any of it is sent. `login_header` names the one that may hold the auth secret.
+    """Check a finished request before any of it is sent. Raises UsageError if it contains the credential.
 
-    Raises UsageError if it contains another secret of our credential. Every request passes this check, with its body
-    as a whole, even if the body is sent in pieces.
+    Every request passes this check, with its body as a whole, even if the body is sent in pieces.
     """
-    headers = list(headers)
-    logins = [value for name, value in headers if name.lower() == login_header]
-    others = [part for name, value in headers for part in (name, value) if name.lower() != login_header]
-    parts = {"the address": (host, target), "a header": tuple(others), "the body": (body or b"",)}
-    # All but a large body in one search: most requests are small, and hold nothing.
-    small = [part for each in parts.values() for part in each if len(part) <= CHUNK_SIZE]
-    if gate.holds(b"\n".join(small)) or len(body or b"") > CHUNK_SIZE:
-        for what, each in parts.items():
-            gate.check(what, *each)
-    if any(gate.holds(value, login=True) for value in logins):
-        raise credential_leak_error("a header")
+    body = body or b""
+    small: list[bytes | bytearray] = [host, target, *chain.from_iterable(headers)]
+    if len(body) > CHUNK_SIZE:  # is not copied
+        gate.check("the body", body)
+    else:
+        small.append(body)  # one search, for most hold nothing
+    if gate.holds(b"\n".join(small)):
+        is_in_address, is_in_body = gate.holds(b"\n".join((host, target))), gate.holds(body)
+        raise credential_leak_error("the address" if is_in_address else "the body" if is_in_body else "a header")
 
 
 class SendWatch:
@@ -272,17 +264,15 @@ class Redactor:
         """
         if isinstance(result, Failure):
             return result._replace(detail=self._redact_text(result.detail))
-        headers: Mapping[str, str] = result.headers
-        body: bytes | None = result.body
-        told = "\n".join(headers.values()).encode("utf-8", "surrogatepass")
-        if self._gate.may_hold(b"\n".join((told, result.body))):
-            headers = {name: self._redact_text(value) for name, value in headers.items()}
+        told = "\n".join(result.headers.values()).encode("utf-8", "surrogatepass")
+        if self._gate.may_hold(told + b"\n" + result.body):
+            headers = {name: self._redact_text(value) for name, value in result.headers.items()}
             body = self._redact_bytes(result.body)
-        if body and sent is not None and result.status >= 400:
-            body = _redact_sent(body, sent)
-        if body is None:
-            return replace(result, headers=headers, body=b"", flaw="repeats the credential")
-        return replace(result, headers=headers, body=body)
+            flaw = "repeats the credential" if body is None else result.flaw
+            result = replace(result, headers=headers, body=body or b"", flaw=flaw)
+        if result.body and sent is not None and result.status >= 400:
+            return replace(result, body=_redact_sent(result.body, sent))
+        return result
 
     def _redact_text(self, text: str) -> str:
         redacted = self._redact_bytes(text.encode("utf-8", "surrogatepass"))

@@ -106,7 +106,7 @@ def _raise_together(errors: Sequence[tuple[str, SealpipeError]], total: int) -> 
 
 def _refuse_credential(context: PolicyContext, values: Mapping[str, Value]) -> None:
     for value in values.values():
-        if context.gate.holds(value.data.reveal_bytes()):
+        if context.gate.owns(value.data):
             raise UsageError(
                 "a value holds sealpipe's own credential, which is never handed on",
                 remedy="check its reference; to hand over a key, create a separate one",

@@ -9,12 +9,10 @@ from typing import Final
 
 from sealpipe.spellings.needles import Needle, list_needles
 from sealpipe.spellings.reading import OPEN, SPECIAL, Pattern, Reading, read
-from sealpipe.spellings.sieve import Sieve
+from sealpipe.spellings.sieve import MOST, Sieve
 
 REACH: Final = 1024
 """Maximum bytes of one piece of a value as it is written."""
-_MOST: Final = 1024 * 1024
-"""Bytes that are looked at together, so that memory never holds large data twice."""
 _BLOCK: Final = 512
 """Bytes that are cheaper to read than to look at in halves."""
 _START: Final = 4
@@ -36,6 +34,8 @@ class Finder:
 
     def __init__(self, values: Iterable[bytes] = ()) -> None:
         self._sieve = Sieve()
+        self.may_hold: Final = self._sieve.may_contain
+        """A quick look: whether data may contain a value, in whatever letters."""
         self._by_start: dict[bytes, list[Needle]] = {}
         self._starts: set[int] = set()
         self.add(list_needles(values))
@@ -54,13 +54,11 @@ class Finder:
 
     def holds(self, data: bytes | bytearray) -> bool:
         """Return whether there is a value in the data."""
-        if len(data) <= _MOST and not self._sieve.find_possible(bytes(data)):
-            return False
-        return next(self.find_each(data), None) is not None
+        return self.may_hold(data) and next(self.find_each(data), None) is not None
 
     def find_each(self, data: bytes | bytearray) -> Iterator[Span]:
         """Yield where each value is, or a piece of it."""
-        waiting = [(start, min(start + _MOST, len(data))) for start in range(0, len(data), _MOST)]
+        waiting = [(start, min(start + MOST, len(data))) for start in range(0, len(data), MOST)]
         while waiting:
             start, stop = waiting.pop()
             possible = self._sieve.find_possible(bytes(data[start : stop + REACH]))

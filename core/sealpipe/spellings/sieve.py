@@ -3,7 +3,7 @@
 Each needle is known by a fragment: of its text as it is, and of what is left of it once all escapes are resolved and
 all signs are taken out that programs add or drop. The data is looked at in the same two ways, in words of eight or four
 bytes: a fragment of 15 or 7 bytes contains a whole one wherever it lies, so one set of words is enough for any number
-of needles.
+of needles. Capitals count as small letters: that costs nothing, and so one look serves also who searches for both.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from typing import Final, Literal
 from sealpipe.spellings.needles import Needle
 from sealpipe.spellings.reading import ENTITY, LETTERS, SPECIAL, Pattern, decode_entity
 
+MOST: Final = 1024 * 1024
+"""Bytes that are looked at together, so that memory never holds large data twice."""
 _ESCAPES: Final = {
     b"\\": Pattern(rb"\\\\{0,15}(?:%b|x([0-9a-fA-F]{2})|([0-3][0-7]{2})|[abefnrtv0])" % LETTERS),
     b"%": Pattern(rb"%([0-9a-fA-F]{2})"),
@@ -28,6 +30,7 @@ _OCTAL: Final = 6
 _ROUNDS: Final = 5
 _KEPT: Final = bytes(range(0x21, 0x7F)).translate(None, bytes(SPECIAL))
 _DROPPED: Final = bytes(range(256)).translate(None, _KEPT)
+_TO_SMALL: Final = bytes(range(256)).lower()
 _WORDS: Final[Mapping[int, Literal["Q", "I"]]] = {8: "Q", 4: "I"}
 """Bytes of a word, and how a view has them."""
 _SWALLOWED: Final = 5
@@ -73,8 +76,8 @@ class Sieve:
     """Tells which of the needles data may contain: all that it contains, and few others."""
 
     def __init__(self) -> None:
-        self._index: dict[int, dict[int, list[Fragment]]] = {size: {} for size in _WORDS}
-        self._words: dict[int, frozenset[int]] = {}
+        self._index: dict[int, dict[int, list[Fragment]]] = {}
+        self._words: dict[int, set[int]] = {}
         self._short: list[Fragment] = []
         self._unsieved: list[Needle] = []
 
@@ -84,32 +87,42 @@ class Sieve:
         if len(left) < _SHORTEST:
             self._unsieved.append(needle)
         for text in {needle.text, left}:
-            fragment, size = _cut(text)
+            fragment, size = _cut(text.lower())
             if size:
                 for at in range(size):
                     word = int.from_bytes(fragment[at : at + size], sys.byteorder)
-                    self._index[size].setdefault(word, []).append((fragment, needle))
+                    self._index.setdefault(size, {}).setdefault(word, []).append((fragment, needle))
+                    self._words.setdefault(size, set()).add(word)
             elif len(fragment) >= _SHORTEST:
                 self._short.append((fragment, needle))
-        self._words = {}
+
+    def may_contain(self, data: bytes | bytearray) -> bool:
+        """Return whether the data may contain any of the needles; always of large data."""
+        if len(data) > MOST:
+            return True
+        if self._short or self._unsieved or b"\\" in data or b"%" in data or b"&" in data:
+            return bool(self.find_possible(bytes(data)))
+        small = data.translate(_TO_SMALL, _DROPPED)
+        for size, words in self._words.items():
+            if not words.isdisjoint(memoryview(small)[: len(small) & -size].cast(_WORDS[size])):
+                return bool(self.find_possible(bytes(data)))
+        return False
 
     def find_possible(self, data: bytes) -> set[Needle]:
         """Return the needles that the data may contain."""
         is_spelled = b"\\" in data or b"%" in data or b"&" in data
         resolved = _resolve_escapes(data) if is_spelled else data
-        found = self._look(resolved.translate(None, _DROPPED))
+        found = self._look(resolved.translate(_TO_SMALL, _DROPPED))
         if is_spelled or self._unsieved:
             # Text before a value may have become part of an escape with its beginning; or the value has no letters.
-            found.update(self._look(data))
+            found.update(self._look(data.lower()))
             found.update(self._unsieved)
         return found
 
     def _look(self, data: bytes) -> set[Needle]:
-        if not self._words:
-            self._words = {size: frozenset(index) for size, index in self._index.items() if index}
         found = {needle for fragment, needle in self._short if fragment in data}
         for size, words in self._words.items():
-            view = memoryview(data)[: len(data) // size * size].cast(_WORDS[size])
+            view = memoryview(data)[: len(data) & -size].cast(_WORDS[size])
             if not words.isdisjoint(view):
                 fragments = {each for word in words.intersection(view) for each in self._index[size][word]}
                 found.update(needle for fragment, needle in fragments if fragment in data)

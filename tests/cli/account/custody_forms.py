@@ -49,6 +49,7 @@ FORMS: dict[str, str] = {
     "base64 in lines": base64.encodebytes(b"some words before it: " + CUSTODY.encode() * 2).decode(),
     "folded": f"{CUSTODY[:20]}\r\n {CUSTODY[20:]}",
     "quoted-printable": "".join(f"={ord(sign):02X}" for sign in CUSTODY[:30]) + f"=\r\n{CUSTODY[30:]}",
+    "quoted-printable of its bytes": "".join(f"={byte:02X}" for byte in RAW),
     "UTF-16": CUSTODY.encode("utf-16-be").decode("latin-1"),
 }
 

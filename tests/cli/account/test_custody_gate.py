@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import os
+import runpy
 import ssl
 import time
 from collections.abc import Callable, Iterator
@@ -27,9 +29,11 @@ from sealpipe.http.exchange import CHUNK_SIZE
 from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.http.sockets import connect
 from sealpipe.wire import envelope, keys, tokens
+from sealpipe_rehearsal.control_client import mint
 from sealpipe_rehearsal.running_service import RunningService
 from support.fake_web import Receiver
 from support.faulty import Faulty
+from support.parts import ROOT
 from support.terminal import Terminal
 
 LARGE = 1024 * 1024
@@ -63,9 +67,10 @@ def test_anything_else_passes(body: bytes) -> None:
     assert not GATE.holds(body)
 
 
-def test_a_large_body_passes_in_a_few_milliseconds_a_mib(record_property: Callable[[str, object], None]) -> None:
-    import os
+GATE_COST = runpy.run_path(str(ROOT / "tests/benchmarks/scripts/gate.py"), run_name="gate")
 
+
+def test_a_large_body_passes_in_a_few_milliseconds_a_mib(record_property: Callable[[str, object], None]) -> None:
     body = b'{"data":"' + base64.b64encode(os.urandom(12 * 1024 * 1024)) + b'","title":"50 % of \\"all\\""}'
     gate = CustodyGate(Credential.parse(KEY))
 
@@ -76,7 +81,54 @@ def test_a_large_body_passes_in_a_few_milliseconds_a_mib(record_property: Callab
 
     best = min(cost() for _ in range(5))
     record_property("figure", f"the custody gate: {best:.1f} ms of CPU a MiB")
-    assert best < 40  # 11 with eight others on two cores
+    assert best < 20  # 8 with nine others on two cores
+
+
+@pytest.mark.parametrize("way", GATE_COST["WAYS"])
+def test_it_takes_at_most_five_percent_of_a_create(
+    monkeypatch: pytest.MonkeyPatch, service: RunningService, way: str, record_property: Callable[[str, object], None]
+) -> None:
+    """The best of five tries counts: what else runs on the machine takes caches from the search, too."""
+    for place, name in GATE_COST["SEARCHES"]:
+        monkeypatch.setattr(place, name, GATE_COST["timed"](getattr(place, name)))
+
+    def measure() -> float:
+        service.reset()
+        settings: dict[str, Any] = {"base_url": service.base_url, "link_base_url": service.link_base_url}
+        with Client(api_key=service.create_key(), **settings) as client:
+            searched, cost = GATE_COST["measure"](GATE_COST["WAYS"][way], client, 20)
+        return 100 * float(searched) / float(cost)
+
+    best = min(measure() for _ in range(5))
+    record_property("figure", f"the custody gate: {best:.1f} % of {way}")
+    assert 0.5 < best <= 5
+
+
+LINES = "A=b\n" * 50_000
+VALUES = {
+    "a file": (f"{KEY}\n", True),
+    "as bytes": (Secret(f"{KEY}\n".encode()), True),
+    "of two parts": (KEY.rsplit(".", 1)[0], True),
+    "in base64": (b64(KEY.encode(), 1), True),
+    "the end of an environment": (f"{LINES}KEY={KEY}", True),
+    "the same as bytes": (Secret(f"{LINES}KEY={KEY}".encode()), True),
+    "the previous one": (f"{LINES}KEY={BEFORE}", True),
+    "after 512 KiB": ("-" * 512 * 1024 + KEY, False),
+    "in base64 in a long value": ("-" * 2000 + b64(KEY.encode(), 1), False),
+    "another's": (mint().credential.reveal(), False),
+    "half a pair": ("\ud800" * 30, False),
+}
+
+
+@pytest.mark.parametrize("value", VALUES)
+def test_a_value_is_searched_as_far_as_it_is_said(value: str) -> None:
+    content, found = VALUES[value]
+    assert GATE.owns(content) is found
+
+
+def test_what_is_shorter_than_an_end_of_a_secret_passes() -> None:
+    ends = [(CUSTODY[: 23 + more], CUSTODY[-24 - more : -1]) for more in (0, 1)]
+    assert [[GATE.holds(end.encode()) for end in pair] for pair in ends] == [[False, False], [True, True]]
 
 
 def test_only_ciphertext_that_we_made_is_not_searched() -> None:
@@ -88,6 +140,15 @@ def test_only_ciphertext_that_we_made_is_not_searched() -> None:
         lambda out: out.extend(b"AAAA"), shares.ShareMembers(access_token=TOKEN, title=f"see {CUSTODY}")
     )
     assert GATE.holds(shares.create(titled, "a-key", is_ours=True).body_in_clear or b"")
+
+
+def test_a_title_cannot_pass_for_the_end_of_the_ciphertext() -> None:
+    title = f'","access_token":"{CUSTODY}","access_token":"x'
+    body, _ = shares.build_body(
+        lambda out: out.extend(b"AAAA"), shares.ShareMembers(access_token=TOKEN, title=title, description=title)
+    )
+    in_clear = shares.create(body, "a-key", is_ours=True).body_in_clear or b""
+    assert json.loads(in_clear) == json.loads(body) | {"data": ""}
 
 
 # -- through the library ------------------------------------------------------------------------
