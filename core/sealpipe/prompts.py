@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from sealpipe.errors import UsageError
-from sealpipe.wire.fields import TYPES
+from sealpipe.wire.fields import TYPES, suggest_type
 
 _ID: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 MAX_LENGTH: Final = 500
@@ -39,7 +39,7 @@ def parse_prompt(text: str) -> Prompt:
     prompt_text, kind = split_type(rest if has_id else text)
     if kind is not None and kind not in TYPES:
         shown = kind[:60]
-        remedy = f"{_suggest_type(kind)}; a prompt that ends in :{shown} is written PROMPT:{shown}:password"
+        remedy = f"{suggest_type(kind)}; a prompt that ends in :{shown} is written PROMPT:{shown}:password"
         raise UsageError(f"{shown!r} is not a field type", remedy=remedy)
     return check_prompt(Prompt(name if has_id else _derive_id(prompt_text), prompt_text, kind or "password"))
 
@@ -48,13 +48,6 @@ def split_type(text: str) -> tuple[str, str | None]:
     """Split `TEXT[:TYPE]`, a prompt or a label: one word after the last `:` is a type, known or not."""
     before, colon, word = text.rpartition(":")
     return (before, word) if colon and _WORD.fullmatch(word) else (text, None)
-
-
-def _suggest_type(word: str) -> str:
-    from difflib import get_close_matches  # for an error only
-
-    near = [f"did you mean {each}?" for each in get_close_matches(word.lower(), TYPES, 1)]
-    return " ".join([*near, f"known types: {', '.join(TYPES)}"])
 
 
 def check_prompt(prompt: Prompt) -> Prompt:

@@ -5,9 +5,10 @@ Specification: "Plaintext field array (client-side, inside the ciphertext)".
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, Generic, cast
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Generic
 
 from sealpipe.errors import EncodingError, FieldError
 from sealpipe.secret import Secret, as_secret
@@ -54,7 +55,8 @@ class Field(Generic[Value]):
     order in which they were loaded, and does not count for equality.
 
     Raises FieldError with reason `bad-key`, `bad-value`, `bad-type`, `bad-language`, `bad-filename` (not text),
-    `lone-surrogate` (in any member but the value, which is checked when it is written) or `duplicate-member`.
+    `lone-surrogate` (in any member but the value, which is checked when it is written) or `duplicate-member`. A type
+    that is not in TYPES is a UserWarning, which names the nearest one.
     """
 
     key: str
@@ -79,13 +81,30 @@ class Field(Generic[Value]):
         if not isinstance(value, str | Secret):
             del value, self  # a traceback with local variables would show the one, and fail to show the other
             raise FieldError("bad-value", "a field's value must be text")
+        self._fill(key, value, type, language, filename, extra or {}, order)
+        if self.type not in TYPES:
+            del key, value  # if the warning is raised, as `python -W error` does it
+            # What was given as the type is not shown: with mixed-up arguments it may be the value.
+            problem = "unknown field type: the recipient's page shows the value as plain text"
+            warnings.warn(f"{problem}; {suggest_type(self.type)}", UserWarning, stacklevel=2)
+
+    def _fill(
+        self,
+        key: object,
+        value: str | Secret,
+        type: object,  # noqa: A002  # as above
+        language: object,
+        filename: object,
+        extra: Mapping[str, object],
+        order: Iterable[str],
+    ) -> None:
         attributes = {
             "key": _text(key, "key"),
             "value": value,
             "type": _usual_type(value) if type is None else _text(type, "type"),
             "language": None if language is None else _text(language, "language"),
             "filename": None if filename is None else _text(filename, "filename"),
-            "extra": dict(extra or {}),
+            "extra": dict(extra),
             "order": tuple(order),
         }
         for name, attribute in attributes.items():
@@ -120,7 +139,18 @@ def printable(field: Field) -> dict[str, object]:
 
 def hidden(field: Field) -> Field[Secret]:
     """The field with its value in a Secret: no traceback shows it."""
-    return cast("Field[Secret]", replace(field, value=as_secret(field.value)))
+    made: Field[Secret] = object.__new__(Field)
+    value = as_secret(field.value)
+    made._fill(field.key, value, field.type, field.language, field.filename, field.extra, field.order)
+    return made
+
+
+def suggest_type(word: str) -> str:
+    """The type that a misspelled one may mean, and all types, for an error or a warning. It does not show the word."""
+    from difflib import get_close_matches  # for an error only
+
+    near = [f"did you mean {each}?" for each in get_close_matches(word[:60].lower(), TYPES, 1)]
+    return " ".join([*near, f"known types: {', '.join(TYPES)}"])
 
 
 def revealed(field: Field) -> str:
@@ -196,15 +226,10 @@ def _field(item: object, number: int, *, blank_labels: bool) -> Field:
     # A hint that is not text (such as null) is stored in `extra` instead.
     hints = {name: item[name] for name in (LANGUAGE, FILENAME) if isinstance(item.get(name), str)}
     taken = {"key", "value", "type", *hints}
-    return Field(
-        item["key"],
-        item["value"],
-        item["type"],
-        language=hints.get(LANGUAGE),
-        filename=hints.get(FILENAME),
-        extra={name: member for name, member in item.items() if name not in taken},
-        order=item,
-    )
+    extra = {name: member for name, member in item.items() if name not in taken}
+    loaded: Field = object.__new__(Field)  # without a warning: a type that is new to us is nobody's mistake here
+    loaded._fill(item["key"], item["value"], item["type"], hints.get(LANGUAGE), hints.get(FILENAME), extra, item)
+    return loaded
 
 
 def _missing(item: Mapping[str, object], name: str, number: int) -> FieldError:

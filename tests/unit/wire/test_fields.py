@@ -39,6 +39,27 @@ def test_the_types_of_the_specification_are_known() -> None:
     assert set(fields.TYPES) == {"text", "password", "date", "multiline", "markdown", "source_code", "url", "qr"}
 
 
+@pytest.mark.parametrize(
+    ("kind", "meant"), [("pasword", "password"), ("Password", "password"), ("source", "source_code"), ("s3cret", "")]
+)
+def test_an_unknown_type_is_a_warning_at_the_line_that_gives_it(kind: str, meant: str) -> None:
+    with pytest.warns(UserWarning, match="unknown field type") as caught:
+        field = Field("Password", "s3cret", type=kind)
+    (warning,) = caught
+    assert field.type == kind, "a newer page may know it"
+    assert warning.filename == __file__
+    assert ("did you mean " + meant if meant else "known types: text, password") in str(warning.message)
+    assert "s3cret" not in str(warning.message), "the arguments may be mixed up"
+
+
+def test_a_type_that_comes_from_elsewhere_warns_nobody() -> None:
+    data = b'[{"key":"Code","value":"x","type":"otp"}]'
+    (field,) = fields.load(data)
+    hidden = fields.hidden(field)
+    assert (field.type, hidden.type, hidden.value) == ("otp", "otp", Secret("x"))
+    assert fields.dump([hidden]) == data
+
+
 def test_members_are_written_in_the_usual_order() -> None:
     field = Field("Code", "x", "source_code", filename="a.py", language="python", extra={"x_extra": {"kept": True}})
     assert fields.dump([field]) == (
@@ -48,7 +69,7 @@ def test_members_are_written_in_the_usual_order() -> None:
 
 
 def test_members_are_written_in_the_order_in_which_they_were_read() -> None:
-    data = b'[{"x":1,"filename":"f","type":"t","y":[],"value":"v","key":"k","selectedProgrammingLanguage":"l"}]'
+    data = b'[{"x":1,"filename":"f","type":"text","y":[],"value":"v","key":"k","selectedProgrammingLanguage":"l"}]'
     (field,) = fields.load(data)
     assert (field.language, field.filename, dict(field.extra)) == ("l", "f", {"x": 1, "y": []})
     assert fields.dump([field]) == data
@@ -117,9 +138,9 @@ def test_what_was_refused_for_its_depth_on_reading_is_refused_on_writing() -> No
         nested: object = 1
         for _ in range(levels):
             nested = [nested]
-        text = json.dumps([{"key": "k", "value": "v", "type": "t", "x": nested}], separators=(",", ":")).encode()
+        text = json.dumps([{"key": "k", "value": "v", "type": "text", "x": nested}], separators=(",", ":")).encode()
         if fits:
-            assert fields.dump([Field("k", "v", "t", extra={"x": nested})]) == text
+            assert fields.dump([Field("k", "v", "text", extra={"x": nested})]) == text
             assert fields.dump(fields.load(text)) == text
             continue
         for call in (lambda: fields.load(text), lambda: fields.dump([Field("k", "v", extra={"x": nested})])):  # noqa: B023

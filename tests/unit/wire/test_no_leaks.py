@@ -40,11 +40,11 @@ CASES: dict[str, Callable[[], object]] = {
     "a bad value": lambda: Field("k", CANARY.encode()),  # type: ignore[arg-type]
     "a bad key": lambda: Field(CANARY + "\ud800", "v"),
     "a value with half a pair": lambda: fields.dump([Field("k", CANARY + "\ud800")]),
-    "a secret with half a pair": lambda: fields.dump([Field("k", Secret(CANARY + "\ud800"), type="t")]),
+    "a secret with half a pair": lambda: fields.dump([Field("k", Secret(CANARY + "\ud800"), type="text")]),
     "a secret with half a pair, no type": lambda: Field("k", Secret(CANARY + "\ud800")),
     "a secret that is no UTF-8": lambda: fields.dump([Field("k", Secret(CANARY.encode() + b"\xff"))]),
     "an extra that is no JSON": lambda: fields.dump([Field("k", "v", extra={"x": {CANARY}})]),
-    "too large": lambda: fields.dump([Field("k", CANARY * 2_000_000, type="t")]),
+    "too large": lambda: fields.dump([Field("k", CANARY * 2_000_000, type="text")]),
     "the wrong key": lambda: envelope.open(KEY[::-1], SEALED),
     "the wrong passcode": lambda: envelope.open(KEY, SEALED, CANARY),
     "too short": lambda: envelope.open(KEY, encoding.encode_base64(CANARY.encode())),

@@ -25,6 +25,7 @@ def refused(call: Callable[[], object]) -> tuple[object, str]:
         return None, error.reason
 
 
+pytestmark = pytest.mark.filterwarnings("ignore:unknown field type")  # some have one on purpose
 KEY = bytes(range(32))
 PAIR = keys.from_seed(KEY)
 STANDARD = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?")

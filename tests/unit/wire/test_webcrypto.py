@@ -19,6 +19,7 @@ from unit.wire import crossing
 from unit.wire.items import Box, Envelope, Item
 from unit.wire.node import Node
 
+pytestmark = pytest.mark.filterwarnings("ignore:unknown field type")  # some have one on purpose
 SEED = 20240607  # the same on every run
 COUNT = 300
 
