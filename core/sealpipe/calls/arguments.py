@@ -17,7 +17,7 @@ def check_arguments(
 
     `skip` is the number of leading parameters that the caller does not pass.
     """
-    from sealpipe.calls.rules import find_rule  # commands check their values when they parse them
+    from sealpipe.calls.rules import check_argument  # commands check their values when they parse them
 
     name, parameters = function.__name__, _read_signature(function)
     name = "Client" if name == "__init__" else name
@@ -41,13 +41,9 @@ def check_arguments(
         hint = ", or use Client.from_settings()" if name == "Client" else ""
         raise UsageError(f"{name}() lacks {' and '.join(missing)}", remedy=f"give {', '.join(missing)}{hint}")
     for argument, value in arguments.items():
-        if value is None and _accepts_none(parameters.parameters[argument]):
-            continue
-        rule = find_rule(name, parameters.parameters[argument])
-        if rule is not None and not rule.accepts(value):
-            raise UsageError(
-                f"{name}(): {argument} is not {rule.description}", remedy=f"give {argument} as {rule.description}"
-            )
+        parameter = parameters.parameters[argument]
+        if value is not None or not _accepts_none(parameter):
+            check_argument(name, parameter, value)
 
 
 def _accepts_none(parameter: Parameter) -> bool:

@@ -10,7 +10,7 @@ from inspect import Parameter
 from os import PathLike, fsencode, fspath
 from typing import Any, Final
 
-from sealpipe.errors import EncodingError, PointError
+from sealpipe.errors import EncodingError, PointError, UsageError
 from sealpipe.reference import FieldSpec, Reference, Target
 from sealpipe.secret import Secret
 from sealpipe.state.entry import Entry
@@ -28,10 +28,14 @@ _KEY: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{0,253}[\x21-\x7e])?", re.AS
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What an argument must be: `description` says it in words, `accepts` checks it."""
+    """What an argument must be: `description` says it in words, `accepts` checks it.
+
+    `example` is how a program may write it, unless EXAMPLES has a better one for the argument.
+    """
 
     description: str
     accepts: Callable[[Any], bool]
+    example: str
 
 
 def _is_text(value: object) -> bool:
@@ -191,65 +195,122 @@ def _is_sealing_key(value: object) -> bool:
 
 
 def _make_choice_rule(*words: str) -> Rule:
-    return Rule(f"one of {', '.join(words)}", lambda value: isinstance(value, str) and value in words)
+    return Rule(f"one of {', '.join(words)}", lambda value: isinstance(value, str) and value in words, f'"{words[0]}"')
 
 
-_TEXT = Rule("text (a str of whole characters)", _is_text)
-_TEXTS = Rule("a list of texts", _is_text_list)
-_SECRET = Rule("text or a Secret", _is_secret)
-_TOKEN = Rule("32 bytes in base64url, 43 characters without padding", _is_token)
+_TEXT = Rule("text (a str of whole characters)", _is_text, '"some text"')
+_TEXTS = Rule("a list of texts", _is_text_list, '["some text"]')
+_SECRET = Rule("text or a Secret", _is_secret, 'Secret(os.environ["PASSCODE"])')
+_TOKEN = Rule("32 bytes in base64url, 43 characters without padding", _is_token, "tokens.access_token(content_key)")
 
 BY_TYPE: Final[Mapping[str, Rule]] = {
     "str": _TEXT,
     "str | Secret": _SECRET,
-    "str | Path": Rule("a path", _is_path),
-    "int": Rule(f"a whole number from 1 to {MAX_INTEGER}", _is_count),
-    "bool": Rule("True or False", lambda value: isinstance(value, bool)),
-    "datetime": Rule("a datetime with a time zone", _is_moment),
-    "timedelta | str": Rule('a timedelta, or text such as "24h"', _is_duration),
+    "str | Path": Rule("a path", _is_path, '"some/folder"'),
+    "int": Rule(f"a whole number from 1 to {MAX_INTEGER}", _is_count, "10"),
+    "bool": Rule("True or False", lambda value: isinstance(value, bool), "True"),
+    "datetime": Rule("a datetime with a time zone", _is_moment, "datetime(2030, 12, 31, tzinfo=UTC)"),
+    "timedelta | str": Rule('a timedelta, or text such as "24h"', _is_duration, "timedelta(hours=24)"),
     "Sequence[str]": _TEXTS,
-    "Reference | str": Rule(_TEXT.description, _reference),
-    "Sequence[Reference | str]": Rule(_TEXTS.description, _list_of(_reference, _ANY_ORDER)),
+    "Reference | str": Rule(_TEXT.description, _reference, '"file:seed"'),
+    "Sequence[Reference | str]": Rule(
+        _TEXTS.description, _list_of(_reference, _ANY_ORDER), '["vault:secret/app#password=Password"]'
+    ),
     "Sequence[Target | str]": Rule(
-        _TEXTS.description, _list_of(lambda each: _is_text(each) or isinstance(each, Target), _ANY_ORDER)
+        _TEXTS.description,
+        _list_of(lambda each: _is_text(each) or isinstance(each, Target), _ANY_ORDER),
+        '["email:{to}"]',
     ),
 }
 """Rules by annotation, for arguments without a rule by name."""
 
 RULES: Final[Mapping[str, Rule]] = {
-    "passcode": Rule(_SECRET.description, lambda value: _is_secret(value) or _reference(value)),
+    "passcode": Rule(_SECRET.description, lambda value: _is_secret(value) or _reference(value), '"env:PASSCODE"'),
     **dict.fromkeys(("access_token", "passcode_verifier"), _TOKEN),
-    "short_code": Rule(f"a short code, of at most {MAX_CODE_LENGTH} characters", _is_code),
-    "data": Rule("an envelope in standard base64 with padding, at least 44 bytes of it", _make_base64_check(44)),
-    "item_key_wrap": Rule("a box in standard base64: 142 bytes, the first of them 1", _make_base64_check(142, 142, 1)),
-    "public_key": Rule("the 65 bytes of an uncompressed point on P-256", _is_point),
-    "idempotency_key": Rule("1 to 255 visible ASCII characters", _is_idempotency_key),
-    "fields": Rule("a list of Fields and references", _list_of(_field)),
-    "prompts": Rule("a list of Prompts and texts", _list_of(_prompt)),
-    "params": Rule("a mapping of names to references", _params),
-    "arguments": Rule("a mapping of JSON values by name, at most 90 levels deep", _is_json_object),
-    "notify_on": Rule(f"a list of {', '.join(NOTIFY_ON)}", _is_event_list),
-    "request": Rule("a short code or a Receipt", _is_request),
-    "requests": Rule("a list of short codes and Receipts", _list_of(_is_request)),
-    "key": Rule("`credential`, a reference, a Secret or a key pair", _is_opening_key),
+    "short_code": Rule(f"a short code, of at most {MAX_CODE_LENGTH} characters", _is_code, '"aB3xY9"'),
+    "data": Rule(
+        "an envelope in standard base64 with padding, at least 44 bytes of it",
+        _make_base64_check(44),
+        "envelope.seal(content_key, plaintext)",
+    ),
+    "item_key_wrap": Rule(
+        "a box in standard base64: 142 bytes, the first of them 1",
+        _make_base64_check(142, 142, 1),
+        "sealed_box.seal(key_pair.public_key, content_key)",
+    ),
+    "public_key": Rule("the 65 bytes of an uncompressed point on P-256", _is_point, "key_pair.public_key"),
+    "idempotency_key": Rule("1 to 255 visible ASCII characters", _is_idempotency_key, "str(uuid.uuid4())"),
+    "fields": Rule(
+        "a list of Fields and references",
+        _list_of(_field),
+        '[Field("User", "ada"), "Password=env:DB_PASSWORD"]',
+    ),
+    "prompts": Rule("a list of Prompts and texts", _list_of(_prompt), '["Staging password"]'),
+    "params": Rule("a mapping of names to references", _params, '{"to": "env:RECIPIENT"}'),
+    "arguments": Rule(
+        "a mapping of JSON values by name, at most 90 levels deep", _is_json_object, '{"short_code": "aB3xY9"}'
+    ),
+    "notify_on": Rule(f"a list of {', '.join(NOTIFY_ON)}", _is_event_list, '["viewed"]'),
+    "request": Rule("a short code or a Receipt", _is_request, '"aB3xY9"'),
+    "requests": Rule("a list of short codes and Receipts", _list_of(_is_request), '["aB3xY9"]'),
+    "key": Rule("`credential`, a reference, a Secret or a key pair", _is_opening_key, '"vault:secret/requests#seed"'),
     "status": _make_choice_rule("expired"),
     "custody": _make_choice_rule("auto", "require", "off"),
     "mode": _make_choice_rule("create", "replace", "merge"),
     "after": _make_choice_rule("keep", "expire"),
-    "entry": Rule("an open entry of an Outbox", lambda value: isinstance(value, Entry)),
-    "on_progress": Rule("a function", callable),
-    "deadline": Rule('a number of seconds, a timedelta, or text such as "60s"', _is_deadline),
-}  # fmt: skip
+    "entry": Rule("an open entry of an Outbox", lambda value: isinstance(value, Entry), "outbox.open(outbox_id)"),
+    "on_progress": Rule("a function", callable, "print"),
+    "deadline": Rule('a number of seconds, a timedelta, or text such as "60s"', _is_deadline, '"60s"'),
+}
 
 RULES_BY_CALL: Final[Mapping[tuple[str, str], Rule]] = {
-    ("create_request", "fields"): Rule("a list of (prompt, type) pairs", _list_of(_is_pair)),
+    ("create_request", "fields"): Rule(
+        "a list of (prompt, type) pairs", _list_of(_is_pair), '[("Staging password", "password")]'
+    ),
     ("create_request", "passcode"): _SECRET,
-    ("request", "key"): Rule("`credential`, `new` or a key pair", _is_sealing_key),
+    ("request", "key"): Rule("`credential`, `new` or a key pair", _is_sealing_key, '"new"'),
 }
 """Rules for names that mean something else in one call."""
+
+EXAMPLES: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("api_key", "api_key_previous"), 'Secret(os.environ["SEALPIPE_API_KEY"])'),
+    "base_url": '"https://api.example.com/v1"',
+    "ca_file": '"ca.pem"',
+    "confirm": '"aB3xY9"',
+    "cursor": "log.next_cursor",
+    "ip_whitelist": '["192.0.2.0/24"]',
+    "link_base_url": '"https://example.com/s"',
+    "message_template": '"Your password: {link}"',
+    "organization_id": '"org-1"',
+    "pick": '"newest"',
+    "references": '["vault:secret/app/db#user,password"]',
+    "restricted_domains": '["example.com"]',
+    "service_tag": '"svc"',
+    "timed_view": "30",
+}
+"""Examples that tell more than those of the arguments' rules."""
 
 
 def find_rule(call: str, parameter: Parameter) -> Rule | None:
     """Find the rule for an argument of a call: by its name, else by its type."""
     by_type = BY_TYPE.get(str(parameter.annotation).removesuffix(" | None"))
     return RULES_BY_CALL.get((call, parameter.name)) or RULES.get(parameter.name) or by_type
+
+
+def check_argument(call: str, parameter: Parameter, value: object) -> None:
+    """Check an argument of a call by its rule.
+
+    UsageError names the argument and the kind of what it was given, never its value: it may be a secret.
+    """
+    rule = find_rule(call, parameter)
+    if rule is not None and not rule.accepts(value):
+        raise UsageError(
+            f"{call}(): {parameter.name} is not {rule.description} (got {describe_kind(value)})",
+            remedy=f"write {parameter.name}={EXAMPLES.get(parameter.name, rule.example)}",
+        )
+
+
+def describe_kind(value: object) -> str:
+    """Name the type of a value, and of what a list holds."""
+    kinds = sorted({type(each).__name__ for each in value}) if isinstance(value, _ANY_ORDER) else []
+    return " of ".join(filter(None, (type(value).__name__, ", ".join(kinds[:3]))))

@@ -11,19 +11,21 @@ import socket
 import threading
 import time
 import traceback
+import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sealpipe import AsyncClient, Client, Field, ProtocolError, SealpipeError, Secret, UsageError, resolve
+from sealpipe import AsyncClient, Client, Field, Outbox, ProtocolError, SealpipeError, Secret, UsageError, resolve
 from sealpipe.calls import Calls
-from sealpipe.calls.rules import RULES, Rule, find_rule
+from sealpipe.calls.rules import RULES, Rule, check_argument, find_rule
 from sealpipe.reference import parse, parse_field, parse_target
 from sealpipe.wire import encoding, envelope, keys, sealed_box, tokens
 from sealpipe_rehearsal.control_client import mint
@@ -265,12 +267,17 @@ def test_a_client_of_nothing_names_all_that_it_lacks(kind: Any) -> None:
         (lambda c: c.get_share("a", short_code="b"), "get_share() was given short_code twice"),
         (lambda c: c.get_share(session="a"), "get_share() takes no argument session"),
         (lambda c: c.iter_shares(pages=1), "iter_shares() takes no argument pages"),
-        (lambda c: c.share("env:A"), "share(): fields is not a list of Fields and references"),
-        (lambda c: c.share(["env:A"], views=True), "share(): views is not a whole number from 1 to 2147483647"),
-        (lambda c: c.share(["env:A"], expires_in=24), 'share(): expires_in is not a timedelta, or text such as "24h"'),
-        (lambda c: c.collect("a", to="file:x"), "collect(): to is not a list of texts"),
-        (lambda c: c.list_shares(page=0), "list_shares(): page is not a whole number from 1 to 2147483647"),
-        (lambda c: c.list_requests(status="over"), "list_requests(): status is not one of expired"),
+        (lambda c: c.share("env:A"), "share(): fields is not a list of Fields and references (got str)"),
+        (lambda c: c.share([1, b"x", "env:A"]), ("share(): fields is not a list of Fields and references"
+         " (got list of bytes, int, str)")),
+        (lambda c: c.share(["env:A"], send="email:a@example.com"), "share(): send is not a list of texts (got str)"),
+        (lambda c: c.share(["env:A"], views=True), ("share(): views is not a whole number from 1 to 2147483647"
+         " (got bool)")),
+        (lambda c: c.share(["env:A"], expires_in=24), ('share(): expires_in is not a timedelta, or text such as "24h"'
+         " (got int)")),
+        (lambda c: c.collect("a", to="file:x"), "collect(): to is not a list of texts (got str)"),
+        (lambda c: c.list_shares(page=0), "list_shares(): page is not a whole number from 1 to 2147483647 (got int)"),
+        (lambda c: c.list_requests(status="over"), "list_requests(): status is not one of expired (got str)"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_named(client: Client, ear: Ear, call: Callable[[Any], object], said: str) -> None:
@@ -279,6 +286,40 @@ def test_what_is_wrong_is_named(client: Client, ear: Ear, call: Callable[[Any], 
         call(client)
     assert caught.value.message == said
     assert ear.knocks == before
+
+
+class Log:
+    next_cursor = "c"
+
+
+EXAMPLES: dict[str, Any] = {
+    "Field": Field, "Secret": Secret, "UTC": UTC, "datetime": datetime, "timedelta": timedelta, "uuid": uuid,
+    "envelope": envelope, "sealed_box": sealed_box, "tokens": tokens,
+    "content_key": bytes(32), "key_pair": keys.from_seed(bytes(32)), "plaintext": b"[]", "log": Log,
+    "os": SimpleNamespace(environ={"SEALPIPE_API_KEY": KEY, "PASSCODE": "1234"}),
+}  # fmt: skip
+"""What the examples in remedies name: the API, and values that a program has."""
+
+
+class Wrong:
+    """Of no type that any argument takes."""
+
+
+@pytest.mark.parametrize(
+    ("method", "name"),
+    [*(case for case in CASES if case != ("resume", "resend")), *(("Client", name) for name in parameters("__init__"))],
+)
+def test_each_remedy_is_an_example_that_is_right(client: Client, method: str, name: str) -> None:
+    call: Any = Client if method == "Client" else getattr(client, method)
+    given: dict[str, Any] = {"api_key": KEY, "base_url": "https://x/v1", "link_base_url": "https://x/s"}
+    given = given if method == "Client" else VALID[method]
+    with pytest.raises(UsageError, match=rf"{name} is not .* \(got Wrong\)$") as caught:
+        call(**{**given, name: Wrong()})
+    example = caught.value.remedy.removeprefix(f"write {name}=")
+    if name == "entry":
+        assert (example, callable(Outbox.open)) == ("outbox.open(outbox_id)", True)
+        return
+    check_argument(method, inspect.signature(call).parameters[name], eval(example, EXAMPLES))  # noqa: S307 - ours
 
 
 @pytest.mark.parametrize("deadline", [float("nan"), float("inf"), 0, -1, "banana", "", True, None, timedelta(days=30)])
