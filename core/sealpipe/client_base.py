@@ -1,4 +1,4 @@
-"""Base of both clients: checked arguments, the registry of plugins, the session, and the blocking driver.
+"""Base of both clients: checked arguments, the registry of plugins, the session, and the driver of flows.
 
 `share` uses the driver alone, without the table of calls.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import cache, partial, wraps
@@ -15,10 +14,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, ParamSpec, Self, TypeVar
 
-from sealpipe.api import Failure, Operation, Response
+from sealpipe.api import Failure, Operation, Resend, Response
+from sealpipe.cancellation import Cancellation
 from sealpipe.config import Config
 from sealpipe.custody_gate import CustodyGate
-from sealpipe.errors import UsageError
 from sealpipe.flows import Do, Flow, Notify, Send, Wait
 from sealpipe.flows.policy import guard
 from sealpipe.flows.session import Session, open_session
@@ -159,8 +158,13 @@ class ClientSetup:
         return client
 
 
-def run(flow: Flow[T], send: Callable[[Operation[Any], float], Response | Failure]) -> T:
-    """Run a flow, and return its result."""
+def run(
+    flow: Flow[T],
+    send: Callable[[Operation[Any], float], Response | Failure],
+    cancellation: Cancellation | None = None,
+) -> T:
+    """Run a flow, and return its result. It looks at the `cancellation` before each step but the record of one."""
+    cancellation = cancellation or Cancellation()
     result: Any = None
     error: BaseException | None = None
     while True:
@@ -173,23 +177,18 @@ def run(flow: Flow[T], send: Callable[[Operation[Any], float], Response | Failur
         try:
             match step:
                 case Send(operation, timeout, _):
+                    cancellation.begin(is_changing=operation.resend is not Resend.READ)
                     result = send(operation, timeout)
                 case Wait(seconds):
-                    time.sleep(seconds)
-                case Do(work, _):
+                    cancellation.wait(seconds)
+                case Do(work, is_changing, is_record):
+                    if not is_record:
+                        cancellation.begin(is_changing=is_changing)
                     result = work()
                 case Notify(callback):
-                    _notify(callback)
+                    cancellation.notify(callback)
         except BaseException as raised:  # noqa: BLE001 - the flow handles it; an interrupt releases its locks
             error = raised
-
-
-def _notify(callback: Callable[[], object]) -> None:
-    outcome = callback()
-    if hasattr(outcome, "__await__"):
-        if hasattr(outcome, "close"):
-            outcome.close()
-        raise UsageError("the callback is asynchronous, and this client is not", remedy="use AsyncClient")
 
 
 class Driver:
@@ -217,13 +216,19 @@ class Driver:
 
     def run(self, flow: Flow[T]) -> T:
         """Run a flow of `sealpipe.flows`, and return its result."""
-        return run(guard(self.session, flow), self._send)
+        return self._run(flow, Cancellation())
 
-    def _send(self, operation: Operation[Any], timeout: float) -> Response | Failure:
+    def _run(self, flow: Flow[T], cancellation: Cancellation) -> T:
+        return run(guard(self.session, flow), partial(self._send, cancellation=cancellation), cancellation)
+
+    def _send(self, operation: Operation[Any], timeout: float, cancellation: Cancellation) -> Response | Failure:
+        return self._open_network().send(operation, timeout, cancellation)
+
+    def _open_network(self) -> ServiceNetwork:
         network = self._network
         if network is None:
             from sealpipe.http import ServiceNetwork
 
             with self._making:  # one for all threads: they share connections and rate limiter
                 network = self._network = self._network or ServiceNetwork(get_service(self.session))
-        return network.send(operation, timeout)
+        return network

@@ -47,16 +47,18 @@ class Do(NamedTuple):
     """Do work that may block: a plugin, an fsync, sealing a large value.
 
     `is_changing`: it changes something elsewhere; a caller that cancels the flow waits a while for its end.
+    `is_record`: it records what the step before it did, which a cancelled flow does, too.
     """
 
     work: Callable[[], Any]
     is_changing: bool = False
+    is_record: bool = False
 
 
 class Notify(NamedTuple):
     """Call back in the caller's thread or event loop.
 
-    If it returns an awaitable, an asynchronous driver awaits it; any other result is ignored.
+    If it returns an awaitable, the task that called `AsyncClient` awaits it; any other result is ignored.
     """
 
     callback: Callable[[], object]

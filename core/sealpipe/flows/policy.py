@@ -93,13 +93,13 @@ def run_under_policy(
         result = yield from _clear_sends(work)
     except SealpipeError as error:
         with suppress(PluginError):  # the first error matters more
-            yield Do(partial(_report, session, plan, {"outcome": type(error).__name__}))
+            yield Do(partial(_report, session, plan, {"outcome": type(error).__name__}), is_record=True)
         raise
     outcome = describe(result)
     if outcome is None:
         return result
     try:
-        yield Do(partial(_report, session, plan, outcome))
+        yield Do(partial(_report, session, plan, outcome), is_record=True)
     except PluginError as error:
         with suppress(AttributeError):  # a result without warnings: the event before it is recorded
             result.warnings += (error.message,)  # type: ignore[attr-defined]
@@ -126,7 +126,7 @@ def notify_observers(session: PolicyContext, event: Mapping[str, Any]) -> Flow[t
     if not session.policy_hooks:
         return ()
     try:
-        yield Do(partial(_send, session, event))
+        yield Do(partial(_send, session, event), is_record=True)
     except PluginError as error:
         return (error.message,)
     return ()

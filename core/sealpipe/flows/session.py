@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cache, partial
@@ -109,6 +110,14 @@ class Session:
     def with_origin(self, origin: tuple[tuple[str, str], ...]) -> Session:
         """Return this session with another origin of its events."""
         return replace(self, origin=origin)
+
+    def after_waiting(self, seconds: float) -> Session:
+        """Return this session for a call that has waited so long: its deadline is that much sooner."""
+        if not seconds:
+            return self
+        session = copy(self)  # it shares the gate, which is slow to make
+        object.__setattr__(session, "deadline", max(0.0, self.deadline - seconds))
+        return session
 
     def close(self) -> None:
         """Release what plugins hold, if a registry was made. Blocks."""

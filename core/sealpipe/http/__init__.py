@@ -1,4 +1,4 @@
-"""The one way to the network: connection pools, proxies and trusted certificates, and the network for blocking code.
+"""The one way to the network: connection pools, proxies and trusted certificates, and the network of both clients.
 
 httpcore logs what it reads: not during our own exchanges.
 """
@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 import httpcore
 
 from sealpipe.api import Failure, Operation, Response
+from sealpipe.cancellation import Cancellation
 from sealpipe.errors import SettingError
 from sealpipe.http.connections import Deadline, DeadlineBackend
 from sealpipe.http.exchange import Redactor, ResponseBuffer, SendWatch, Service, build_request, describe_failure
@@ -34,6 +35,9 @@ def _is_loggable(_: logging.LogRecord) -> bool:
 
 logging.getLogger("httpcore.http11").addFilter(_is_loggable)  # httpcore logs everything that a peer sends
 
+
+MAX_CONNECTIONS: Final = 10
+"""Connections to the service at once, and calls of an `AsyncClient` that are at work at once."""
 
 watch: Callable[[str, str, int, float, int], object] | None = None
 """Gets each request of a plugin: method, host, status, seconds, bytes sent (`--debug`)."""
@@ -60,19 +64,24 @@ class ServiceNetwork:
         self._redactor = Redactor(service.gate)
         self._pool = self._make_pool()
 
-    def send(self, operation: Operation[Any], timeout: float) -> Response | Failure:
-        """Send the operation once, and return its response or failure, within `timeout` seconds."""
+    def send(
+        self, operation: Operation[Any], timeout: float, cancellation: Cancellation | None = None
+    ) -> Response | Failure:
+        """Send the operation once, and return its response or failure, within `timeout` seconds.
+
+        `cancellation` ends it earlier: the delay by CancelledCallError, the exchange by a failure.
+        """
+        cancellation = cancellation or Cancellation()
         end = time.monotonic() + timeout
         ticket = Ticket()
-        for seconds in self._limiter.iterate_delays(ticket, end):
-            time.sleep(seconds)
-        if ticket.refusal is not None:
-            return ticket.refusal
+        refusal = self._limiter.wait(ticket, end, cancellation.sleep)
+        if refusal is not None:
+            return refusal
         if operation.own_connection:
             with closing(self._make_pool()) as pool:
-                result = self._exchange(pool, operation, end)
+                result = self._exchange(pool, operation, end, cancellation)
         else:
-            result = self._exchange(self._pool, operation, end)
+            result = self._exchange(self._pool, operation, end, cancellation)
         self._limiter.record(ticket, result)
         return self._redactor.redact(result, operation.body_in_clear)
 
@@ -84,11 +93,13 @@ class ServiceNetwork:
         backend = DeadlineBackend(self._deadline, loopback_only=self._service.base_url.startswith("http://"))
         return httpcore.ConnectionPool(network_backend=backend, **make_pool_options(self._service))
 
-    def _exchange(self, pool: httpcore.ConnectionPool, operation: Operation[Any], end: float) -> Response | Failure:
+    def _exchange(
+        self, pool: httpcore.ConnectionPool, operation: Operation[Any], end: float, cancellation: Cancellation
+    ) -> Response | Failure:
         watch = self._make_watch()
         request = build_request(self._service, operation, end - time.monotonic(), watch.note)
         try:
-            with silence_httpcore(), self._deadline.hold_until(end):
+            with silence_httpcore(), self._deadline.hold_until(end, cancellation):
                 response = pool.handle_request(request)
                 try:
                     buffer = ResponseBuffer(response, operation)
@@ -107,7 +118,7 @@ class ServiceNetwork:
 
 def make_pool_options(service: Service) -> dict[str, Any]:
     """Return the options of a connection pool to the service. Certificates are read only for https://."""
-    options: dict[str, Any] = {"max_connections": 10, "http1": True, "http2": False}
+    options: dict[str, Any] = {"max_connections": MAX_CONNECTIONS, "http1": True, "http2": False}
     if service.base_url.startswith("https://"):
         options["ssl_context"] = make_tls_context(os.environ, service.ca_file)
     options["proxy"] = make_pool_proxy(find_proxy(service.base_url), options.get("ssl_context"))

@@ -11,15 +11,17 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import httpcore
 
+from sealpipe.cancellation import Cancellation
 from sealpipe.errors import NotConfiguredError
 from sealpipe.values import is_cleartext, is_loopback
 
+T = TypeVar("T")
 Addresses = list[tuple[Any, ...]]
 
 
@@ -27,6 +29,8 @@ class Deadline(threading.local):
     """The end of the current thread's exchange, in seconds of the monotonic clock; None if there is no deadline."""
 
     at: float | None = None
+    cancellation: Cancellation | None = None
+    """By which the caller can end each read and write of the exchange."""
 
     def compute_end(self, seconds: float) -> float:
         """Return the end of an exchange that begins now and may take `seconds`, limited by the current one."""
@@ -34,13 +38,14 @@ class Deadline(threading.local):
         return own_end if self.at is None else min(own_end, self.at)
 
     @contextmanager
-    def hold_until(self, end: float) -> Iterator[None]:
-        """Apply this end to everything the thread does on the network in the block."""
-        previous, self.at = self.at, end
+    def hold_until(self, end: float, cancellation: Cancellation | None = None) -> Iterator[None]:
+        """Apply this end, and this way to end earlier, to everything the thread does on the network in the block."""
+        previous = self.at, self.cancellation
+        self.at, self.cancellation = end, cancellation
         try:
             yield
         finally:
-            self.at = previous
+            self.at, self.cancellation = previous
 
     def cut_timeout(self, timeout: float | None, error: type[Exception]) -> float | None:
         """Return the timeout in seconds, limited to the remaining time. Raises `error` if none remains."""
@@ -166,20 +171,38 @@ class _DeadlineStream(httpcore.NetworkStream):
         self._check_plain = check_plain
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        return self._stream.read(max_bytes, self._deadline.cut_timeout(timeout, httpcore.ReadTimeout))
+        return self._block(self._stream.read, max_bytes, self._deadline.cut_timeout(timeout, httpcore.ReadTimeout))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         if self._check_plain is not None:
             self._check_plain()
             self._check_plain = None
         if self._stream.get_extra_info("ssl_object") is not None:
-            self._stream.write(buffer, self._deadline.cut_timeout(timeout, httpcore.WriteTimeout))
+            self._block(self._stream.write, buffer, self._deadline.cut_timeout(timeout, httpcore.WriteTimeout))
             return
         # Without TLS a peer that reads slowly makes many sends of one: the deadline applies to all of them.
         view = memoryview(buffer)
         while view:
-            self._stream.write(bytes(view[:_WRITE_SIZE]), self._deadline.cut_timeout(timeout, httpcore.WriteTimeout))
+            left = self._deadline.cut_timeout(timeout, httpcore.WriteTimeout)
+            self._block(self._stream.write, bytes(view[:_WRITE_SIZE]), left)
             view = view[_WRITE_SIZE:]
+
+    def _block(self, operate: Callable[[Any, float | None], T], argument: object, timeout: float | None) -> T:
+        """Read or write, and let the caller end it."""
+        cancellation = self._deadline.cancellation
+        if cancellation is None:
+            return operate(argument, timeout)
+        try:
+            if not cancellation.start_blocking(self._shut_down):
+                raise httpcore.NetworkError("the caller cancelled")
+            return operate(argument, timeout)
+        finally:
+            cancellation.stop_blocking()
+
+    def _shut_down(self) -> None:
+        """Make what another thread reads or writes here fail at once. Closing would not do that."""
+        with suppress(OSError):  # the peer was faster
+            socket.socket.shutdown(self._stream.get_extra_info("socket"), socket.SHUT_RDWR)
 
     def close(self) -> None:
         self._stream.close()

@@ -1,4 +1,4 @@
-"""One HTTP exchange: its request, its response and its failures, for blocking code and asyncio alike.
+"""One HTTP exchange: its request, its response and its failures.
 
 A service, or a proxy in between, may repeat our request in a message, a header or a page of its own. None of it is
 shown or passed on before our credentials are redacted.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -130,10 +130,6 @@ class Body:
         view = memoryview(self._content)
         for start in range(0, len(view), CHUNK_SIZE):
             yield bytes(view[start : start + CHUNK_SIZE])
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        for piece in self:
-            yield piece
 
 
 def check_request(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from math import exp
 
 from sealpipe.api import Failure, Response
@@ -46,13 +46,11 @@ def refuse_delay(delay: float, remaining: float) -> Failure | None:
 class Ticket:
     """A request that waits to be sent."""
 
-    __slots__ = ("refusal", "sent_at")
+    __slots__ = ("sent_at",)
 
     def __init__(self) -> None:
         self.sent_at = 0.0
         """When it was sent, in seconds of the limiter's clock."""
-        self.refusal: Failure | None = None
-        """Why it is not sent; None if it is."""
 
 
 class RateLimiter:
@@ -70,16 +68,17 @@ class RateLimiter:
         self._last_sent_at = self._slowed_at = clock()
         self._recent_count = 0.0  # recent requests: each counts a little less with every second
 
-    def iterate_delays(self, ticket: Ticket, end: float) -> Iterator[float]:
-        """Yield the seconds to sleep before a request is sent. Sets its `refusal` if that cannot be before `end`."""
+    def wait(self, ticket: Ticket, end: float, sleep: Callable[[float], object]) -> Failure | None:
+        """Sleep until a request may be sent, and return None; its failure if that cannot be before `end`."""
         try:
             while delay := self.reserve(ticket):
-                ticket.refusal = refuse_delay(delay, end - self._clock())
-                if ticket.refusal is not None:
-                    return
-                yield min(delay, MAX_SLEEP)
+                refusal = refuse_delay(delay, end - self._clock())
+                if refusal is not None:
+                    return refusal
+                sleep(min(delay, MAX_SLEEP))
         finally:
             self.cancel(ticket)
+        return None
 
     def reserve(self, ticket: Ticket) -> float:
         """Return 0.0 if the request may be sent now, otherwise the seconds after which to check again."""

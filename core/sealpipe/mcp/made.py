@@ -113,7 +113,7 @@ def create(session: Session, folder: Path, made: Made, work: Flow[Created]) -> F
     raises DeliveryError: the share or request exists all the same. Raises FileExistsError if there is such a record.
     """
     try:
-        lock: RecordLock = yield Do(partial(_begin, folder, made), is_changing=True)
+        lock: RecordLock = yield Do(partial(_begin, folder, made))
     except BaseException:
         work.close()
         raise
@@ -149,14 +149,14 @@ def find_made(folder: Path, base_url: str, short_code: str, kind: Kind | None = 
 
 def _finish(session: Session, folder: Path, made: Made, created: Created) -> Flow[Made]:
     known = _complete(made, created)
-    yield Do(partial(_write, folder, known), is_changing=True)
-    yield Do(partial(_note, folder.parent / "created", known, created))
+    yield Do(partial(_write, folder, known), is_record=True)
+    yield Do(partial(_note, folder.parent / "created", known, created), is_record=True)
     if created.deliveries is not None:
         from sealpipe.flows.deliver.send import deliver  # most have no messages
 
         yield from deliver(session, created)
     with suppress(StateError):  # everything is done: `settle` ends the entry later
-        yield Do(created.delivered)
+        yield Do(created.delivered, is_record=True)
     return known
 
 

@@ -121,7 +121,7 @@ def test_a_share_whose_answer_takes_longer_than_the_grace_is_left_for_resume(
     proxied: Callable[..., Faulty], job_at: Callable[..., Job], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert aio.GRACE == 5.0
-    monkeypatch.setattr(aio, "GRACE", 0.3)
+    monkeypatch.setattr(aio, "GRACE", 0.6)
     server = proxied(faults.holds)
     job = job_at(server)
     seconds = asyncio.run(cancelled(job, server, release_after=None))

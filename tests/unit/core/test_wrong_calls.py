@@ -431,7 +431,7 @@ def test_the_body_is_exactly_what_was_meant_or_there_is_none(
     sent: list[bytes] = []
 
     class Only(Client):
-        def _send(self, operation: Any, timeout: float) -> Any:  # noqa: ARG002 - its signature
+        def _send(self, operation: Any, timeout: float, cancellation: Any) -> Any:  # noqa: ARG002 - its signature
             sent.append(bytes(operation.body))
             raise ProtocolError("enough")
 

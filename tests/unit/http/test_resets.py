@@ -37,9 +37,9 @@ def wait_for_the_reset(connection: socket.socket) -> None:
     assert poll.poll(5000)
 
 
-def test_a_plugins_connection_that_is_reset_at_once_is_no_connection(
-    resetting: Wire, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each connection is used once it is reset."""
     connect = socket.create_connection
 
     def connect_and_wait(*given: Any, **named: Any) -> socket.socket:
@@ -48,31 +48,34 @@ def test_a_plugins_connection_that_is_reset_at_once_is_no_connection(
         return made
 
     monkeypatch.setattr(socket, "create_connection", connect_and_wait)
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_plugins_connection_that_is_reset_at_once_is_no_connection(resetting: Wire) -> None:
     network = PluginNetwork(None)
     with pytest.raises(httpx.ConnectError):
         network.http().get(f"http://127.0.0.1:{resetting.port}")
     network.close()
 
 
-@pytest.mark.parametrize("waits", [True, False])
-def test_an_asynchronous_call_whose_connection_is_reset_at_once_ends_as_any_without_one(
-    resetting: Wire, monkeypatch: pytest.MonkeyPatch, *, waits: bool
-) -> None:
-    """The other calls are reset when it happens to come: also between the connection and its first byte."""
+def list_errors(resetting: Wire) -> list[BaseException | object]:
+    """How twenty calls at once end."""
     url = f"http://127.0.0.1:{resetting.port}/v1"
-    if waits:
-        connect = asyncio.SelectorEventLoop.sock_connect
 
-        async def connect_and_wait(self: Any, connection: socket.socket, address: Any) -> None:
-            await connect(self, connection, address)
-            wait_for_the_reset(connection)
-
-        monkeypatch.setattr(asyncio.SelectorEventLoop, "sock_connect", connect_and_wait)
-
-    async def errors() -> list[BaseException | object]:
+    async def call() -> list[BaseException | object]:
         async with AsyncClient(api_key=KEY, base_url=url, link_base_url="https://share.example", deadline=30) as client:
             return await asyncio.gather(*(client.get_stats() for _ in range(20)), return_exceptions=True)
 
-    ends = asyncio.run(errors())
-    kinds = ConnectError if waits else (ConnectError, RetriesExhaustedError)
-    assert [each for each in ends if not isinstance(each, kinds)] == []
+    return asyncio.run(call())
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_call_whose_connection_is_reset_at_once_ends_as_any_without_one(resetting: Wire) -> None:
+    errors = list_errors(resetting)
+    assert [each for each in errors if not isinstance(each, ConnectError | RetriesExhaustedError)] == []
+
+
+def test_a_call_whose_connection_is_reset_at_any_moment_ends_as_any_without_one(resetting: Wire) -> None:
+    """Also between the connection and its first byte."""
+    errors = list_errors(resetting)
+    assert [each for each in errors if not isinstance(each, ConnectError | RetriesExhaustedError)] == []

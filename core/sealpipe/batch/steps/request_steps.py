@@ -60,7 +60,7 @@ def create_request(work: RowWork) -> Flow[StepResult]:
             return found
         if found is not None and entry is not None:
             # Nothing was sent to anybody before the response was there.
-            yield Do(partial(entry.note_response, _make_response(found.progress)))
+            yield Do(partial(entry.note_response, _make_response(found.progress)), is_record=True)
         elif begun.doubt:
             # The service has no such request, and will not make it from those bytes any more.
             yield Do(partial(give_up_create, work))

@@ -238,7 +238,7 @@ def finish_delivery(work: RowWork, created: Any, event: Event, *, keeps_link: bo
     if created is not None:
         unclear = yield from send_messages(work, created)
         if not keeps_link:
-            yield Do(created.delivered)
+            yield Do(created.delivered, is_record=True)
     else:
         found: list[str] | None = yield Do(partial(find_delivered, work))
         if found is None:

@@ -126,7 +126,7 @@ def _deliver_one(session: Session, share: Deliverable, number: int, *, resend: b
         budget = session.start_budget()
         for tries in range(1, MAX_TRIES + 1):
             try:
-                yield Do(partial(_send, session, share, number))
+                yield Do(partial(_send, session, share, number), is_changing=True)
                 return None
             except UnavailableError as error:
                 delay = max(budget.draw_backoff(tries), min(MAX_BACKOFF, error.retry_after or 0.0))

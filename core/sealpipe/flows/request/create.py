@@ -205,7 +205,7 @@ def post(
 
             created = yield from find_created_request(session, meta, error)
         if entry is not None:
-            yield Do(partial(_note_response, entry, created))
+            yield Do(partial(_note_response, entry, created), is_record=True)
     return build_request(meta, _to_response(created), entry)
 
 

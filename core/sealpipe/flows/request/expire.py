@@ -28,6 +28,7 @@ from typing import Literal
 
 from sealpipe.api import requests as api
 from sealpipe.api.requests import RequestInfo, Submission, Submissions
+from sealpipe.cancellation import CancelledCallError
 from sealpipe.errors import (
     DeliveryError,
     NotFoundError,
@@ -210,6 +211,10 @@ class RequestExpiry:
         budget.deadline = min(budget.deadline, DELETE_DEADLINE - elapsed)
         try:
             deleted = yield from call(api.delete(self._code), budget, max_tries=1)
+        except CancelledCallError:  # before the one attempt
+            with suppress(StateError):
+                self._record.settle("not sent")
+            raise
         except ServiceError as error:
             if error.unclear or (error.status or 0) >= 500:
                 yield from self._find_outcome(error)
@@ -226,7 +231,7 @@ class RequestExpiry:
 
     def _settle(self, outcome: str) -> Flow[None]:
         with suppress(StateError):  # then the note of a DELETE stays, and the next command checks the state
-            yield Do(partial(self._record.settle, outcome))
+            yield Do(partial(self._record.settle, outcome), is_record=True)
 
     def _find_outcome(self, error: ServiceError | None) -> Flow[None]:
         """Check until the request has ended, without another DELETE. Raises OutcomeUnknownError if it stays active."""

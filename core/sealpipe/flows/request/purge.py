@@ -47,7 +47,7 @@ def _purge_expired(session: Session, short_code: str, now: Clock, record: Ledger
         if not before:
             raise
         # 404 after an earlier purge's DELETE that may have arrived: that DELETE deleted it.
-        yield Do(record.note_purge_result)
+        yield Do(record.note_purge_result, is_record=True)
         return EndedRequest(short_code, "deleted", (), kept_in=record.path)
     if ended.outcome == "expiring" and ended.expires_at is not None:
         raise RetriesExhaustedError(
@@ -63,11 +63,11 @@ def _purge_expired(session: Session, short_code: str, now: Clock, record: Ledger
         if error.unclear and (error.status, error.error_code) != (404, 70):
             error.remedy = f"run `{format_purge_command(short_code)}` again"
             raise
-        yield Do(record.note_purge_result)
+        yield Do(record.note_purge_result, is_record=True)
         if not error.unclear:
             raise
     else:
-        yield Do(record.note_purge_result)
+        yield Do(record.note_purge_result, is_record=True)
         if done.outcome != "deleted":
             raise ProtocolError(
                 f"request {short_code} was reported as ended but was active: it has expired only now",

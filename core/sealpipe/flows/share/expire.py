@@ -73,7 +73,7 @@ def _expire_share(session: Session, short_code: str, keep: Path | None) -> Flow[
         return EndedShare(short_code, "already-expired")
     if keep is not None:
         with suppress(StateError):  # it has ended, with or without the note
-            yield Do(partial(note_expired, keep, session.base_url, short_code))
+            yield Do(partial(note_expired, keep, session.base_url, short_code), is_record=True)
     return EndedShare(short_code, "expired")
 
 

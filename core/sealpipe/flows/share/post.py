@@ -152,7 +152,7 @@ def post(session: Session, posting: Posting, *, unclear: bool = False) -> Flow[S
             created = yield from _create(session, posting, unclear=unclear)
             if meta["custody"] == "require" and created.custody != "stored":
                 yield from _expire_without_custody(session, created)
-        yield Do(partial(_note_response, posting, created))
+        yield Do(partial(_note_response, posting, created), is_record=True)
     return Share(
         build_link(meta, created.short_code),
         created.short_code,

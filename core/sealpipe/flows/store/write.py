@@ -181,7 +181,7 @@ def write_share_fields(session: Session, writes: Sequence[SinkWrite], entry: Ent
             receipt = yield from write_to_sink(session, write, entry)
             report.append(f"{'already' if receipt.already else 'stored'} in {write.ref}")
         if entry is not None:
-            yield Do(entry.note_stored)
+            yield Do(entry.note_stored, is_record=True)
     except SealpipeError as error:
         error.add_note(Note("; ".join(("nothing was shared", *report))))
         raise
