@@ -51,9 +51,20 @@ class CreateShareOptions(api.ShareMembers, _Ciphertext):
 def create_share(session: Session, options: CreateShareOptions) -> Flow[CreatedShare]:
     """Create a share from ciphertext that you sealed yourself (specification: POST /v1/shares).
 
-    `data` is standard base64 of the envelope (44 bytes or more), `item_key_wrap` of the box (142 bytes);
-    `access_token` and `passcode_verifier` are base64url (32 bytes). Retried under one idempotency key until the
-    outcome is known. Raises UsageError, which names the argument, and ServiceError. `share` also seals.
+    - `data`: the envelope, in standard base64: 44 bytes or more
+    - `access_token`: 32 bytes in base64url, derived from the content key (`wire.tokens.access_token`)
+    - `passcode_verifier`: 32 bytes in base64url, derived from the passcode; None: there is no passcode
+    - `title`, `description`: texts, which the service can read
+    - `expires_at`: when the link expires: a datetime with a time zone; None: left to the service
+    - `views`: how often the share can be opened; None: left to the service
+    - `item_key_wrap`: the content key sealed for the account's owner, in standard base64: 142 bytes; None: no custody
+    - `timed_view`: how long the page shows the content once it is opened, in seconds; None: until the page is closed
+    - `notify_on`: the events that the owner gets an email about, as for `share`; None: as the account is set
+    - `organization_id`: the organisation that the share belongs to
+    - `idempotency_key`: 1 to 255 visible ASCII characters, which name this share and no other; None: a new UUID
+
+    Retried under one idempotency key until the outcome is known. Raises UsageError, which names the argument, and
+    ServiceError. `share` also seals.
     """
     body, _ = api.build_body(lambda out: out.extend(options.data.encode()), options)
     plan = outgoing.describe_raw(
@@ -105,14 +116,32 @@ def expire_share(session: Session, short_code: str, *, keep: str | Path | None =
 def share(session: Session, options: ShareOptions) -> Flow[Share]:
     """Seal fields, given as `Field` or by reference, and share them. Only `.link` opens the share.
 
-    `send` and `passcode_to` name channels (`email:{to}`); `params` are the values of their placeholders, by reference.
-    All are checked before anything is sent. `.deliveries` has the state of each message; if one is not sent, raises
-    DeliveryError.
+    - `fields`: what to share: each a `Field`, or a reference such as `Root=vault:secret/app#root`
+    - `name`: your own name for the share, which the service never gets; it fills `{name}` in `also_to`
+    - `title`: a title, which the service can read
+    - `description`: a description, which the service can read
+    - `expires_in`: how long the link works: a timedelta, or text such as `24h`; None: until its views are used up
+    - `expires_at`: when the link expires: a datetime with a time zone, which overrides `expires_in`
+    - `views`: how often the share can be opened; None: no limit
+    - `passcode`: what the recipient must enter, too, or the reference where it is read
+    - `custody`: whether the account's owner can read the share: if possible (`auto`), always (`require`), never (`off`)
+    - `timed_view`: how long the page shows the content once it is opened, in seconds; None: until the page is closed
+    - `notify_on`: the events that the owner gets an email about: a list of `viewed`, `denied` (a wrong passcode),
+      `expired` and `deleted`; None: as the account is set
+    - `organization_id`: the organisation that the share belongs to
+    - `outbox`: a folder: then the share survives a kill, and `.delivered()` removes its entry once the link is safe;
+      None: nothing is written to disk
+    - `passcode_generate`: whether to generate a passcode, which `passcode_to` delivers
+    - `send`: the channels that deliver the link, such as `email:{to}`
+    - `passcode_to`: the channels that deliver the passcode
+    - `params`: the values of placeholders in channels, by name, as references: `{"to": "env:RECIPIENT"}`
+    - `message_template`: the text of the message that `send` delivers: `{link}` once and, if you like, `{title}`,
+      `{expires}` and `{views}`, which are filled in; None: a text that explains the link
+    - `also_to`: the sinks that store the fields before the share is posted, such as
+      `vault:secret/app?mode=merge#password=Password`
 
-    `also_to` names sinks (`vault:secret/app?mode=merge#password=Password`) that store the fields before the share is
-    posted. Nothing is written to disk unless `outbox` names a folder: then the share survives a kill, and
-    `.delivered()` removes its entry once the link is safe. `expires_in=None` without `expires_at` means no expiry,
-    `views=None` no limit. Raises UsageError, PluginError, ServiceError; OutcomeUnknownError has `.outbox_id`.
+    All are checked before anything is sent. `.deliveries` has the state of each message. Raises UsageError,
+    PluginError, ServiceError, DeliveryError if a message is not sent; OutcomeUnknownError has `.outbox_id`.
     """
     outbox = None if options.outbox is None else Outbox(Path(options.outbox), session.credential)
     return create_and_deliver(session, sharing.share(session, options, outbox), resend=False)

@@ -477,6 +477,15 @@ def test_help_names_what_a_share_takes() -> None:
     assert "-> 'Iterator[ShareInfo]'" in str(inspect.signature(Client.iter_shares))
 
 
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+@pytest.mark.parametrize("method", ["share", "create_share"])
+def test_help_explains_each_parameter_of_a_share_in_a_line_of_its_own(kind: Any, method: str) -> None:
+    text = inspect.getdoc(getattr(kind, method)) or ""
+    heads = [head for line in text.splitlines() if line.startswith("- `") for head in [line.partition(": ")[0]]]
+    assert [name for head in heads for name in re.findall(r"`(\w+)`", head)] == parameters(method)
+    assert "in seconds" in next(line for line in text.splitlines() if line.startswith("- `timed_view`"))
+
+
 def test_a_create_takes_the_members_in_their_order() -> None:
     assert parameters("create_share") == [
         "data", "access_token", "passcode_verifier", "title", "description", "expires_at", "views", "item_key_wrap",

@@ -69,7 +69,7 @@ def wrap(text: str, prefix: str = "") -> str:
 
 
 def paragraphs(text: str, mark: Callable[[str], str] = escape) -> str:
-    """Return prose, whose paragraphs have empty lines between them, as Markdown; `mark` is applied to each."""
+    """Return prose as Markdown: paragraphs and lists with empty lines between them. `mark` is applied to each."""
     return "\n".join(_paragraph(each, mark) for each in re.split(r"\n\s*\n", text.strip("\n")) if each.strip())
 
 
@@ -77,6 +77,9 @@ def _paragraph(text: str, mark: Callable[[str], str]) -> str:
     lines = text.splitlines()
     if all(line.startswith("    ") for line in lines):
         return block("\n".join(line[4:] for line in lines))
+    items = re.split(r"^- ", text, flags=re.MULTILINE)[1:] if text.startswith("- ") else []
+    if items:
+        return "".join(f"{wrap('- ' + mark(' '.join(each.split())), '  ')}\n" for each in items)
     return f"{wrap(mark(' '.join(line.strip() for line in lines)))}\n"
 
 
