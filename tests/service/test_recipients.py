@@ -52,6 +52,29 @@ def test_without_a_number_of_views_there_is_no_end_of_them(service: RunningServi
     assert [opening(service, code)[1]["views_left"] for _ in range(8)] == [None] * 8
 
 
+def end_of(service: RunningService, link: str) -> str:
+    """What a page tells a browser without scripts of the link's end."""
+    page = httpx.get(f"{service.link_base_url}/{link}", trust_env=False)
+    assert page.status_code == 200
+    inside = page.text.partition("<noscript>")[2].partition("</noscript>")[0]
+    return inside.partition("page.</p>")[2]
+
+
+def test_without_scripts_a_page_says_in_utc_until_when_its_link_works(service: RunningService, api: Api) -> None:
+    end = '<p>The link works until <time datetime="2055-02-01T03:04:05Z">Monday, 1 February 2055, 03:04 UTC</time>.</p>'
+    share = api.created(expired_at="2055-02-01T08:49:05+05:45")
+    made = api.asked(expired_at="2055-02-01T03:04:05Z")
+    assert end_of(service, share) == end_of(service, f"r/{made}") == end
+
+
+def test_a_page_says_no_end_that_its_script_would_not_learn(service: RunningService, api: Api) -> None:
+    """What has no end, is over, or does not exist."""
+    used_up = api.created(access_counts_left=1, expired_at="2055-02-01T03:04:05Z")
+    opening(service, used_up)
+    for link in (api.created(), used_up, "nothing", "r/nothing"):
+        assert end_of(service, link) == ""
+
+
 def test_looking_and_the_link_page_spend_nothing(service: RunningService, api: Api) -> None:
     code = api.created(access_counts_left=1, passcode_verifier=VERIFIER)
     for _ in range(10):

@@ -7,9 +7,12 @@ one is in flight.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import Callable
+from datetime import datetime
 from email.utils import format_datetime
+from http import HTTPStatus
 from urllib.parse import unquote
 
 from starlette.applications import Starlette
@@ -18,6 +21,7 @@ from starlette.responses import Response as StarletteResponse
 from starlette.types import Receive, Scope, Send
 
 from . import control, faults, gateway, pages, request_link, share_link, withholding
+from .clock import parse_rfc3339
 from .context import HttpRequest, Service
 from .credentials import redact_custody_part
 from .fault_exchange import CONNECTION_KEY, Exchange
@@ -73,7 +77,8 @@ class _Application:
         if handler is not gateway.handle and (reason := _reject_reason(http_request, from_own_page=not is_control)):
             return _to_starlette(json_response(403, {"message": reason}))
         if page := pages.find_file(http_request.method, http_request.segments):
-            return pages.page(page, self._service.tag, self._service.field_types)
+            end = await asyncio.to_thread(_find_end, self._service, http_request.segments)
+            return pages.page(page, self._service.tag, self._service.field_types, end)
         if fault is not None:
             connection = request.scope["state"][CONNECTION_KEY]
             exchange = Exchange(
@@ -132,6 +137,19 @@ def _handle_request_link(service: Service, http_request: HttpRequest) -> Respons
         case "GET", (code, "submissions"):
             return request_link.list_submissions(service, code)
     return GATEWAY["no_route"]
+
+
+def _find_end(service: Service, segments: tuple[str, ...]) -> datetime | None:
+    """Return when what a page's link leads to ends, if it is still open: the page's script asks the same."""
+    match segments:
+        case ("s", "r", code):
+            shown = request_link.show_state(service, code)
+        case ("s", code):
+            shown = share_link.show_state(service, code)
+        case _:
+            return None
+    end = json.loads(shown.body).get("expired_at") if shown.status == HTTPStatus.OK else None
+    return parse_rfc3339(end) if end else None
 
 
 def _handle_unknown_path(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # signature of all handlers

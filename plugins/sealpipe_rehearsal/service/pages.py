@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 
 from starlette.responses import Response
+
+from .clock import format_rfc3339
 
 _FOLDER = Path(__file__).resolve().parent.parent / "page"
 _PARTS = ("head", "header")
@@ -63,13 +66,25 @@ def find_file(method: str, segments: tuple[str, ...]) -> str | None:
     return None
 
 
-def page(name: str, tag: str, field_types: Sequence[str]) -> Response:
-    """Return a file of page/; HTML gets the service tag and the field types that it renders (letters, digits, `_`)."""
+def page(name: str, tag: str, field_types: Sequence[str], end: datetime | None = None) -> Response:
+    """Return a file of page/; HTML gets the service tag and the field types that it renders (letters, digits, `_`).
+
+    And when what the link leads to ends, in UTC: for a browser without scripts, which would say it in the local time.
+    """
     body = _files()[name]
     if name.endswith(".html"):
-        for placeholder, text in (("service_tag", tag), ("field_types", " ".join(field_types))):
+        for placeholder, text in (
+            ("service_tag", tag),
+            ("field_types", " ".join(field_types)),
+            ("end", _describe_end(end) if end else ""),
+        ):
             body = body.replace(f"{{{{{placeholder}}}}}".encode("ascii"), text.encode("ascii"))
     return Response(body, media_type=_TYPES[Path(name).suffix], headers=dict(HEADERS))
+
+
+def _describe_end(end: datetime) -> str:
+    words = f"{end:%A}, {end.day} {end:%B %Y, %H:%M} UTC"
+    return f'<p>The link works until <time datetime="{format_rfc3339(end)}">{words}</time>.</p>'
 
 
 def redact_key(target: str) -> str:
