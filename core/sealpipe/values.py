@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -54,6 +55,17 @@ def begins_special(before: str, text: str) -> bool:
     Programs obey such names: files such as `.bashrc`, an option such as `-rf`, and the home folder `~root`.
     """
     return text.startswith((".", "-", "~")) and (not before or before.endswith("/"))
+
+
+def find_nearest_file(path: Path) -> Path | None:
+    """Return what has the nearest name in the folder of a path where nothing is; None if nothing is near."""
+    from difflib import get_close_matches  # for an error only
+
+    try:
+        names = [] if path.exists() else [each.name for each in path.parent.iterdir()]
+    except (OSError, ValueError):  # ValueError: a NUL character in the name
+        names = []
+    return next((path.with_name(each) for each in get_close_matches(path.name, names, 1)), None)
 
 
 def parse_duration(text: str) -> timedelta:

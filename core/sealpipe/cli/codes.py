@@ -11,6 +11,7 @@ import click
 from sealpipe.cli import render
 from sealpipe.cli.command import Command
 from sealpipe.errors import UsageError
+from sealpipe.values import find_nearest_file
 
 if TYPE_CHECKING:
     from sealpipe.api.responses import Page
@@ -70,18 +71,30 @@ def names_receipt(word: str) -> bool:
     return not word.startswith("code:") and ("/" in word or "." in word.strip("."))
 
 
-def _refuse_file(word: str) -> None:
-    """Raise UsageError for a file, such as a receipt, where a short code is expected."""
-    if names_receipt(word) and Path(word).is_file():
+def _check_code(word: str) -> str:
+    """Return a short code, which may be written code:WORD.
+
+    UsageError for the path of a file, such as a receipt, and for one that is only misspelled.
+    """
+    if not names_receipt(word):
+        return word.removeprefix("code:")
+    path = Path(word)
+    if path.is_file():
         raise UsageError(
             f"{render.escape(word)} is a file, and this takes a short code",
             remedy="give the code in it: a receipt has it as short_code",
         )
+    if near := find_nearest_file(path):
+        raise UsageError(
+            f"there is no file {render.escape(word)}: nothing was sent",
+            remedy=f"did you mean {render.escape(str(near))}? A short code that looks like a file is written code:WORD",
+        )
+    return word
 
 
 def resolve_share_code(client: Client, word: str, keep: Path | None = None) -> str:
     """Return a share's code; decodes one that CI steps passed percent-encoded. UsageError if it is ambiguous."""
-    _refuse_file(word)
+    word = _check_code(word)
     if "%" not in word:
         return word
     from sealpipe.flows.lookup import find_share_code
@@ -91,7 +104,7 @@ def resolve_share_code(client: Client, word: str, keep: Path | None = None) -> s
 
 def resolve_request_code(client: Client, word: str, keep: Path | None = None) -> str:
     """Return a request's code, like `resolve_share_code`."""
-    _refuse_file(word)
+    word = _check_code(word)
     if "%" not in word:
         return word
     from sealpipe.flows.lookup import find_request_code

@@ -115,6 +115,9 @@ def _print_entries(values: dict[str, Any]) -> None:
             **_read_sealed_members(outbox, listed.id),
         }
         rows.append(row | ({"damage": listed.damage} if listed.damage else {}))
+    if not outbox.folder.is_dir():
+        where = render.escape(str(outbox.folder.parent))
+        render.print_note(f"note: {where} has no outbox; --state-dir or SEALPIPE_STATE_DIR names another directory")
     if values["output"] == "json":
         render.print_json({"entries": rows})
         return

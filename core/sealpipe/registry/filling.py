@@ -40,8 +40,8 @@ def fill_settings(model: type[PluginSettings], store: Store, environ: Mapping[st
     try:
         return model(**values)
     except ValidationError as error:
-        # Only location and type: the error's other parts can contain the input.
-        errors = error.errors(include_input=False, include_url=False, include_context=False)
+        # Only location, type and the choices of a Literal: the error's other parts can contain the input.
+        errors = error.errors(include_input=False, include_url=False)
         # unknown names first: one may be a misspelling of a missing name
         first = min(errors, key=lambda each: each["type"] != "extra_forbidden")
         made = [_make_error(store, each, model) for each in errors if each["type"] == first["type"] == "missing"]
@@ -99,4 +99,7 @@ def _make_error(store: Store, first: Mapping[str, Any], model: type[PluginSettin
     remedy = f"set {' or '.join(names)}"
     if first["type"] == "missing":
         return SettingError(f"the store {store.name} lacks the setting {name}", remedy=remedy)
+    choices = first.get("ctx", {}).get("expected")
+    if first["type"] in ("literal_error", "enum") and choices:
+        remedy += f" to {choices}"
     return SettingError(f"the store {store.name} has an invalid value for {name} ({first['type']})", remedy=remedy)

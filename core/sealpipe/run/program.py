@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import errno
 import os
+import shlex
 import shutil
 from collections.abc import Mapping, Sequence
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from sealpipe.errors import UsageError
+
+_REMEDIES: Final[Mapping[int, str]] = {
+    errno.ENOENT: "check its name, and that it is on PATH",
+    errno.EACCES: "check that it is a program, and that you may run it",
+    errno.E2BIG: "its variables are too large: Linux allows 128 KiB each; pass a large value in a file",
+}
+_LINE: Final = (
+    "leave out the quotes around command and arguments: each is a word of its own; for a line of a shell, "
+    "write -- sh -c '...'"
+)
 
 
 def find_command(argv: Sequence[str], environ: Mapping[str, str]) -> str:
@@ -25,11 +36,10 @@ def find_command(argv: Sequence[str], environ: Mapping[str, str]) -> str:
 
 def refuse_command(name: str, error: OSError) -> NoReturn:
     """Raise UsageError: the command cannot be started."""
-    remedy = "check its name, and that it is on PATH" if error.errno == errno.ENOENT else ""
-    if error.errno == errno.E2BIG:
-        remedy = "its variables are too large: Linux allows 128 KiB each; pass a large value in a file"
+    is_line = error.errno == errno.ENOENT and len(name.split()) > 1
+    remedy = _LINE if is_line else _REMEDIES.get(error.errno or 0, "")
     shown = name.encode("unicode_escape").decode() if not name.isprintable() else name
-    raise UsageError(f"{shown} cannot be run: {error.strerror}", remedy=remedy) from None
+    raise UsageError(f"{shlex.quote(shown)} cannot be run: {error.strerror}", remedy=remedy) from None
 
 
 def to_exit_code(status: int) -> int:

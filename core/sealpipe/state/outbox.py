@@ -170,7 +170,8 @@ class Outbox:
             if header["key_id"] != self.credential.key_id:
                 raise StateError(
                     f"outbox entry {entry_id} was created with the API key {header['key_id']}, not with this one",
-                    remedy="set SEALPIPE_API_KEY to the credential that created it",
+                    remedy="set SEALPIPE_API_KEY_FILE or SEALPIPE_API_KEY, and not both, to the credential that "
+                    f"created it; or discard the entry: `sealpipe resume {entry_id} --discard`",
                 )
             journal, entry = Journal.open(
                 path, derive_key(self.credential, base64.b64decode(header["salt"]), _INFO, tokens.KEY_SIZE)

@@ -14,11 +14,17 @@ from sealpipe.errors import EncodingError, UsageError
 from sealpipe.prompts import Prompt, check_prompt, check_prompts
 from sealpipe.state import refuse_newer
 from sealpipe.state.creations import Creation
-from sealpipe.values import format_time, parse_link_base_url, parse_name, parse_time
+from sealpipe.values import find_nearest_file, format_time, parse_link_base_url, parse_name, parse_time
 from sealpipe.wire import link
 from sealpipe.wire.encoding import decode_base64url
 
 MAX_SIZE: Final = 1024 * 1024
+_TAKEN_BY: Final[Mapping[str, tuple[str, str]]] = {
+    "request": ("a request receipt", "give it to `sealpipe collect` or `sealpipe requests expire`"),
+    "share": ("a share receipt", "give it to `sealpipe shares expire`"),
+    "batch-plan": ("the plan of a batch", "give it to `sealpipe batch run FILE` with --plan"),
+}
+"""JSON files that our commands write, by their `kind`: what they are, and what takes them."""
 """Maximum size in bytes of a receipt."""
 
 RequestKey = Literal["credential", "new", "given"]
@@ -77,6 +83,20 @@ class Receipt:
         return json.dumps(self.to_members()) + "\n"
 
 
+def identify_file(members: object, expected: str) -> tuple[str, str] | None:
+    """Return what other JSON file than the expected kind a command of ours wrote, and what takes it; None if none."""
+    kind = members.get("kind") if isinstance(members, Mapping) and "schema" in members else None
+    return _TAKEN_BY.get(str(kind)) if kind != expected else None
+
+
+def _refuse(members: object, kind: str, remedy: str) -> UsageError:
+    """Return the error for a file that is not a receipt of this kind."""
+    other = identify_file(members, kind)
+    if other:
+        return UsageError(f"this is {other[0]}, not a {kind} receipt", remedy=other[1])
+    return UsageError(f"this is not a {kind} receipt", remedy=remedy)
+
+
 def parse_receipt(text: str) -> Receipt:
     """Parse a receipt from its JSON. Raises UsageError, which shows nothing of the text."""
     members: Any = None
@@ -100,7 +120,7 @@ def parse_receipt(text: str) -> Receipt:
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, UsageError, EncodingError):
         pass
-    raise UsageError("this is not a request receipt", remedy="give the file that `sealpipe request --receipt` wrote")
+    raise _refuse(members, "request", "give the file that `sealpipe request --receipt` wrote")
 
 
 def read_receipt(path: Path) -> Receipt:
@@ -119,18 +139,13 @@ def read_receipt(path: Path) -> Receipt:
 
 
 def _suggest(path: Path) -> str:
-    """Return the nearest name in the folder of a file that is not there."""
-    from difflib import get_close_matches  # for an error only
-
-    try:
-        near = get_close_matches(path.name, [each.name for each in path.parent.iterdir()], 1)
-    except OSError:
-        near = []
-    return f"did you mean {path.with_name(near[0])}? Else " if near and near[0] != path.name else "check the path; "
+    near = find_nearest_file(path)
+    return f"did you mean {near}? Else " if near else "check the path; "
 
 
 def read_share_receipt(path: Path) -> Creation:
     """Read the file that `share --receipt` wrote. Raises UsageError, which shows nothing of the text."""
+    members: Any = None
     try:
         with path.open("rb") as file:
             members = json.loads(file.read(MAX_SIZE))
@@ -142,7 +157,8 @@ def read_share_receipt(path: Path) -> Creation:
         raise UsageError(f"the receipt {path} cannot be read: {error.strerror}", remedy="check the path") from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         pass
-    raise UsageError(f"{path}: this is not a share's receipt", remedy="give the file that `share --receipt` wrote")
+    refusal = _refuse(members, "share", "give the file that `sealpipe share --receipt` wrote")
+    raise UsageError(f"{path}: {refusal.message}", remedy=refusal.remedy)
 
 
 def _decode_utf8(content: bytes) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from sealpipe_plugins.precommit.rules import HOOKS, compile_rules
-from sealpipe_plugins.precommit.scanning import scan
+from sealpipe_plugins.precommit.scanning import is_folder, scan
 
 CLEAN, MATCHED, ERROR = 0, 1, 2
 """Exit codes; pre-commit distinguishes only zero from the others."""
@@ -57,6 +57,11 @@ def run(argv: Sequence[str]) -> int:
         return ERROR
     rules = compile_rules(arguments.hook, tags=arguments.tags, hosts=arguments.hosts)
     code, advice = CLEAN, {}
+    folders = list(filter(is_folder, arguments.files))
+    for folder in folders:
+        _print_line(f"{_escape_name(folder)}: is a folder, and was not scanned: name its files")
+    if folders and len(folders) == len(arguments.files):
+        return ERROR
     for file in arguments.files:
         try:
             for match in scan(file, rules):

@@ -43,6 +43,14 @@ class Match(NamedTuple):
     rule: Rule
 
 
+def is_folder(file: str) -> bool:
+    """Return whether it is a folder, such as a submodule: nothing in it is scanned."""
+    try:
+        return stat.S_ISDIR(os.lstat(file).st_mode)
+    except OSError:
+        return False
+
+
 def scan(file: str, rules: Sequence[CompiledRule]) -> Iterator[Match]:
     """Return all matches in a file, each line and rule once. Raises OSError."""
     mode = os.lstat(file).st_mode

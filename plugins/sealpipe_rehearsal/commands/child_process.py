@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sealpipe.cli import render
-from sealpipe.errors import UsageError
 from sealpipe.plugin.context import drop_own_variables
+from sealpipe.run.program import refuse_command
 
 if TYPE_CHECKING:
     from sealpipe_rehearsal.running_service import RunningService
@@ -36,10 +36,7 @@ def run_command(running: RunningService, command: Sequence[str], *, is_job: bool
             try:
                 process = subprocess.Popen(command, env=environ)  # noqa: S603 - the user's own command, no shell
             except OSError as error:
-                raise UsageError(
-                    f"{render.escape(command[0])} cannot be run: {error.strerror}",
-                    remedy="check its name, and that it is on PATH",
-                ) from None
+                refuse_command(command[0], error)
         code = _wait_for(process, signals)
     return code if code >= 0 else 128 - code
 

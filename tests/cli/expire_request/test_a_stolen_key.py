@@ -107,7 +107,7 @@ def owner(job: Job, stolen: dict[str, str], tmp_path: Path) -> Owner:
 
 def test_at_the_end_nothing_is_out_and_nothing_is_lost(job: Job, owner: Owner, stolen: dict[str, str]) -> None:
     steps = commands_of(PAGE)
-    (set_both,), (show, adopt), (shares,), (requests,), (collect,) = (steps[number] for number in range(3, 8))
+    (set_both,), (show, adopt), (shares, _), (requests,), (collect,) = (steps[number] for number in range(3, 8))
     assert owner.follow(set_both)[0] == 0
     assert owner.follow(show) == (0, "")
     listed = (owner.here / "requests.txt").read_text()
@@ -133,6 +133,20 @@ def test_at_the_end_nothing_is_out_and_nothing_is_lost(job: Job, owner: Owner, s
     assert owner.follow(check) == (0, "")
     assert owner.follow(destroy)[0] == 0
     assert not (owner.here / "old.key").exists()
+
+
+def test_the_shares_of_other_machines_can_be_spared(job: Job, owner: Owner, stolen: dict[str, str]) -> None:
+    """Their lines are deleted from the list that the page made."""
+    steps = commands_of(PAGE)
+    assert [owner.follow(block)[0] for block in (steps[3][0], steps[4][0])] == [0, 0]
+    listed = owner.here / "shares.txt"
+    code = stolen["share"].rpartition("/")[2].partition("#")[0]
+    lines = listed.read_text().splitlines(keepends=True)
+    listed.write_text("".join(line for line in lines if not line.startswith(f"{code}\t")))
+    assert owner.follow(steps[5][1])[0] == 0
+    assert job.service.recipient().open_link(stolen["share"])
+    with pytest.raises(LinkRefusedError):
+        job.service.recipient().open_link(job.run("unseal", stolen["sealed"]).out.strip())
 
 
 def test_a_rotation_has_an_end_where_ended_requests_are_not_listed(owner: Owner) -> None:

@@ -101,7 +101,7 @@ def test_a_member_of_another_kind_is_refused_or_harmless(name: str, value: Any) 
     "changes",
     [
         {"schema": 0},
-        {"kind": "share"},
+        {"kind": "other"},
         {"short_code": ""},
         {"short_code": None},
         {"short_code": ".."},

@@ -156,6 +156,17 @@ def test_a_longer_word_across_the_seam_of_one_line_is_no_key(hook: Hook, tmp_pat
     assert hook("no-links", "large").returncode == 0
 
 
+def test_a_folder_is_named_and_nothing_but_folders_is_an_error(hook: Hook, tmp_path: Path) -> None:
+    """`sealpipe-hook no-links .` ended with 0 and said nothing, as if nothing were found; submodules are folders."""
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "dirty").write_text(found_by()["link-with-key"][0])
+    (tmp_path / "clean").write_text("nothing")
+    told = "folder: is a folder, and was not scanned: name its files\n"
+    for words, code in ((["folder"], 2), (["folder", "clean"], 0)):
+        done = hook("no-links", *words)
+        assert (done.returncode, done.stdout) == (code, told)
+
+
 def test_of_a_symbolic_link_it_reads_where_it_points_and_not_what_is_there(hook: Hook, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.write_text(found_by()["link-with-key"][0])

@@ -17,11 +17,14 @@ from support.terminal import Terminal, opened
 CANARY = "c4nary-9b2c"
 
 ATTIC = """
+from typing import Literal
+
 from sealpipe.plugin.settings import PluginSettings
 
 class Settings(PluginSettings):
     addr: str = "default"
     port: int = 1
+    lock: Literal["key", "code"] = "key"
     rooms: int = 1
     token: Secret | None = None
     own_variables = {"addr": "ATTIC_ADDR", "token": "ATTIC_TOKEN", "rooms": ("ATTIC_ROOMS", "LOFT_ROOMS")}
@@ -147,7 +150,7 @@ WRONG = {
     ),
     "a name like nothing": (
         {"plugins": {"attic": {"zzz": CANARY}}}, {}, "attic",
-        "the store attic has no setting zzz", "there are addr, port, rooms, token",
+        "the store attic has no setting zzz", "there are addr, lock, port, rooms, token",
     ),
     "a secret in the file": (
         {"plugins": {"attic": {"token": CANARY}}}, {}, "attic",
@@ -162,6 +165,11 @@ WRONG = {
     "a value that cannot be used": (
         {}, {"SEALPIPE_PLUGIN_ATTIC__PORT": CANARY}, "attic",
         "the store attic has an invalid value for port (int_parsing)", "set SEALPIPE_PLUGIN_ATTIC__PORT",
+    ),
+    "a value that is not one of the choices": (
+        {}, {"SEALPIPE_PLUGIN_ATTIC__LOCK": CANARY}, "attic",
+        "the store attic has an invalid value for lock (literal_error)",
+        "set SEALPIPE_PLUGIN_ATTIC__LOCK to 'key' or 'code'",
     ),
     "the same in a named store": (
         {"stores": {"my-attic": {"plugin": "attic", "addr": [CANARY]}}}, {}, "my-attic",
@@ -253,6 +261,8 @@ BY_TYPE = """
 from enum import Enum
 from typing import Annotated, NewType
 from pydantic import BaseModel, SecretStr
+from typing import Literal
+
 from sealpipe.plugin.settings import PluginSettings
 
 class SecretEngine(Enum):

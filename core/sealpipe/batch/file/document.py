@@ -17,6 +17,8 @@ from sealpipe.config_file import TomlFlaw, load_toml
 from sealpipe.errors import EncodingError, PluginError
 from sealpipe.flows.resolve.documents import NotAMapError, convert_yaml
 from sealpipe.plugin import open_file
+from sealpipe.state.receipt import identify_file
+from sealpipe.values import find_nearest_file
 from sealpipe.wire import jsontext
 
 MAX_SIZE: Final = 8 * 1024 * 1024
@@ -60,13 +62,17 @@ def read_document(path: Path) -> Document:
     try:
         load = _LOADERS.get(path.suffix.lower())
         if load is None:
+            near = find_nearest_file(path)
             raise UnreadableFileError(
-                "the file's name does not say what it is", f"give it the ending {', '.join(_LOADERS)}"
+                "there is no file of this name" if near else "the file's name does not say what it is",
+                f"did you mean {near}?" if near else f"give it the ending {', '.join(_LOADERS)}",
             )
         content = read_file(path, MAX_SIZE)
         members, find = load(content.removeprefix(_BOM), place)
         if not isinstance(members, Mapping):
             raise UnreadableFileError("the file is not a table of options", "begin it with name, kind, rows and key")
+        if other := identify_file(members, "batch"):
+            raise UnreadableFileError(f"this is {other[0]}, not a batch file", other[1])
     except UnreadableFileError as error:
         raise BatchFileError(path.name, [Mistake(place, error.problem, error.remedy)]) from None
     return Document(path.name, path.parent, members, find, {})
@@ -79,7 +85,9 @@ def read_file(path: Path, limit: int) -> bytes:
             content = stream.read(limit + 1)
     except (OSError, ValueError) as error:  # ValueError: a NUL character in the name
         why = getattr(error, "strerror", None) or "its name is not one of a file"
-        raise UnreadableFileError(f"the file cannot be read: {why}", "correct its name or its permissions") from None
+        near = find_nearest_file(path)
+        remedy = f"did you mean {near}?" if near else "correct its name or its permissions"
+        raise UnreadableFileError(f"the file cannot be read: {why}", remedy) from None
     except PluginError as error:
         raise UnreadableFileError(error.message, "name another file") from None
     if len(content) > limit:
