@@ -28,8 +28,9 @@ from unittest import mock
 
 import httpx
 
-from sealpipe import cli, client_base, signals
+from sealpipe import cli, signals
 from sealpipe.api import Failure, Operation, Response
+from sealpipe.cancellation import Cancellation
 from sealpipe.http import ServiceNetwork
 from support.job import Job
 from support.strace import Point
@@ -100,8 +101,8 @@ class Killer:
                 stack.enter_context(mock.patch.multiple(signals, raise_on_signals=nothing, exit_on_signals=nothing))
                 asking = self._asking(ServiceNetwork.send)
                 stack.enter_context(mock.patch.object(ServiceNetwork, "send", asking))
-                waiting = mock.Mock(sleep=lambda seconds: self._step("wait", str(seconds)))
-                stack.enter_context(mock.patch.object(client_base, "time", waiting))
+                waiting = mock.patch.object(Cancellation, "sleep", lambda _, seconds: self._step("wait", str(seconds)))
+                stack.enter_context(waiting)
                 stack.enter_context(mock.patch.object(httpx.Client, "send", self._sending(httpx.Client.send)))
                 changing = {name: self._calling(name, getattr(os, name)) for name in CHANGING}
                 # A kill loses nothing that is written; only a power cut does, and this is none.
@@ -129,10 +130,10 @@ class Killer:
     def _asking(self, send: Callable[..., Response | Failure]) -> Callable[..., Response | Failure]:
         """A request to the service."""
 
-        def asking(network: ServiceNetwork, operation: Operation[Any], timeout: float) -> Response | Failure:
+        def asking(network: ServiceNetwork, operation: Operation[Any], *more: Any) -> Response | Failure:
             asked = f"{operation.method} {operation.path}"
             self._step("send", asked)
-            result = send(network, operation, timeout)
+            result = send(network, operation, *more)
             self._step("answered", asked)
             return result
 

@@ -62,8 +62,7 @@ class DirectNetwork:
         self.before: Callable[[Operation[Any]], Failure | Response | None] = lambda _: None
         self.after: Callable[[Operation[Any], Response], Failure | Response] = lambda _, response: response
 
-    def send(self, operation: Operation[Any], timeout: float) -> Response | Failure:
-        del timeout
+    def send(self, operation: Operation[Any], *_: object) -> Response | Failure:
         result = self.before(operation)
         if result is not None:
             return result

@@ -34,8 +34,8 @@ def _sending(patch: pytest.MonkeyPatch, change: Callable[[Operation[Any], Sends]
     """Change how an operation is sent. `change` gets it, and what sends one."""
     send = ServiceNetwork.send
 
-    def sending(network: ServiceNetwork, operation: Operation[Any], timeout: float) -> Sent:
-        return change(operation, lambda each: send(network, each, timeout))
+    def sending(network: ServiceNetwork, operation: Operation[Any], *more: Any) -> Sent:
+        return change(operation, lambda each: send(network, each, *more))
 
     patch.setattr(ServiceNetwork, "send", sending)
 
