@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from sealpipe.api import Operation, Resend, Response, encode_members, responses
+from sealpipe.api.pages import Page, read_page
 from sealpipe.errors import ProtocolError, PublicKeyMismatchError, UsageError
 from sealpipe.secret import Secret, as_secret
 from sealpipe.values import format_time
 from sealpipe.wire.encoding import encode_base64url
 from sealpipe.wire.link import called
-
-if TYPE_CHECKING:
-    from sealpipe.api.responses import Page
 
 T = TypeVar("T")
 
@@ -178,7 +176,7 @@ def list_page(page: int = 1, limit: int = 25, status: Literal["expired"] | None 
         method="GET",
         path="/requests",
         resend=Resend.READ,
-        decode=lambda response: responses.read_page(responses.parse_object(response), "requests", _decode_item),
+        decode=lambda response: read_page(responses.parse_object(response), "requests", _decode_item),
         query=query if status is None else {**query, "status": status},
     )
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, Generic, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from sealpipe.api import Response
 from sealpipe.errors import (
@@ -36,24 +35,6 @@ from sealpipe.errors import (
 from sealpipe.values import parse_time
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Pagination:
-    """The position of a page in its list (specification: Pagination object); None if the service did not say."""
-
-    page: int | None = None
-    limit: int | None = None
-    total_pages: int | None = None
-    total: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Page(Generic[T]):
-    """One page of a list, newest first."""
-
-    items: tuple[T, ...]
-    pagination: Pagination
 
 
 def parse_object(response: Response) -> dict[str, Any]:
@@ -128,15 +109,6 @@ def read_rows(members: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
     if value is not None and (not isinstance(value, list) or not all(isinstance(row, dict) for row in value)):
         raise ProtocolError(f"the service's response has a {name} that is not an array of objects")
     return value or []
-
-
-def read_page(members: Mapping[str, Any], name: str, item: Callable[[dict[str, Any]], T]) -> Page[T]:
-    """Return one page of a list with its rows in the member `name`, and its pagination."""
-    if not isinstance(members.get(name), list):
-        raise ProtocolError(f"the service's list has no array of {name}")
-    paging = read_object(members, "pagination")
-    pagination = (read_int(paging, read_figure) for read_figure in ("page", "limit", "total_pages", "total"))
-    return Page(tuple(map(item, read_rows(members, name))), Pagination(*pagination))
 
 
 def select_unknown(members: Mapping[str, Any], *known: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from sealpipe.wire.link import called
 
 if TYPE_CHECKING:
     from sealpipe.api.account import ShareInfo
-    from sealpipe.api.responses import Page
+    from sealpipe.api.pages import Page
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,9 @@ def _decode_item(members: Mapping[str, object]) -> ShareInfo:
 
 
 def _decode_page(response: Response) -> Page[ShareInfo]:
-    return responses.read_page(responses.parse_object(response), "shares", _decode_item)
+    from sealpipe.api.pages import read_page  # most commands read no list
+
+    return read_page(responses.parse_object(response), "shares", _decode_item)
 
 
 def _decode_expired(response: Response) -> None:

@@ -18,8 +18,8 @@ from sealpipe.flows.session import Session
 from sealpipe.plugin.context import LITERAL
 
 if TYPE_CHECKING:  # imported by the calls that need them
+    from sealpipe.api.pages import Page
     from sealpipe.api.requests import CreatedRequest, DeletedRequest, RequestInfo, Submissions
-    from sealpipe.api.responses import Page
     from sealpipe.flows.collect import CollectResult
     from sealpipe.flows.lookup import PageWalk
     from sealpipe.flows.request.create import SecureRequest

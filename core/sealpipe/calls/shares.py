@@ -26,7 +26,7 @@ from sealpipe.values import parse_time
 
 if TYPE_CHECKING:
     from sealpipe.api.account import ShareInfo
-    from sealpipe.api.responses import Page
+    from sealpipe.api.pages import Page
     from sealpipe.flows.deliver.send import Deliverable
     from sealpipe.flows.lookup import PageWalk
     from sealpipe.flows.request.create import SecureRequest

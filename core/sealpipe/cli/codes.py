@@ -14,7 +14,7 @@ from sealpipe.errors import UsageError
 from sealpipe.values import find_nearest_file
 
 if TYPE_CHECKING:
-    from sealpipe.api.responses import Page
+    from sealpipe.api.pages import Page
     from sealpipe.client import Client
 
 T = TypeVar("T")
@@ -116,7 +116,7 @@ def fetch_page(
     values: Mapping[str, Any], fetch: Callable[[int, int], Page[T]], iterate: Callable[[int], Iterable[T]]
 ) -> Page[T]:
     """Fetch the page that --page and --limit select; with --all, every row as one page."""
-    from sealpipe.api.responses import Page, Pagination
+    from sealpipe.api.pages import Page, Pagination
 
     if values["all"]:
         rows = tuple(iterate(values["limit"] or 100))

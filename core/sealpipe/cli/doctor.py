@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -55,8 +57,6 @@ def _run_checks(ctx: click.Context, name: str | None, values: dict[str, Any]) ->
 
 
 def _check_one(name: str, settings: Settings) -> Iterator[Finding]:
-    from contextlib import closing
-
     from sealpipe.doctor.plugins import check_plugin
 
     with closing(make_registry(settings["ca_file"].get_usable())) as registry:
@@ -79,8 +79,6 @@ def _print_findings(findings: Iterable[Finding], *, as_json: bool) -> None:
 
 def _redact_finding(finding: Finding) -> Finding:
     """Redact a finding: a setting may hold a credential instead of a path."""
-    from dataclasses import replace
-
     check, detail, remedy = map(render.redact, (finding.check, finding.detail, finding.remedy))
     return replace(finding, check=check, detail=detail, remedy=remedy)
 

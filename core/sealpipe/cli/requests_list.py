@@ -16,8 +16,8 @@ from sealpipe.errors import NotFoundError, PendingError, SettingError, UsageErro
 from sealpipe.values import format_time
 
 if TYPE_CHECKING:
+    from sealpipe.api.pages import Page
     from sealpipe.api.requests import RequestInfo
-    from sealpipe.api.responses import Page
     from sealpipe.client import Client
     from sealpipe.flows.collect.open import OpeningKey
 
@@ -141,7 +141,7 @@ class _Expired:
 
     def filter_page(self, page: Page[RequestInfo]) -> Page[RequestInfo]:
         """Filter a page, and drop its pagination if it belongs to the wrong list."""
-        from sealpipe.api.responses import Pagination
+        from sealpipe.api.pages import Pagination
 
         items = tuple(self.filter(page.items))
         return replace(page, items=items, pagination=Pagination()) if self.active else page

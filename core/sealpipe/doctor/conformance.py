@@ -13,6 +13,9 @@ from contextlib import suppress
 from importlib.resources import files
 from typing import Any, Final
 
+from cryptography import __version__
+from cryptography.hazmat.backends.openssl import backend
+
 from sealpipe.doctor.findings import Finding, report_failure, report_ok
 from sealpipe.errors import UsageError, WireError
 from sealpipe.wire import encoding, envelope, fields, keys, link, sealed_box, tokens
@@ -120,9 +123,6 @@ _HEAD_SIZE: Final = 28
 
 
 def _describe_library() -> str:
-    from cryptography import __version__
-    from cryptography.hazmat.backends.openssl import backend
-
     return f"{__version__}, {backend.openssl_version_text()}"
 
 

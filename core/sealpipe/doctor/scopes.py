@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from sealpipe import config_file
 from sealpipe.api import Credential, Failure, Operation, Resend, Response
 from sealpipe.api.account import Capabilities, get_capabilities
 from sealpipe.api.responses import make_service_error, parse_object
@@ -33,7 +34,11 @@ from sealpipe.errors import (
     SealpipeError,
     ServiceError,
 )
+from sealpipe.flows.session import Session
 from sealpipe.registry import Registry
+from sealpipe.registry.stores import read_policy_hooks
+from sealpipe.state import find_state_directory
+from sealpipe.state.custody import CustodyLevels
 from sealpipe.wire import encoding, keys
 
 
@@ -233,12 +238,6 @@ def check_service(
     roundtrip: bool,
 ) -> Iterator[Finding]:
     """Check the service as far as the settings allow."""
-    from sealpipe import config_file
-    from sealpipe.flows.session import Session
-    from sealpipe.registry.stores import read_policy_hooks
-    from sealpipe.state import find_state_directory
-    from sealpipe.state.custody import CustodyLevels
-
     addresses = {name: settings[name].get_usable() for name in ("base_url", "link_base_url", "ca_file")}
     try:
         machine = config.machine

@@ -24,7 +24,7 @@ from sealpipe.wire.link import called
 
 if TYPE_CHECKING:
     from sealpipe.api.account import Access, AccessLog
-    from sealpipe.api.responses import Page
+    from sealpipe.api.pages import Page
 
 
 T = TypeVar("T")

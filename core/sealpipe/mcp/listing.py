@@ -23,7 +23,7 @@ from sealpipe.mcp.unfinished import list_unfinished, settle
 from sealpipe.values import format_time
 
 if TYPE_CHECKING:
-    from sealpipe.api.responses import Page
+    from sealpipe.api.pages import Page
     from sealpipe.flows.session import Session
     from sealpipe.state.creations import Kind
 

@@ -13,7 +13,7 @@ from sealpipe import ProtocolError
 from sealpipe.api import Response
 from sealpipe.api import requests as api
 from sealpipe.api.account import AccessLog
-from sealpipe.api.responses import Page, Pagination
+from sealpipe.api.pages import Page, Pagination
 from sealpipe.flows import Flow
 from sealpipe.flows.lookup import MAX_PAGES, LogPageWalk, PageWalk
 from support.faults import says
