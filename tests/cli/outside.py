@@ -31,7 +31,7 @@ FOUND: Mapping[str, str] = {
     r"https?://\S+/r/\S+": "<collect link>",
     r"p\.w\.[0-9a-f]+": "<password>",
     r"[gG][0-9a-fA-F]{10}": "<group>",
-    r"(?:(?<=<group>[-/])|(?<=\t))[^/\t.]+\.[0-9a-f]{8,}": "<submission>",
+    r"(?:(?<=<group>[-/])|(?<=\t))[^/:\t.]+\.[0-9a-f]{8,}": "<submission>",
     r"\b[0-9a-f]{12}\b|\b[0-9a-f]{32}\b": "<id>",
     r"[\w-]{20,}": "<secret>",
 }
