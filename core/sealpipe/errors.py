@@ -348,7 +348,10 @@ class NotFoundError(ServiceError):
     """1, 70: not on this account, never existed, or already expired; the service does not say which."""
 
     exit_code = 6
-    default_remedy = "check the short code, and that the credential belongs to the account that created it"
+    default_remedy = (
+        "check the short code (shares and requests have their own commands), and that the credential belongs to the "
+        "account that created it"
+    )
 
 
 class RateLimitError(ServiceError):

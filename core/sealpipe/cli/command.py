@@ -65,9 +65,10 @@ class Command(click.Command):
             _, _, given = self.make_parser(ctx).parse_args(list(args))
         except click.NoSuchOption as error:
             begun = len(error.option_name) > len("--")
-            longer = [
-                name for each in self.params for name in each.opts if begun and name.startswith(error.option_name)
-            ]
+            names = [name for each in self.params for name in each.opts]
+            longer = [name for name in names if begun and name.startswith(error.option_name)]
+            if error.option_name == "--json" and "--output" in names:  # as other tools have it
+                longer = ["--output json"]
             if not longer:
                 error.ctx = error.ctx or ctx
                 raise

@@ -71,5 +71,6 @@ _OTHER_NAMES: Mapping[str, Sequence[str]] = {
     **dict.fromkeys(("get", "info", "view", "describe"), ("show", "status")),
     **dict.fromkeys(("new", "add", "create", "make", "generate"), ("create", "add")),
     **dict.fromkeys(("start", "up", "server"), ("serve", "run")),
+    **dict.fromkeys(("login", "auth", "whoami", "configure", "config", "init"), ("doctor",)),
 }
 """What other tools call commands, and the names here that mean the same."""

@@ -199,7 +199,9 @@ class Target(NamedTuple):
 
 
 _REMEDY = (
-    "write where the value lives, such as env:DB_PASSWORD or LABEL=file:deploy.pem; a value itself is never given here"
+    "write where the value lives, such as env:DB_PASSWORD or LABEL=file:deploy.pem. "
+    "A value itself is never given here: "
+    "if this was one, delete it from your shell's history"
 )
 _CHANNEL = "write it as email:somebody@example.com or slack:#ops"
 _PARAMETERS = "write ?name=value&name=value; & in a value is written %26, ? in the body %3F"

@@ -15,10 +15,6 @@ from sealpipe.run.refused_names import find_reader
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _EACH: Final = "write a name of letters, digits and _, and where its value lives: DB_PASSWORD=vault:app#password"
-_NO_VALUE: Final = (
-    "write where the value lives: DB_PASSWORD=env:DB_PASSWORD. If this was the value itself, it is in your shell's "
-    "history now: delete it there, or replace the secret"
-)
 _IN_A_FILE: Final = "give the command a file: sealpipe read REF > FILE"
 _MAX_FILE_SIZE: Final = 1024 * 1024
 
@@ -43,12 +39,7 @@ def parse_variable(text: str) -> Variable:
             f"{name} may not come from a store: {reader} would obey it",
             remedy="choose another name, or set it before sealpipe run",
         )
-    try:
-        reference = parse(ref, "what follows the first =")
-    except ReferenceSyntaxError as error:
-        if ":" not in ref:
-            error.remedy = _NO_VALUE
-        raise
+    reference = parse(ref, "what follows the first =")
     check_single(reference, name)
     return Variable(name, reference)
 

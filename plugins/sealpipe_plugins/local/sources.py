@@ -57,7 +57,13 @@ class EnvSource(Source):
                 locator="env:",
                 remedy="write env:NAME without $",
             )
-        raise SecretNotFoundError(f"the environment variable {name} is not set", remedy=f"export {name}, or {_SET_IT}")
+        from difflib import get_close_matches  # for an error only
+
+        near = get_close_matches(name, self.context.environ, 1)
+        hint = f"did you mean {near[0]}? Else " if near else ""
+        raise SecretNotFoundError(
+            f"the environment variable {name} is not set", remedy=f"{hint}export {name}, or {_SET_IT}"
+        )
 
 
 class TextSource(Source):

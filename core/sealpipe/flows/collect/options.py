@@ -274,7 +274,9 @@ def _plan_job(request: str | Receipt, targets: Sequence[SinkTarget], folder: str
             remedy="collect by a receipt of `sealpipe request --name NAME --receipt FILE`",
         )
     plan_sample_writes(job)
-    fill_name("" if folder is None else str(folder), job.name, "--dir")
+    filled = Path(fill_name("" if folder is None else str(folder), job.name, "--dir"))
+    if filled.exists() and not filled.is_dir():
+        raise UsageError("--dir names a file, and takes a folder", remedy="name a folder, which may be a new one")
     return job
 
 

@@ -112,6 +112,8 @@ def _split(text: str) -> tuple[bytes, bytes]:
             data = b""
         if data[:1] in (_UNBOUND, _BOUND) and len(data) >= _HEAD + tokens.TAG_SIZE:
             return code, data
+    if "#" in text:
+        raise UsageError("this is a link with its key, not a sealed link", remedy="open it in a browser as it is")
     raise UsageError(
         "this is not a sealed link",
         remedy="give what `share --seal-link` printed, complete: it begins with sealpipe-link.",
