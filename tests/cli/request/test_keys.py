@@ -191,7 +191,7 @@ class It(Sink, Source):
     def fetch(self, locator):
         with open(FILE) as file:
             seed = file.read()
-        return Document(seed[:-1] + ("A" if seed[-1] != "A" else "B"))
+        return Document(("A" if seed[0] != "A" else "B") + seed[1:])
     def check(self):
         return Health("fine")
 """

@@ -29,21 +29,29 @@ def written_over(source: str) -> list[int]:
     for node in ast.walk(ast.parse(source)):
         match node:
             case ast.BinOp(
-                ast.BinOp(ast.Subscript(head, ast.Slice(None, begin)), ast.Add(), ast.Constant(fixed)),
+                ast.BinOp(ast.Subscript(head, ast.Slice(None, begin)), ast.Add(), put),
                 ast.Add(),
                 ast.Subscript(tail, ast.Slice(end, None)),
             ) if begin is not None and end is not None and ast.dump(head) == ast.dump(tail):
                 left_out = _number(end) - _number(begin)
-            case ast.BinOp(ast.Subscript(head, ast.Slice(None, begin)), ast.Add(), ast.Constant(fixed)) if (
-                begin is not None
-            ):
+            case ast.BinOp(ast.Subscript(head, ast.Slice(None, begin)), ast.Add(), put) if begin is not None:
                 left_out = -_number(begin)
             case _:
                 continue
         varies = not any(isinstance(name, ast.Name) and name.id.isupper() for name in ast.walk(head))
-        if varies and isinstance(fixed, str | bytes) and left_out == len(fixed):
+        if varies and _is_put_over(put, left_out):
             found.append(node.lineno)
     return found
+
+
+def _is_put_over(node: ast.expr, left_out: int) -> bool:
+    """Whether it is a fixed text of that length, or one that is chosen there: choose it in `support.damage`."""
+    if any(isinstance(each, ast.IfExp) for each in ast.walk(node)):
+        return True
+    match node:
+        case ast.Constant(str() | bytes() as fixed):
+            return len(fixed) == left_out
+    return False
 
 
 def _number(node: ast.expr) -> int:
@@ -59,6 +67,8 @@ def _number(node: ast.expr) -> int:
     [
         ("content[:200] + b'x' + content[201:]", True),
         ("state[:-2] + 'AA'", True),
+        ("b[:-3] + (b'AA' if b[-3:-1] != b'AA' else b'BB')[:1] + b[-2:]", True),
+        ("seed[:-1] + ('A' if seed[-1] != 'A' else 'B')", True),
         ("content[:200] + b'x' + content[200:]", False),
         ("body[:-1] + b',more}'", False),
         ("CONTENT[:-1] + '9'", False),
