@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from sealpipe.calls import AsyncCalls, copy_signature, make_method
 from sealpipe.calls.arguments import check_arguments
-from sealpipe.client_base import ClientSetup, Driver, checks_arguments, open_fields, refuse_send, registry, run
-from sealpipe.flows import Flow
+from sealpipe.client_base import ClientSetup, Driver, checks_arguments, open_fields, registry
 from sealpipe.flows.session import Session
 from sealpipe.http import MAX_CONNECTIONS
 from sealpipe.registry.calls import CLOSING_TIME
@@ -30,7 +29,7 @@ GRACE = 5.0
 """Seconds that a cancelled task may still wait for the end of a change that is under way."""
 
 
-Start = Callable[Concatenate[Session, P], Flow[T]]
+Start = Callable[Concatenate[Session, P], T]
 """A call of `sealpipe.calls`."""
 
 
@@ -58,22 +57,10 @@ async def _iterate_rows(client: AsyncClient, pages: PageIterator[T]) -> AsyncIte
 
 async def _fetch_page(client: AsyncClient, pages: PageIterator[T]) -> list[T]:
     try:
-        return await client.run(pages.fetch_next())
+        return await client.run(pages.fetch_next)
     except Exception as error:  # noqa: BLE001 - as `strips_frames` does it
         failure = error
     raise strip_frames(failure)
-
-
-class _ThreadDriver(Driver):
-    """The driver of an `AsyncClient`."""
-
-    run_call = Driver._run
-
-    def with_session(self, session: Session) -> _ThreadDriver:
-        """Return a driver of a session of the same credential, on the same connections. It is not closed."""
-        driver = _ThreadDriver(session)
-        driver._network = self._open_network()
-        return driver
 
 
 class AsyncClient(AsyncCalls, ClientSetup):
@@ -86,8 +73,8 @@ class AsyncClient(AsyncCalls, ClientSetup):
     """
 
     @cached_property
-    def _driver(self) -> _ThreadDriver:
-        return _ThreadDriver(self.session)
+    def _driver(self) -> Driver:
+        return Driver(self.session)
 
     @cached_property
     def _workers(self) -> Workers:
@@ -106,7 +93,7 @@ class AsyncClient(AsyncCalls, ClientSetup):
 
     async def close(self) -> None:
         """Close the connections."""
-        driver = vars(self).pop("_driver", None) or _ThreadDriver(self.session)
+        driver = vars(self).pop("_driver", None) or Driver(self.session)
         await self._workers.run(lambda _: driver.close(), timeout=None, grace=GRACE)
         self._workers.close()
 
@@ -114,13 +101,12 @@ class AsyncClient(AsyncCalls, ClientSetup):
         """Return a client on the same connections whose events also have these names and values. It is not closed."""
         client = self.from_session(self.session.with_origin(origin))
         client._workers = self._workers
-        client._driver = self._driver.with_session(client.session)
+        client._driver = self._driver
         return client
 
-    async def run(self, flow: Flow[T]) -> T:
-        """Run a flow of `sealpipe.flows`, and return its result."""
-        driver = self._driver
-        return await self._work(lambda call: driver.run_call(flow, call))
+    async def run(self, work: Callable[[], T]) -> T:
+        """Do work in a thread, and return its result."""
+        return await self._work(lambda _: work())
 
     async def _work(self, work: Callable[[Call], T]) -> T:
         return await self._workers.run(work, timeout=self.session.deadline, grace=GRACE)
@@ -129,7 +115,7 @@ class AsyncClient(AsyncCalls, ClientSetup):
         """Carry out a call in its thread."""
         check_arguments(start, args, options, skip=1)
         session = self.session.after_waiting(call.waited)
-        return self._driver.run_call(start(session, *args, **options), call)
+        return start(session, *args, **options)
 
     _make_call = staticmethod(_make_method)
 
@@ -145,9 +131,9 @@ class AsyncClient(AsyncCalls, ClientSetup):
 async def aresolve(references: Sequence[str], *, ca_file: str | Path | None = None) -> list[Field[Secret]]:
     """Resolve references with asyncio, as `sealpipe.resolve` does. Reads sources in threads."""
 
-    def resolve(call: Call) -> list[Field[Secret]]:
+    def resolve(_call: Call) -> list[Field[Secret]]:
         with closing(registry(ca_file)) as plugins:
-            return [hidden(field) for field in run(open_fields(references, plugins), refuse_send, call)]
+            return [hidden(field) for field in open_fields(references, plugins)]
 
     try:
         return await Workers(1).run(resolve, timeout=None, grace=GRACE)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextvars import ContextVar
 
 from sealpipe.errors import UsageError
 
@@ -81,3 +82,16 @@ class Cancellation:
             self._is_interrupted = True
             if self._interrupt is not None:
                 self._interrupt()
+
+
+_CURRENT: ContextVar[Cancellation | None] = ContextVar("sealpipe cancellation", default=None)
+
+
+def current() -> Cancellation:
+    """Return the cancellation of the call that this thread works for; where there is none, one that nobody cancels."""
+    return _CURRENT.get() or Cancellation()
+
+
+def make_current(cancellation: Cancellation) -> None:
+    """Let `current` return this one in the present context, which is a copy for the call."""
+    _CURRENT.set(cancellation)

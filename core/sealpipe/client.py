@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from sealpipe.calls import BlockingCalls, make_method
-from sealpipe.client_base import ClientSetup, Driver, checks_arguments, open_fields, refuse_send, registry, run
-from sealpipe.flows import Flow
+from sealpipe.client_base import ClientSetup, Driver, checks_arguments, open_fields, registry
 from sealpipe.flows.session import Session
 from sealpipe.secret import Secret, strips_frames
 from sealpipe.wire.fields import Field, hidden
@@ -21,8 +20,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def _iterate_rows(client: Client, pages: PageIterator[T]) -> Iterator[T]:
-    next_page = strips_frames(lambda: client.run(pages.fetch_next()))
+def _iterate_rows(_client: Client, pages: PageIterator[T]) -> Iterator[T]:
+    next_page = strips_frames(pages.fetch_next)
     while not pages.is_done:
         yield from next_page()
 
@@ -36,8 +35,8 @@ class Client(BlockingCalls, ClientSetup, Driver):
     """
 
     @staticmethod
-    def _make_call(call: Callable[Concatenate[Session, P], Flow[T]]) -> Callable[Concatenate[Client, P], T]:
-        return make_method(call, Client.run, "{}")
+    def _make_call(call: Callable[Concatenate[Session, P], T]) -> Callable[Concatenate[Client, P], T]:
+        return make_method(call, lambda _, result: result, "{}")
 
     @staticmethod
     def _make_list_call(
@@ -55,4 +54,4 @@ def resolve(references: Sequence[str], *, ca_file: str | Path | None = None) -> 
     SettingError, PluginError.
     """
     with closing(registry(ca_file)) as plugins:
-        return [hidden(field) for field in run(open_fields(references, plugins), refuse_send)]
+        return [hidden(field) for field in open_fields(references, plugins)]

@@ -6,28 +6,21 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import cache, partial, wraps
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
-from sealpipe.api import Failure, Operation, Resend, Response
-from sealpipe.cancellation import Cancellation
 from sealpipe.config import Config
 from sealpipe.custody_gate import CustodyGate
-from sealpipe.flows import Do, Flow, Notify, Send, Wait
-from sealpipe.flows.policy import guard
-from sealpipe.flows.session import Session, open_session
+from sealpipe.flows.session import Network, Session, open_session
 from sealpipe.plugin.context import DEADLINE
 from sealpipe.registry import Registry
 from sealpipe.secret import Secret, strips_frames
 
 if TYPE_CHECKING:
-    from sealpipe.http import ServiceNetwork
-    from sealpipe.http.exchange import Service
     from sealpipe.http.plugin_network import PluginNetwork
     from sealpipe.wire.fields import Field
 
@@ -91,24 +84,25 @@ def replace_file(path: Path, content: bytes, was: bytes | None) -> bool:
     return replace_file(path, content, was)
 
 
-def refuse_send(_operation: Operation[Any], _timeout: float) -> NoReturn:
-    """Send nothing: what reads sources makes no connection to the service."""
-    raise AssertionError("resolving makes no connection")
-
-
-def open_fields(references: Sequence[str], plugins: Registry) -> Flow[list[Field]]:
-    """Make the flow that `resolve` and `aresolve` run."""
+def open_fields(references: Sequence[str], plugins: Registry) -> list[Field]:
+    """Resolve references, as `resolve` and `aresolve` do."""
     from sealpipe.flows.resolve import resolve
     from sealpipe.reference import parse_field
 
     return resolve([parse_field(reference) for reference in references], lambda: plugins)
 
 
-def get_service(session: Session) -> Service:
-    """Return what the network knows of a session's service."""
+def connect(session: Session) -> Session:
+    """Let a session open connections when it sends. Returns the session."""
+    session.transport.open_network = _open_network
+    return session
+
+
+def _open_network(session: Session) -> Network:
+    from sealpipe.http import ServiceNetwork
     from sealpipe.http.exchange import Service  # commands without a service do not load the network
 
-    return Service(session.base_url, session.credential, session.gate, session.ca_file)
+    return ServiceNetwork(Service(session.base_url, session.credential, session.gate, session.ca_file))
 
 
 class ClientSetup:
@@ -128,16 +122,18 @@ class ClientSetup:
         api_key_previous: str | Secret | None = None,
     ) -> None:
         config = Config(os.environ)
-        self.session: Session = open_session(
-            config,
-            partial(registry, config=lambda: config.user),
-            api_key=api_key,
-            base_url=base_url,
-            link_base_url=link_base_url,
-            service_tag=service_tag,
-            deadline=deadline,
-            ca_file=ca_file,
-            api_key_previous=api_key_previous,
+        self.session: Session = connect(
+            open_session(
+                config,
+                partial(registry, config=lambda: config.user),
+                api_key=api_key,
+                base_url=base_url,
+                link_base_url=link_base_url,
+                service_tag=service_tag,
+                deadline=deadline,
+                ca_file=ca_file,
+                api_key_previous=api_key_previous,
+            )
         )
 
     @classmethod
@@ -154,51 +150,15 @@ class ClientSetup:
     def from_session(cls, session: Session) -> Self:
         """Make a client for an existing session, as the command line does."""
         client = cls.__new__(cls)
-        client.session = session
+        client.session = connect(session)
         return client
 
 
-def run(
-    flow: Flow[T],
-    send: Callable[[Operation[Any], float], Response | Failure],
-    cancellation: Cancellation | None = None,
-) -> T:
-    """Run a flow, and return its result. It looks at the `cancellation` before each step but the record of one."""
-    cancellation = cancellation or Cancellation()
-    result: Any = None
-    error: BaseException | None = None
-    while True:
-        try:
-            step = flow.send(result) if error is None else flow.throw(error)
-        except StopIteration as stop:
-            value: T = stop.value
-            return value
-        result, error = None, None
-        try:
-            match step:
-                case Send(operation, timeout, _):
-                    cancellation.begin(is_changing=operation.resend is not Resend.READ)
-                    result = send(operation, timeout)
-                case Wait(seconds):
-                    cancellation.wait(seconds)
-                case Do(work, is_changing, is_record):
-                    if not is_record:
-                        cancellation.begin(is_changing=is_changing)
-                    result = work()
-                case Notify(callback):
-                    cancellation.notify(callback)
-        except BaseException as raised:  # noqa: BLE001 - the flow handles it; an interrupt releases its locks
-            error = raised
-
-
 class Driver:
-    """Runs the flows of one session over its connections. A context manager; several threads may use one driver."""
-
-    _network: ServiceNetwork | None = None
-    _making: ClassVar[threading.Lock] = threading.Lock()
+    """Holds one session, and closes it with its connections. A context manager; several threads may use one."""
 
     def __init__(self, session: Session) -> None:
-        self.session = session
+        self.session = connect(session)
         import_module("sealpipe.http")  # before the outbox has an entry; commands without a service do not need it
 
     def __enter__(self) -> Self:
@@ -209,26 +169,5 @@ class Driver:
 
     def close(self) -> None:
         """Close the connections."""
-        if self._network is not None:
-            self._network.close()
-            self._network = None
+        self.session.transport.close()
         self.session.close()
-
-    def run(self, flow: Flow[T]) -> T:
-        """Run a flow of `sealpipe.flows`, and return its result."""
-        return self._run(flow, Cancellation())
-
-    def _run(self, flow: Flow[T], cancellation: Cancellation) -> T:
-        return run(guard(self.session, flow), partial(self._send, cancellation=cancellation), cancellation)
-
-    def _send(self, operation: Operation[Any], timeout: float, cancellation: Cancellation) -> Response | Failure:
-        return self._open_network().send(operation, timeout, cancellation)
-
-    def _open_network(self) -> ServiceNetwork:
-        network = self._network
-        if network is None:
-            from sealpipe.http import ServiceNetwork
-
-            with self._making:  # one for all threads: they share connections and rate limiter
-                network = self._network = self._network or ServiceNetwork(get_service(self.session))
-        return network

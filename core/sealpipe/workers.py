@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from anyio import CancelScope
 
-from sealpipe.cancellation import Cancellation, CancelledCallError
+from sealpipe.cancellation import Cancellation, CancelledCallError, make_current
 from sealpipe.errors import ConnectError, UsageError
 from sealpipe.state.entry import JournaledLink
 
@@ -210,6 +210,7 @@ class Call(Cancellation):
 
     def execute(self, work: Callable[[Call], object]) -> None:
         """Do the work, and send its result."""
+        make_current(self)
         try:
             result = _Result(work(self), None)
         except BaseException as error:  # noqa: BLE001 - the task raises it

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar,
 
 from sealpipe import calls
 from sealpipe.calls.arguments import check_arguments
-from sealpipe.flows import Flow
 from sealpipe.flows.session import Session
 from sealpipe.secret import strips_frames
 
@@ -69,7 +68,7 @@ class Call(_Method, Generic[P, T]):
 
     factory_name = "_make_call"
 
-    def __init__(self, find: Callable[[], Callable[Concatenate[Session, P], Flow[T]]]) -> None:
+    def __init__(self, find: Callable[[], Callable[Concatenate[Session, P], T]]) -> None:
         super().__init__(find)
 
     @overload
@@ -139,11 +138,11 @@ def copy_signature(method: Callable[..., Any], call: Callable[..., Any], result:
 
 
 def with_options(
-    options: Callable[P, Options], make: Callable[[Session, Options], Flow[T]]
-) -> Callable[Concatenate[Session, P], Flow[T]]:
+    options: Callable[P, Options], make: Callable[[Session, Options], T]
+) -> Callable[Concatenate[Session, P], T]:
     """Make a call from a flow whose options are one dataclass: its fields become the signature, with defaults."""
 
-    def call(session: Session, /, *args: P.args, **named: P.kwargs) -> Flow[T]:
+    def call(session: Session, /, *args: P.args, **named: P.kwargs) -> T:
         return make(session, options(*args, **named))
 
     init: Any = options.__init__

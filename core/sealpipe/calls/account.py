@@ -6,14 +6,13 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sealpipe.api import mcp
 from sealpipe.api.mcp import McpSession, Tool, ToolResult
 from sealpipe.api.responses import escape_text
 from sealpipe.errors import OutcomeUnknownError, ProtocolError, ServiceError, UsageError
-from sealpipe.flows import Budget, Do, Flow, call, outgoing, policy
+from sealpipe.flows import Budget, call, outgoing, policy
 from sealpipe.flows.resolve import Cache, resolve_value
 from sealpipe.flows.session import Session
 from sealpipe.plugin import OutgoingAction
@@ -25,26 +24,26 @@ if TYPE_CHECKING:
     from sealpipe.flows.lookup import LogPageWalk
 
 T = TypeVar("T")
-Exchange = Callable[[McpSession, Budget], Flow[T]]
+Exchange = Callable[[McpSession, Budget], T]
 
 MAX_PAGES = 100
 """Maximum number of pages of tools: an endless list must not keep us busy for ever."""
 
 
-def get_stats(session: Session) -> Flow[Stats]:
+def get_stats(session: Session) -> Stats:
     """Get the number of shares, and their views on each of the last 14 days (specification: GET /v1/stats)."""
     from sealpipe.api import account
 
     return call(account.get_stats(), session.start_budget())
 
 
-def get_capabilities(session: Session) -> Flow[Capabilities | None]:
+def get_capabilities(session: Session) -> Capabilities | None:
     """Get the capabilities of the key and the plan; None if the service does not have this endpoint."""
     from sealpipe.api import account
 
-    found = yield from call(account.get_capabilities(), session.start_budget())
+    found = call(account.get_capabilities(), session.start_budget())
     if found is not None:
-        yield Do(partial(session.note_custody, has_custody=found.has_custody))
+        session.note_custody(has_custody=found.has_custody)
     return found
 
 
@@ -56,7 +55,7 @@ def share_log(
     cursor: str | None = None,
     since: datetime | None = None,
     until: datetime | None = None,
-) -> Flow[AccessLog | None]:
+) -> AccessLog | None:
     """Get a page of a share's access log (scope `audit:read`); None if the service does not have one.
 
     `limit` is at most 100, `cursor` the `next_cursor` of the previous page. Raises NotFoundError.
@@ -73,23 +72,23 @@ def iter_share_log(
     """Iterate over a share's access log, page by page; yields nothing if the service does not have one."""
     from sealpipe.flows.lookup import LogPageWalk
 
-    def fetch(cursor: str | None) -> Flow[AccessLog | None]:
+    def fetch(cursor: str | None) -> AccessLog | None:
         return share_log(session, short_code, limit=100, cursor=cursor, since=since, until=until)
 
     return LogPageWalk(fetch)
 
 
-def list_tools(session: Session) -> Flow[tuple[Tool, ...]]:
+def list_tools(session: Session) -> tuple[Tool, ...]:
     """List the tools of the hosted MCP endpoint (specification: POST /v1/mcp)."""
 
-    def exchange(mcp_session: McpSession, budget: Budget) -> Flow[tuple[Tool, ...]]:
-        tools, _ = yield from _list_all(mcp_session, budget)
+    def exchange(mcp_session: McpSession, budget: Budget) -> tuple[Tool, ...]:
+        tools, _ = _list_all(mcp_session, budget)
         return tools
 
     return _run_in_session(session, exchange)
 
 
-def call_tool(session: Session, name: str, arguments: Mapping[str, Any] | None = None) -> Flow[ToolResult]:
+def call_tool(session: Session, name: str, arguments: Mapping[str, Any] | None = None) -> ToolResult:
     """Call a tool of the hosted MCP endpoint once. `arguments` are JSON values, as in its `input_schema`.
 
     Raises MissingScopeError if the key does not have the tool's scope, ToolError if the tool fails or does not exist,
@@ -99,8 +98,11 @@ def call_tool(session: Session, name: str, arguments: Mapping[str, Any] | None =
     body = mcp.call(McpSession(), name, values).body or b""
     session.gate.check("the call of the tool", body)  # before the handshake
     plan = describe_tool_call(session, name, [None] if values else [])
-    work = _run_in_session(session, lambda mcp_session, budget: call(mcp.call(mcp_session, name, values), budget))
-    return (yield from policy.run_under_policy(session, plan, work))
+
+    def work(session: Session) -> ToolResult:
+        return _run_in_session(session, lambda mcp_session, budget: call(mcp.call(mcp_session, name, values), budget))
+
+    return policy.run_under_policy(session, plan, work)
 
 
 def describe_tool_call(session: Session, name: str, arguments: Iterable[Reference | None]) -> OutgoingAction:
@@ -110,56 +112,56 @@ def describe_tool_call(session: Session, name: str, arguments: Iterable[Referenc
     )
 
 
-def call_with_references(session: Session, name: str, params: Sequence[tuple[str, Reference]]) -> Flow[ToolResult]:
+def call_with_references(session: Session, name: str, params: Sequence[tuple[str, Reference]]) -> ToolResult:
     """Call a tool with the values of references, each converted to the type in the tool's schema.
 
     References are read before anything is sent; one that is optional and missing is left out.
     """
     session.check_clear(name, *(param for param, _ in params))
-    plan: OutgoingAction = yield Do(partial(describe_tool_call, session, name, [ref for _, ref in params]))
-    return (yield from policy.run_under_policy(session, plan, _call_with_references(session, name, params)))
+    plan = describe_tool_call(session, name, [ref for _, ref in params])
+    return policy.run_under_policy(session, plan, lambda cleared: _call_with_references(cleared, name, params))
 
 
-def _call_with_references(session: Session, name: str, params: Sequence[tuple[str, Reference]]) -> Flow[ToolResult]:
+def _call_with_references(session: Session, name: str, params: Sequence[tuple[str, Reference]]) -> ToolResult:
     cache: Cache = {}
     values: dict[str, Secret] = {}
     for param, ref in params:
-        value = yield from resolve_value(ref, session.registry, cache)
+        value = resolve_value(ref, session.registry, cache)
         if value is not None:
             values[param] = value
     session.check_clear(*(value.reveal() for value in values.values()))
 
-    def exchange(mcp_session: McpSession, budget: Budget) -> Flow[ToolResult]:
+    def exchange(mcp_session: McpSession, budget: Budget) -> ToolResult:
         tools: tuple[Tool, ...] = ()
         if values:
-            tools, mcp_session = yield from _list_all(mcp_session, budget)
+            tools, mcp_session = _list_all(mcp_session, budget)
         # A tool that is not listed is called anyway: the service's error explains what is wrong.
         schema = next((tool.input_schema for tool in tools if tool.name == name), {})
-        return (yield from call(mcp.call(mcp_session, name, convert_arguments(values, schema)), budget))
+        return call(mcp.call(mcp_session, name, convert_arguments(values, schema)), budget)
 
-    return (yield from _run_in_session(session, exchange))
+    return _run_in_session(session, exchange)
 
 
-def _run_in_session(session: Session, exchange: Exchange[T]) -> Flow[T]:
+def _run_in_session(session: Session, exchange: Exchange[T]) -> T:
     budget = session.start_budget()
-    mcp_session = yield from _open_session(budget)
+    mcp_session = _open_session(budget)
     try:
         try:
-            return (yield from exchange(mcp_session, budget))
+            return exchange(mcp_session, budget)
         except ServiceError as error:
             if error.status != 404 or mcp_session.session_id is None:
                 raise
         # The service has ended our session without doing anything: try once more, in a new session.
-        mcp_session = yield from _open_session(budget)
-        return (yield from exchange(mcp_session, budget))
+        mcp_session = _open_session(budget)
+        return exchange(mcp_session, budget)
     except OutcomeUnknownError as error:
         error.remedy = "look whether the tool did its work before you call it again: it is never sent twice"
         raise
 
 
-def _open_session(budget: Budget) -> Flow[McpSession]:
+def _open_session(budget: Budget) -> McpSession:
     try:
-        mcp_session = yield from call(mcp.initialize(), budget)
+        mcp_session = call(mcp.initialize(), budget)
     except ProtocolError as error:
         if error.status == 404:
             error.remedy = "the service may offer no tools here; else check that the base URL is its API's"
@@ -170,18 +172,18 @@ def _open_session(budget: Budget) -> Flow[McpSession]:
             f"sealpipe supports {', '.join(mcp.REVISIONS)}",
             remedy="a newer sealpipe may support it",
         )
-    yield from call(mcp.confirm_initialized(mcp_session), budget)
+    call(mcp.confirm_initialized(mcp_session), budget)
     return mcp_session
 
 
-def _list_all(mcp_session: McpSession, budget: Budget) -> Flow[tuple[tuple[Tool, ...], McpSession]]:
+def _list_all(mcp_session: McpSession, budget: Budget) -> tuple[tuple[Tool, ...], McpSession]:
     """Return every tool, and the MCP session after the last page."""
     tools: list[Tool] = []
     cursor: str | None = None
     cursors: set[str | None] = set()
     while len(cursors) < MAX_PAGES:
         cursors.add(cursor)
-        page, cursor = yield from call(mcp.list_page(mcp_session, cursor), budget)
+        page, cursor = call(mcp.list_page(mcp_session, cursor), budget)
         mcp_session = mcp_session.advance()
         tools += page
         if cursor is None or cursor in cursors:  # a repeated page ends the list, as in every list

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from sealpipe.api import requests as api
 from sealpipe.calls.shares import create_and_deliver
-from sealpipe.flows import Flow, call, outgoing, policy
+from sealpipe.flows import call, outgoing, policy
 from sealpipe.flows.collect.options import CollectEachOptions as CollectEachOptions
 from sealpipe.flows.collect.options import CollectOneOptions as CollectOneOptions
 from sealpipe.flows.request import RequestOptions as RequestOptions
@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # imported by the calls that need them
     from sealpipe.flows.request.expire import EndedRequest
 
 
-def request(session: Session, options: RequestOptions) -> Flow[SecureRequest]:
+def request(session: Session, options: RequestOptions) -> SecureRequest:
     """Ask a submitter for secrets: send them `.collect_link`, and pass `.receipt` to `collect`.
 
     A prompt is `[ID=]PROMPT[:TYPE]` or a `Prompt`. Submissions are sealed to the credential's key
@@ -51,7 +51,7 @@ class CreateRequestOptions(api.RequestMembers):
     idempotency_key: str | None = None
 
 
-def create_request(session: Session, options: CreateRequestOptions) -> Flow[CreatedRequest]:
+def create_request(session: Session, options: CreateRequestOptions) -> CreatedRequest:
     """Create a request for your own public key (specification: POST /v1/requests).
 
     `public_key` is the uncompressed point (65 bytes); `fields` are pairs of visible prompt and type, such as
@@ -73,7 +73,10 @@ def create_request(session: Session, options: CreateRequestOptions) -> Flow[Crea
         views=options.max_submissions,
     )
     key = str(uuid.uuid4()) if options.idempotency_key is None else options.idempotency_key
-    work = call(api.create(body, key, options.public_key), session.start_budget())
+
+    def work(session: Session) -> CreatedRequest:
+        return call(api.create(body, key, options.public_key), session.start_budget())
+
     return policy.run_under_policy(session, plan, work, _describe_created)
 
 
@@ -83,7 +86,7 @@ def _describe_created(request: CreatedRequest) -> Mapping[str, object]:
 
 def list_requests(
     session: Session, *, page: int = 1, limit: int = 25, status: Literal["expired"] | None = None
-) -> Flow[Page[RequestInfo]]:
+) -> Page[RequestInfo]:
     """List one page of active requests, newest first (specification: GET /v1/requests). `limit` is at most 100.
 
     With `status="expired"`, lists expired requests; not every service supports this.
@@ -102,7 +105,7 @@ def iter_requests(
     )
 
 
-def get_request(session: Session, short_code: str) -> Flow[RequestInfo]:
+def get_request(session: Session, short_code: str) -> RequestInfo:
     """Get a request's metadata (specification: GET /v1/requests/{shortCode}). Raises NotFoundError.
 
     For an expired request, `expires_at` and `public_key` are None.
@@ -110,7 +113,7 @@ def get_request(session: Session, short_code: str) -> Flow[RequestInfo]:
     return call(api.get(short_code), session.start_budget())
 
 
-def list_submissions(session: Session, short_code: str) -> Flow[Submissions]:
+def list_submissions(session: Session, short_code: str) -> Submissions:
     """List all submissions, as ciphertext (specification: GET /v1/requests/{shortCode}/submissions).
 
     `sealpipe.wire.sealed_box` opens `data` with the request's key pair. Submitters are not authenticated. Raises
@@ -119,18 +122,21 @@ def list_submissions(session: Session, short_code: str) -> Flow[Submissions]:
     return call(api.list_submissions(short_code), session.start_budget())
 
 
-def delete_request(session: Session, short_code: str) -> Flow[DeletedRequest]:
+def delete_request(session: Session, short_code: str) -> DeletedRequest:
     """Send a single DELETE (specification: DELETE /v1/requests/{shortCode}). Prefer `expire_request`.
 
     DELETE expires an active request, and removes an expired one for good, WITH ITS SUBMISSIONS. So it is sent once and
     never retried. After OutcomeUnknownError, check with `get_request`; do not call this again.
     """
     plan = outgoing.describe_ending(session, "purge", "request", short_code)
-    work = call(api.delete(short_code), session.start_budget(), max_tries=1)
+
+    def work(session: Session) -> DeletedRequest:
+        return call(api.delete(short_code), session.start_budget(), max_tries=1)
+
     return policy.run_under_policy(session, plan, work, lambda done: {"outcome": done.outcome})
 
 
-def expire_request(session: Session, short_code: str, *, keep: str | Path | None = None) -> Flow[EndedRequest]:
+def expire_request(session: Session, short_code: str, *, keep: str | Path | None = None) -> EndedRequest:
     """Expire a request now; its submissions stay. Safe to call again at any time.
 
     A second DELETE would remove the submissions. So this reads all submissions first, sends at most one DELETE, and
@@ -145,9 +151,7 @@ def expire_request(session: Session, short_code: str, *, keep: str | Path | None
     return expiring.expire_request(session, short_code, None if keep is None else Path(keep))
 
 
-def purge_request(
-    session: Session, short_code: str, *, confirm: str, keep: str | Path | None = None
-) -> Flow[EndedRequest]:
+def purge_request(session: Session, short_code: str, *, confirm: str, keep: str | Path | None = None) -> EndedRequest:
     """Delete a request and its submissions from the service, for good. `confirm` must repeat the short code.
 
     Expires an active request first, as `expire_request` does, and stores the ciphertext in the same way. Raises
@@ -158,7 +162,7 @@ def purge_request(
     return purging.purge_request(session, short_code, confirm, None if keep is None else Path(keep))
 
 
-def collect(session: Session, options: CollectOneOptions) -> Flow[CollectResult]:
+def collect(session: Session, options: CollectOneOptions) -> CollectResult:
     """Decrypt the submissions of a request, and store them in sinks. Safe to call again.
 
     `request` is a short code, or a receipt, which knows the prompts' ids. `key` is `credential` (the previous one is
@@ -173,7 +177,7 @@ def collect(session: Session, options: CollectOneOptions) -> Flow[CollectResult]
     """
     from sealpipe.flows.collect import poll
 
-    (result,) = yield from poll.collect(session, options)
+    (result,) = poll.collect(session, options)
     error = result.error or next(iter(result.failures), None)
     if error is not None:
         error.collected = result
@@ -181,7 +185,7 @@ def collect(session: Session, options: CollectOneOptions) -> Flow[CollectResult]
     return result
 
 
-def collect_each(session: Session, options: CollectEachOptions) -> Flow[list[CollectResult]]:
+def collect_each(session: Session, options: CollectEachOptions) -> list[CollectResult]:
     """Collect from many requests at once, within the plan's rate limit. Each has its own result.
 
     Raises only errors that concern all requests; `.problem()` of a result is the error that `collect` would raise.

@@ -5,20 +5,18 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from sealpipe.api import shares as api
 from sealpipe.api.shares import CreatedShare, without_wrap
 from sealpipe.errors import PolicyError, StateError
-from sealpipe.flows import Do, Flow, call, outgoing, policy
+from sealpipe.flows import call, outgoing, policy
 from sealpipe.flows.session import Session
 from sealpipe.flows.share import ShareOptions as ShareOptions
 from sealpipe.flows.share import expire as expiring
 from sealpipe.flows.share import post as sharing
 from sealpipe.flows.share.post import Share
-from sealpipe.plugin import OutgoingAction
 from sealpipe.plugin.context import LITERAL
 from sealpipe.state.entry import Entry, keep_entry_on_error, refuse_old_entry
 from sealpipe.state.outbox import Outbox
@@ -48,7 +46,7 @@ class CreateShareOptions(api.ShareMembers, _Ciphertext):
     idempotency_key: str | None = None
 
 
-def create_share(session: Session, options: CreateShareOptions) -> Flow[CreatedShare]:
+def create_share(session: Session, options: CreateShareOptions) -> CreatedShare:
     """Create a share from ciphertext that you sealed yourself (specification: POST /v1/shares).
 
     - `data`: the envelope, in standard base64: 44 bytes or more
@@ -76,7 +74,10 @@ def create_share(session: Session, options: CreateShareOptions) -> Flow[CreatedS
         views=options.views,
     )
     key = str(uuid.uuid4()) if options.idempotency_key is None else options.idempotency_key
-    work = call(api.create(body, key), session.start_budget())
+
+    def work(session: Session) -> CreatedShare:
+        return call(api.create(body, key), session.start_budget())
+
     return policy.run_under_policy(session, plan, work, describe_created)
 
 
@@ -85,7 +86,7 @@ def describe_created(share: CreatedShare) -> Mapping[str, object]:
     return {"outcome": "replayed" if share.replayed else "created", "short_code": share.short_code}
 
 
-def list_shares(session: Session, *, page: int = 1, limit: int = 25) -> Flow[Page[ShareInfo]]:
+def list_shares(session: Session, *, page: int = 1, limit: int = 25) -> Page[ShareInfo]:
     """List one page of active shares, newest first (specification: GET /v1/shares). `limit` is at most 100."""
     return call(api.list_page(page, limit), session.start_budget())
 
@@ -97,12 +98,12 @@ def iter_shares(session: Session, *, limit: int = 100) -> PageWalk[ShareInfo]:
     return PageWalk(lambda page: list_shares(session, page=page, limit=limit), lambda row: row.short_code)
 
 
-def get_share(session: Session, short_code: str) -> Flow[ShareInfo]:
+def get_share(session: Session, short_code: str) -> ShareInfo:
     """Get a share's metadata; uses no view (specification: GET /v1/shares/{shortCode}). Raises NotFoundError."""
     return call(api.get(short_code), session.start_budget())
 
 
-def expire_share(session: Session, short_code: str, *, keep: str | Path | None = None) -> Flow[EndedShare]:
+def expire_share(session: Session, short_code: str, *, keep: str | Path | None = None) -> EndedShare:
     """Expire a share now (specification: DELETE /v1/shares/{shortCode}). Safe to call again at any time.
 
     `outcome` is `expired`, or `already-expired` if it was expired before. The service responds to a second call and to
@@ -113,7 +114,7 @@ def expire_share(session: Session, short_code: str, *, keep: str | Path | None =
     return expiring.expire_share(session, short_code, None if keep is None else Path(keep))
 
 
-def share(session: Session, options: ShareOptions) -> Flow[Share]:
+def share(session: Session, options: ShareOptions) -> Share:
     """Seal fields, given as `Field` or by reference, and share them. Only `.link` opens the share.
 
     - `fields`: what to share: each a `Field`, or a reference such as `Root=vault:secret/app#root`
@@ -147,7 +148,7 @@ def share(session: Session, options: ShareOptions) -> Flow[Share]:
     return create_and_deliver(session, sharing.share(session, options, outbox), resend=False)
 
 
-def resume(session: Session, entry: Entry, *, resend: bool = False) -> Flow[Share | SecureRequest]:
+def resume(session: Session, entry: Entry, *, resend: bool = False) -> Share | SecureRequest:
     """Finish an entry of an `Outbox` (`outbox.open(id)`): the same share or request, the same link.
 
     Sends the remaining messages. With `resend`, also sends those that may have arrived, and repeats writes to sinks
@@ -156,18 +157,18 @@ def resume(session: Session, entry: Entry, *, resend: bool = False) -> Flow[Shar
     return create_and_deliver(session, finish_entry(session, entry, resend=resend), resend=resend)
 
 
-def create_and_deliver(session: Session, creation: Flow[Created], *, resend: bool) -> Flow[Created]:
+def create_and_deliver(session: Session, creation: Created, *, resend: bool) -> Created:
     """Create a share or request, and send its messages."""
-    created = yield from creation
+    created = creation
     if created.deliveries is not None:
         from sealpipe.flows.deliver.send import deliver  # most shares have no messages
 
         with keep_entry_on_error(created.entry):
-            yield from deliver(session, created, resend=resend)
+            deliver(session, created, resend=resend)
     return created
 
 
-def finish_entry(session: Session, entry: Entry, *, resend: bool = False) -> Flow[Share | SecureRequest]:
+def finish_entry(session: Session, entry: Entry, *, resend: bool = False) -> Share | SecureRequest:
     """Finish an open entry: return its share or request, as recorded or by sending the same bytes again.
 
     With `resend`, repeats a write that may have reached a sink that cannot be read back. Raises StateError if the entry
@@ -188,23 +189,26 @@ def finish_entry(session: Session, entry: Entry, *, resend: bool = False) -> Flo
         )
     if entry.response is None:
         refuse_old_entry(entry)
-    work = _finish(session, entry, resend=resend)
+
+    def work(session: Session) -> Share | SecureRequest:
+        return _finish(session, entry, resend=resend)
+
     if not session.policy_hooks:
-        return (yield from work)
+        return work(session)
     with keep_entry_on_error(entry):
-        leaving: OutgoingAction = yield Do(partial(outgoing.describe_entry, session, entry.meta))
-        return (yield from policy.run_under_policy(session, leaving, work, _describe_outcome))
+        leaving = outgoing.describe_entry(session, entry.meta)
+        return policy.run_under_policy(session, leaving, work, _describe_outcome)
 
 
 def _describe_outcome(result: Share | SecureRequest) -> Mapping[str, object]:
     return {"outcome": result.outcome, "short_code": result.short_code}
 
 
-def _finish(session: Session, entry: Entry, *, resend: bool) -> Flow[Share | SecureRequest]:
+def _finish(session: Session, entry: Entry, *, resend: bool) -> Share | SecureRequest:
     if entry.meta["kind"] == "request":
         from sealpipe.flows.request import create  # most entries are shares
 
-        return (yield from create.resume(session, entry))
+        return create.resume(session, entry)
     if entry.response is not None:
         return _rebuild_share(entry)
     posting = sharing.Posting(entry.meta, entry.body, entry.key, entry)
@@ -214,8 +218,8 @@ def _finish(session: Session, entry: Entry, *, resend: bool) -> Flow[Share | Sec
         from sealpipe.flows.store import write  # most shares have no target
 
         with keep_entry_on_error(entry):
-            posting.stored = yield from write.write_from_entry(session, entry, resend=resend)
-    return (yield from sharing.post(session, posting, unclear=True))
+            posting.stored = write.write_from_entry(session, entry, resend=resend)
+    return sharing.post(session, posting, unclear=True)
 
 
 def _rebuild_share(entry: Entry) -> Share:

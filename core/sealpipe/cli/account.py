@@ -115,7 +115,7 @@ def call(name: str, **values: Any) -> None:
     if len({param for param, _ in params}) < len(params):
         raise UsageError("--param sets an argument twice", remedy="set each argument once")
     with open_client(values) as client:
-        result = client.run(call_with_references(client.session, name, params))
+        result = call_with_references(client.session, name, params)
         if secret is None:
             _print_masked(name, result, values)
         else:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -122,18 +122,13 @@ def read_address(values: Mapping[str, Any]) -> Secret | None:
     reference = values["database"]
     if reference is None:
         return None
-    from sealpipe.client_base import run
     from sealpipe.flows.resolve import resolve_secret
 
     registry = make_registry(values["ca_file"], None, values["deadline"])
     try:
-        address = run(resolve_secret(reference, "the address of a database", lambda: registry), _refuse_to_send)
+        address = resolve_secret(reference, "the address of a database", lambda: registry)
     finally:
         registry.close()
     if address is None:
         raise SettingError(f"{reference} has no value", remedy="set it to postgresql://USER@HOST/DATABASE")
     return address
-
-
-def _refuse_to_send(*_: object) -> NoReturn:
-    raise AssertionError("a source does not call the service")

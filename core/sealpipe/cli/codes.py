@@ -99,7 +99,7 @@ def resolve_share_code(client: Client, word: str, keep: Path | None = None) -> s
         return word
     from sealpipe.flows.lookup import find_share_code
 
-    return client.run(find_share_code(client.session, word, keep))
+    return find_share_code(client.session, word, keep)
 
 
 def resolve_request_code(client: Client, word: str, keep: Path | None = None) -> str:
@@ -109,7 +109,7 @@ def resolve_request_code(client: Client, word: str, keep: Path | None = None) ->
         return word
     from sealpipe.flows.lookup import find_request_code
 
-    return client.run(find_request_code(client.session, word, keep))
+    return find_request_code(client.session, word, keep)
 
 
 def fetch_page(

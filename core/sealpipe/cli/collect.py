@@ -57,9 +57,7 @@ def collect(requests: Sequence[str], **values: Any) -> None:
     with open_client(values, collect_options.needs) as client:
         collect_options = _resolve_codes(client, collect_options, requests, values)
         try:
-            results = client.run(
-                poll.collect(client.session, collect_options, dry_run=values["dry_run"], tick=progress.tick)
-            )
+            results = poll.collect(client.session, collect_options, dry_run=values["dry_run"], tick=progress.tick)
         finally:
             progress.clear()
         problems: list[SealpipeError] = []

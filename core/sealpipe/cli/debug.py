@@ -14,10 +14,9 @@ from functools import partial
 from typing import Any, TypeVar
 
 from sealpipe import flows, http
-from sealpipe.api import Failure, Response
+from sealpipe.api import Failure, Operation, Response
 from sealpipe.cli import render
 from sealpipe.errors import SealpipeError
-from sealpipe.flows import Do, Send, Step, Wait
 from sealpipe.registry import calls
 from sealpipe.version import __version__
 
@@ -60,18 +59,14 @@ def _print(text: str) -> None:
     render.print_note(f"debug {elapsed:9.3f} s  {render.escape(text)}")
 
 
-def _watch_step(step: Step) -> Callable[[Any, BaseException | None], object] | None:
-    """Return what to call with the result of a step, or its error."""
-    match step:
-        case Send(operation, _, _):
-            names = "&".join(operation.query)
-            target = f"{operation.method} {operation.path}" + (f"?{names}" if names else "")
-            return partial(_print_response, target, len(operation.body or b""), time.monotonic())
-        case Wait(seconds):
-            _print(f"waiting for {seconds:.3f} s")
-        case Do(work, _):
-            return partial(_print_work, _name(work), time.monotonic())
-    return None
+def _watch_step(step: Operation[Any] | float) -> flows.Finish | None:
+    """Return what to call with the response to an operation, or the error; nothing for a wait."""
+    if not isinstance(step, Operation):
+        _print(f"waiting for {step:.3f} s")
+        return None
+    names = "&".join(step.query)
+    target = f"{step.method} {step.path}" + (f"?{names}" if names else "")
+    return partial(_print_response, target, len(step.body or b""), time.monotonic())
 
 
 def _print_response(target: str, sent: int, began: float, result: Any, error: BaseException | None) -> None:
@@ -106,11 +101,3 @@ def _watch_plugin(what: str, call: Callable[[], T]) -> T:
 def _print_exchange(method: str, host: str, status: int, seconds: float, sent: int) -> None:
     """Print a plugin's request. Its path may be a secret, as a webhook's is."""
     _print(f"{method} at {host}: {status} in {1000 * seconds:.0f} ms, {sent} bytes sent")
-
-
-def _name(work: Callable[[], Any]) -> str:
-    """Return the name of a function; of a partial or a cache, that of what it calls."""
-    while isinstance(work, partial) or hasattr(work, "__wrapped__"):
-        work = work.func if isinstance(work, partial) else work.__wrapped__
-    kind = work if hasattr(work, "__qualname__") else type(work)
-    return f"{kind.__module__}.{kind.__qualname__}"

@@ -242,7 +242,7 @@ def send_messages(driver: Driver, share: Created, *, resend: bool) -> DeliveryEr
     before = {id(each) for each in share.deliveries.items if each.state == "sent"}
     printed = len(share.warnings)
     try:
-        driver.run(deliver(driver.session, share, resend=resend))
+        deliver(driver.session, share, resend=resend)
         error = None
     except DeliveryError as left:
         error = left

@@ -68,11 +68,11 @@ def request(ctx: click.Context, /, **values: Any) -> None:
     disclosure.get_ci(session.registry)  # if it cannot be used, nothing is sent
     with Client.from_session(session) as client:
         if values["dry_run"]:
-            planned = client.run(requesting.plan_dry_run(session, request_options))
+            planned = requesting.plan_dry_run(session, request_options)
             _print_plan(request_options, planned, session, to["receipt"], as_json=values["output"] == "json")
             return
         outbox = open_outbox(values, session.credential)
-        created = client.run(requesting.request(session, request_options, outbox, deliver=to))
+        created = requesting.request(session, request_options, outbox, deliver=to)
         created_folder = find_state_folder(values, "created")
         deliver.finish(
             client, created, to, disclosure.NO_DISCLOSURE, created=created_folder, as_json=values["output"] == "json"

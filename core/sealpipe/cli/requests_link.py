@@ -66,7 +66,7 @@ def remind(request: str | None, **values: Any) -> None:
     outbox = open_outbox(values, session.credential)
     _refuse_second(outbox, found.short_code)
     with Client.from_session(session) as client:
-        prepared = client.run(reminding(session, found, plan, outbox))
+        prepared = reminding(session, found, plan, outbox)
         if isinstance(prepared, SecureRequest):
             created = find_state_folder(values, "created")
             gate, as_json = disclosure.NO_DISCLOSURE, values["output"] == "json"

@@ -94,7 +94,7 @@ def _key_pairs(client: Client) -> tuple[OpeningKey, ...]:
 
     session = client.session
     has = [each for each in (session.credential, session.previous) if each is not None and each.custody_secret]
-    return client.run(load_keys(session, "credential")) if has else ()
+    return load_keys(session, "credential") if has else ()
 
 
 def _list_active(client: Client, filters: dict[str, Any], sealed_to: str | None) -> Page[RequestInfo]:

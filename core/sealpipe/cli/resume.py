@@ -92,7 +92,7 @@ def _finish(client: Client, outbox: Outbox, name: str, values: dict[str, Any], *
             elsewhere=bool(entry.meta["kind"] != "share" or to.get("link_file") or to.get("seal_link") or sends_link),
             addresses=[entry.meta["base_url"], entry.meta["link_base_url"]],
         )
-    share = client.run(finish_entry(client.session, entry, resend=values["resend"]))
+    share = finish_entry(client.session, entry, resend=values["resend"])
     created_folder = find_state_folder(values, "created")
     deliver.finish(
         client, share, to, gate, created=created_folder, as_json=values["output"] == "json", resend=values["resend"]

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -20,7 +20,6 @@ from sealpipe.secret import Secret
 if TYPE_CHECKING:
     from sealpipe.api import Credential
     from sealpipe.config import Config
-    from sealpipe.flows import Flow
     from sealpipe.flows.policy import LocalContext
     from sealpipe.flows.resolve import Value
     from sealpipe.registry import Registry
@@ -53,7 +52,7 @@ def run(ctx: click.Context, /, command: tuple[str, ...], **values: Any) -> None:
         disclosure.plan_disclosure("the output", "leave it out", printing=True, option="--no-redact")
     context = open_context(values)
     use = partial(_run, context.registry, program, command, is_redacting=not values["no_redact"])
-    ctx.exit(drive_locally(context, use_values(context, "run", COMMAND, variables, use, _describe_end)))
+    ctx.exit(work_locally(context, lambda: use_values(context, "run", COMMAND, variables, use, _describe_end)))
 
 
 def _describe_end(code: int) -> dict[str, object]:
@@ -130,7 +129,7 @@ def read(reference: str, **values: Any) -> None:
         )
 
     done = {"outcome": "done"}
-    drive_locally(context, use_values(context, "read", CALLER, [Variable("value", ref)], show, lambda _: done))
+    work_locally(context, lambda: use_values(context, "read", CALLER, [Variable("value", ref)], show, lambda _: done))
 
 
 def _spell(data: bytes) -> tuple[str, str]:
@@ -167,14 +166,9 @@ def _list_credentials(config: Config) -> list[Credential]:
     return credentials
 
 
-def drive_locally(context: LocalContext, flow: Flow[T]) -> T:
-    """Run a flow that calls no service, and close the registry."""
-    from sealpipe.client_base import run as drive
-
-    def refuse_send(*_: object) -> NoReturn:
-        raise AssertionError("the service is not called")
-
+def work_locally(context: LocalContext, work: Callable[[], T]) -> T:
+    """Do work that calls no service, and close the registry."""
     try:
-        return drive(flow, refuse_send)
+        return work()
     finally:
         context.registry().close()

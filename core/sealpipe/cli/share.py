@@ -83,12 +83,10 @@ def share(ctx: click.Context, /, **values: Any) -> None:
     as_json = values["output"] == "json"
     with Driver(session) as driver:
         if values["dry_run"]:
-            _print_plan(
-                share_options, driver.run(sharing.plan_dry_run(session, share_options)), session, to, as_json=as_json
-            )
+            _print_plan(share_options, sharing.plan_dry_run(session, share_options), session, to, as_json=as_json)
             return
         outbox = open_outbox(values, session.credential)
-        created = driver.run(sharing.share(session, share_options, outbox, deliver=to))
+        created = sharing.share(session, share_options, outbox, deliver=to)
         deliver.finish(driver, created, to, gate, created=find_state_folder(values, "created"), as_json=as_json)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from sealpipe.api.account import Access, AccessLog, ShareInfo
     from sealpipe.custody_gate import CustodyGate
-    from sealpipe.flows import Flow
     from sealpipe.registry import Registry
     from sealpipe.secret import Secret
 
@@ -94,7 +93,7 @@ def log(code: str, **values: Any) -> None:
         code = resolve_share_code(client, code)
         pages = iter_share_log(client.session, code, since=values["since"], until=values["until"])
         while not pages.is_done and (values["limit"] is None or len(entries) < values["limit"]):
-            entries += client.run(pages.fetch_next())
+            entries += pages.fetch_next()
         entries = entries[: values["limit"]]
     if pages.first is None:
         render.print_note("this service has no access log")
@@ -243,7 +242,6 @@ def _unseal_under_policy(
     registry: Callable[[], Registry], custody_gate: CustodyGate, code: str, unseal: Callable[[], Secret]
 ) -> Secret:
     """Open the link if policies allow it. Observers get an event before and after, with the short code."""
-    from sealpipe.client_base import run
     from sealpipe.flows import policy
     from sealpipe.plugin import OutgoingAction
     from sealpipe.registry.stores import read_policy_hooks
@@ -253,15 +251,8 @@ def _unseal_under_policy(
     if not hooks:
         return unseal()
 
-    def work() -> Flow[Secret]:
-        yield from ()
-        return unseal()
-
-    def refuse_send(*_: object) -> NoReturn:
-        raise AssertionError("opening a sealed link makes no connection")
-
     session = policy.LocalContext(hooks, cache(registry), custody_gate)
-    return run(policy.run_under_policy(session, OutgoingAction("unseal", short_codes=(code,)), work()), refuse_send)
+    return policy.run_under_policy(session, OutgoingAction("unseal", short_codes=(code,)), lambda _: unseal())
 
 
 def _print_link(link: Secret, *, as_json: bool) -> None:

@@ -39,7 +39,7 @@ def verify(**values: Any) -> None:
 
     sealpipe webhooks verify --secret-from env:WEBHOOK_SECRET --signature env:HTTP_X_SERVICE_SIGNATURE < body
     """
-    from sealpipe.cli.run_command import drive_locally, open_context
+    from sealpipe.cli.run_command import open_context, work_locally
     from sealpipe.plugin.context import CALLER
     from sealpipe.run import use_values
     from sealpipe.run.variables import Variable
@@ -68,7 +68,7 @@ def verify(**values: Any) -> None:
         return verification.verify(body, signature, secrets)
 
     context = open_context(values)
-    signed_at = drive_locally(context, use_values(context, "read", CALLER, variables, check, lambda _: _DONE))
+    signed_at = work_locally(context, lambda: use_values(context, "read", CALLER, variables, check, lambda _: _DONE))
     if values["output"] == "json":
         render.print_json({"signed_at": format_time(signed_at)})
     else:

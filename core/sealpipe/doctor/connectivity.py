@@ -17,16 +17,15 @@ from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined
 
 from sealpipe.api import Failure, Operation, Response, shares
 from sealpipe.api.responses import make_service_error, read_clock
-from sealpipe.client_base import get_service, run
 from sealpipe.doctor.findings import Finding, report_failure, report_ok, report_warning
 from sealpipe.errors import ConnectError, InvalidRequestError, OutcomeUnknownError, SealpipeError, SettingError
-from sealpipe.flows import Flow, policy
-from sealpipe.flows.session import Session
+from sealpipe.flows import policy
+from sealpipe.flows.session import Session, Transport
 from sealpipe.flows.share import ShareOptions
 from sealpipe.flows.share.post import describe_share
 from sealpipe.flows.share.seal import SealedShare, seal_share
 from sealpipe.http import ServiceNetwork, find_proxy, make_tls_context
-from sealpipe.http.exchange import SendWatch
+from sealpipe.http.exchange import SendWatch, Service
 from sealpipe.http.sockets import ProxyError, connect
 from sealpipe.values import is_loopback
 from sealpipe.wire.fields import Field
@@ -74,7 +73,10 @@ class ServiceConnection:
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self._network = ServiceNetwork(get_service(session), lambda: _CertificateWatch(self))
+        self._network = ServiceNetwork(
+            Service(session.base_url, session.credential, session.gate, session.ca_file),
+            lambda: _CertificateWatch(self),
+        )
         self._end = time.monotonic() + session.deadline
         self.calls = 0
         self.milliseconds = 0
@@ -94,6 +96,17 @@ class ServiceConnection:
 
     def close(self) -> None:
         self._network.close()
+
+
+class _OnConnection(Transport):
+    """A session's calls, on a connection that counts them."""
+
+    def __init__(self, connection: ServiceConnection) -> None:
+        super().__init__()
+        self._connection = connection
+
+    def send(self, _session: Session, operation: Operation[Any], _timeout: float) -> Response | Failure:
+        return self._connection.send(operation)
 
 
 class _CertificateWatch(SendWatch):
@@ -213,20 +226,17 @@ _EXPIRY_REMEDY = "the test share expires by itself within five minutes"
 def check_round_trip(session: Session, connection: ServiceConnection) -> Iterator[Finding]:
     """Create and expire a test share: at most three calls, each sent once. Policies apply as to any share."""
     test = ShareOptions([Field("test", VALUE, type="text")], title="sealpipe doctor: a test", expires_in=LIFETIME)
+    session = session.with_transport(_OnConnection(connection))
     session.note_custody(has_custody=True)  # so that the service is asked
-    sealed = run(seal_share(test, session), lambda operation, _: connection.send(operation))
+    sealed = seal_share(test, session)
     findings: list[Finding] = []
 
-    def work() -> Flow[str]:
-        yield from ()
+    def work(_: Session) -> str:
         return _run_calls(connection, sealed, findings)
 
     action = describe_share(session, test, sealed)
     try:
-        run(
-            policy.run_under_policy(session, action, work(), _describe_outcome),
-            lambda operation, _: connection.send(operation),
-        )
+        policy.run_under_policy(session, action, work, _describe_outcome)
     except SealpipeError as error:
         findings.append(report_failure("roundtrip", error))
     yield from findings

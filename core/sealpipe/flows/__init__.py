@@ -1,18 +1,14 @@
-"""The steps of a flow, and `call`, which sends one operation until it is settled: tries, deadline and backoff.
-
-A flow carries out a user's task: a generator that yields steps to its driver and returns its result. The driver sends
-back a `Response` or a `Failure` for `Send` (see `sealpipe.api`), the callable's result for `Do`, and None for `Wait`
-and `Notify`. Exceptions of the callable are raised in the flow.
-"""
+"""`call`, which sends one operation until it is settled: tries, deadline and backoff."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator
-from typing import Any, Generic, NamedTuple, TypeVar
+from collections.abc import Callable
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from sealpipe.api import Failure, Operation, Resend, Response
 from sealpipe.api.responses import NOT_CARRIED_OUT, make_service_error
+from sealpipe.cancellation import current
 from sealpipe.errors import (
     ConnectError,
     OutcomeUnknownError,
@@ -26,52 +22,42 @@ from sealpipe.errors import (
 T = TypeVar("T")
 
 
-class Send(NamedTuple):
-    """Send one operation once, within `timeout` seconds.
+class Sender(Protocol):
+    """What `call` needs of a session."""
 
-    `is_cleared`: policies have allowed it and observers were notified (`sealpipe.flows.policy`).
-    """
+    def send(self, operation: Operation[Any], timeout: float) -> Response | Failure:
+        """Send one operation once, within `timeout` seconds."""
 
-    operation: Operation[Any]
-    timeout: float
-    is_cleared: bool = False
-
-
-class Wait(NamedTuple):
-    """Wait for `seconds`."""
-
-    seconds: float
+    def wait(self, seconds: float) -> None:
+        """Wait, while the caller may cancel."""
 
 
-class Do(NamedTuple):
-    """Do work that may block: a plugin, an fsync, sealing a large value.
+class Offline:
+    """The session of work that calls no service."""
 
-    `is_changing`: it changes something elsewhere; a caller that cancels the flow waits a while for its end.
-    `is_record`: it records what the step before it did, which a cancelled flow does, too.
-    """
+    def send(self, operation: Operation[Any], timeout: float) -> Response | Failure:  # noqa: ARG002 - as a session has it
+        """Send nothing."""
+        raise AssertionError(f"work without a service sends nothing ({operation.name})")
 
-    work: Callable[[], Any]
-    is_changing: bool = False
-    is_record: bool = False
-
-
-class Notify(NamedTuple):
-    """Call back in the caller's thread or event loop.
-
-    If it returns an awaitable, the task that called `AsyncClient` awaits it; any other result is ignored.
-    """
-
-    callback: Callable[[], object]
+    def wait(self, seconds: float) -> None:
+        """Wait, while the caller may cancel."""
+        wait(seconds)
 
 
-Step = Send | Wait | Do | Notify
-Flow = Generator[Step, Any, T]
-
-Watch = Callable[[Step], Callable[[Any, BaseException | None], object] | None]
-"""Gets a step as it begins, and may return what gets its result or error."""
+Finish = Callable[[Response | Failure | None, BaseException | None], object]
+Watch = Callable[[Operation[Any] | float], Finish | None]
+"""Gets an operation that is sent, or the seconds of a wait, and may return what gets the result or error."""
 
 watch: Watch | None = None
-"""Watches every flow that a client runs (`--debug`)."""
+"""Watches every session (`--debug`)."""
+
+
+def wait(seconds: float) -> None:
+    """Wait, while the caller may cancel. Raises CancelledCallError."""
+    if watch is not None:
+        watch(seconds)
+    current().wait(seconds)
+
 
 MAX_TRIES = 5
 FIRST_BACKOFF, MAX_BACKOFF = 0.5, 8.0
@@ -83,6 +69,7 @@ class Budget:
     """The time and the attempts of one command, from now on.
 
     `deadline` is in seconds of a monotonic `clock`; `chance` returns numbers from 0 to 1 instead of `random.random`.
+    `session` sends what the command asks for.
     """
 
     def __init__(
@@ -90,7 +77,9 @@ class Budget:
         deadline: float = 60.0,
         clock: Callable[[], float] = time.monotonic,
         chance: Callable[[], float] | None = None,
+        session: Sender | None = None,
     ) -> None:
+        self.session: Sender = session or Offline()
         self.deadline = deadline
         self.clock = clock
         self.draw = chance
@@ -122,7 +111,7 @@ class _FailedTry(NamedTuple):
     """Whether the service may have carried it out."""
 
 
-def call(operation: Operation[T], budget: Budget, *, unclear: bool = False, max_tries: int = MAX_TRIES) -> Flow[T]:
+def call(operation: Operation[T], budget: Budget, *, unclear: bool = False, max_tries: int = MAX_TRIES) -> T:
     """Send an operation until it is settled, at most `max_tries` times, and return its decoded response.
 
     With `unclear`, an earlier process may have completed it. Raises ServiceError, whose class shows what is known of
@@ -132,17 +121,17 @@ def call(operation: Operation[T], budget: Budget, *, unclear: bool = False, max_
     for tries in range(1, max_tries + 1):
         if budget.get_remaining() <= 0:
             break  # the machine was asleep
-        outcome = _classify(operation, (yield Send(operation, budget.get_try_timeout())))
+        outcome = _classify(operation, budget.session.send(operation, budget.get_try_timeout()))
         if isinstance(outcome, _Success):
             value: T = outcome.value
             return value
         unclear = unclear or outcome.is_unclear
         if not _has_response(last) or _has_response(outcome.error):
             last = outcome.error  # a response is more informative than a lost connection after it
-        wait = _choose_wait(outcome.error, budget, tries)
-        if not outcome.may_retry or tries == max_tries or wait >= budget.get_remaining():
+        delay = _choose_wait(outcome.error, budget, tries)
+        if not outcome.may_retry or tries == max_tries or delay >= budget.get_remaining():
             break
-        yield Wait(wait)
+        budget.session.wait(delay)
     raise _make_final_error(operation, last, unclear=unclear)
 
 

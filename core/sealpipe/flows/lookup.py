@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 from sealpipe.api import Operation, requests, shares
 from sealpipe.api.requests import CreatedRequest, RequestInfo
 from sealpipe.errors import NotFoundError, OutcomeUnknownError, ProtocolError, ServiceError, UsageError
-from sealpipe.flows import Do, Flow, call
+from sealpipe.flows import call
 from sealpipe.flows.session import Session
 from sealpipe.wire.encoding import decoded, encoded
 from sealpipe.wire.link import called
@@ -44,7 +44,7 @@ class PageIterator(Protocol[T]):
 
     is_done: bool
 
-    def fetch_next(self) -> Flow[list[T]]:
+    def fetch_next(self) -> list[T]:
         """Return the rows of the next page."""
 
 
@@ -55,18 +55,18 @@ class PageWalk(Generic[T]):
     because a page is short. Rows seen before (the list moved between two pages) are left out.
     """
 
-    def __init__(self, fetch: Callable[[int], Flow[Page[T]]], identity: Callable[[T], Hashable]) -> None:
+    def __init__(self, fetch: Callable[[int], Page[T]], identity: Callable[[T], Hashable]) -> None:
         self._fetch = fetch
         self._identity = identity
         self._seen: set[Hashable] = set()
         self._page = 0
         self.is_done = False
 
-    def fetch_next(self) -> Flow[list[T]]:
+    def fetch_next(self) -> list[T]:
         """Return the rows of the next page that no earlier page had."""
         self._page += 1
         check_page_limit(self._page)
-        page = yield from self._fetch(self._page)
+        page = self._fetch(self._page)
         fresh = {self._identity(row): row for row in page.items if self._identity(row) not in self._seen}
         self._seen |= fresh.keys()
         total = page.pagination.total_pages
@@ -80,17 +80,17 @@ class LogPageWalk:
     It ends where the service gives no next cursor, or one that was used before.
     """
 
-    def __init__(self, fetch: Callable[[str | None], Flow[AccessLog | None]]) -> None:
+    def __init__(self, fetch: Callable[[str | None], AccessLog | None]) -> None:
         self._fetch = fetch
         self._cursor: str | None = None
         self._used: set[str | None] = {None}
         self.first: AccessLog | None = None
         self.is_done = False
 
-    def fetch_next(self) -> Flow[list[Access]]:
+    def fetch_next(self) -> list[Access]:
         """Return the entries of the next page; none where there is no log."""
         check_page_limit(len(self._used))
-        page = yield from self._fetch(self._cursor)
+        page = self._fetch(self._cursor)
         self.first = self.first or page
         self._cursor = page.next_cursor if page else None
         self.is_done = self._cursor in self._used
@@ -98,11 +98,11 @@ class LogPageWalk:
         return list(page.entries) if page else []
 
 
-Lookup = Callable[[str], Flow[bool]]
+Lookup = Callable[[str], bool]
 """Asks whether a short code is, or was, one of this account's."""
 
 
-def find_share_code(session: Session, word: str, keep: Path | None = None) -> Flow[str]:
+def find_share_code(session: Session, word: str, keep: Path | None = None) -> str:
     """Return the short code of the share that `word` names.
 
     `keep` is the folder where this machine records the shares that it expired. Raises UsageError for an ambiguous word.
@@ -110,7 +110,7 @@ def find_share_code(session: Session, word: str, keep: Path | None = None) -> Fl
     return _resolve(word, partial(_find_share, session, keep))
 
 
-def find_request_code(session: Session, word: str, keep: Path | None = None) -> Flow[str]:
+def find_request_code(session: Session, word: str, keep: Path | None = None) -> str:
     """Return the short code of the request that `word` names.
 
     `keep` is the folder of this machine's records of requests. Raises UsageError for an ambiguous word.
@@ -136,13 +136,13 @@ def confirm_code(word: str, confirm: str) -> str:
     return word  # not confirmed: the caller's error explains that
 
 
-def _resolve(word: str, exists: Lookup) -> Flow[str]:
+def _resolve(word: str, exists: Lookup) -> str:
     called(word)  # a link or a credential is never looked up
     decoded_word = decoded(word)
     if decoded_word is None:
         return word
-    is_literal = yield from _check_exists(word, exists)
-    is_encoded = yield from _check_exists(decoded_word, exists)
+    is_literal = _check_exists(word, exists)
+    is_encoded = _check_exists(decoded_word, exists)
     if is_literal and is_encoded:
         raise UsageError(
             f"{word} is ambiguous: one code is exactly this, and it is the encoded form of another; nothing was done",
@@ -151,35 +151,35 @@ def _resolve(word: str, exists: Lookup) -> Flow[str]:
     return decoded_word if is_encoded else word
 
 
-def _check_exists(code: str, exists: Lookup) -> Flow[bool]:
+def _check_exists(code: str, exists: Lookup) -> bool:
     try:
         called(code)
     except UsageError:
         return False
-    return (yield from exists(code))
+    return exists(code)
 
 
-def _find_share(session: Session, keep: Path | None, code: str) -> Flow[bool]:
+def _find_share(session: Session, keep: Path | None, code: str) -> bool:
     if keep is not None:
         from sealpipe.flows.share.expire import was_expired
 
-        if (yield Do(partial(was_expired, keep, session.base_url, code))):
+        if was_expired(keep, session.base_url, code):
             return True
-    return (yield from _exists(session, shares.get(code)))
+    return _exists(session, shares.get(code))
 
 
-def _find_request(session: Session, keep: Path | None, code: str) -> Flow[bool]:
+def _find_request(session: Session, keep: Path | None, code: str) -> bool:
     if keep is not None:
         from sealpipe.state import ledger
 
-        if (yield Do(partial(ledger.has_ledger, keep, session.base_url, code))):
+        if ledger.has_ledger(keep, session.base_url, code):
             return True
-    return (yield from _exists(session, requests.get(code)))
+    return _exists(session, requests.get(code))
 
 
-def _exists(session: Session, operation: Operation[Any]) -> Flow[bool]:
+def _exists(session: Session, operation: Operation[Any]) -> bool:
     try:
-        yield from call(operation, session.start_budget())
+        call(operation, session.start_budget())
     except NotFoundError:
         return False
     return True
@@ -189,7 +189,7 @@ MAX_CANDIDATES: Final = 20
 """How many requests an error lists that may be the one whose response was lost."""
 
 
-def find_created_request(session: Session, meta: Mapping[str, Any], error: ServiceError) -> Flow[CreatedRequest]:
+def find_created_request(session: Session, meta: Mapping[str, Any], error: ServiceError) -> CreatedRequest:
     """Find the request whose response was lost.
 
     A fresh key identifies it, and so does one that the caller notes as its own (`own_key`); the credential's key is in
@@ -202,7 +202,7 @@ def find_created_request(session: Session, meta: Mapping[str, Any], error: Servi
             lambda page: call(requests.list_page(page, 100), budget), lambda row: row.short_code
         )
         while not pages.is_done:
-            rows += [row for row in (yield from pages.fetch_next()) if row.public_key == meta["public_key"]]
+            rows += [row for row in pages.fetch_next() if row.public_key == meta["public_key"]]
     if (meta["key"] == "new" or meta.get("own_key")) and len(rows) == 1:
         return CreatedRequest(rows[0].short_code, rows[0].expires_at, rows[0].public_key, replayed=True)
     if rows and isinstance(error, OutcomeUnknownError):

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 
 from sealpipe.errors import NotConfiguredError, Note, SealpipeError, SettingError
-from sealpipe.flows import Do, Flow
 from sealpipe.flows.share import Need
 from sealpipe.registry import Registry
 
 
-def check_needs(registry: Callable[[], Registry], needs: Iterable[Need]) -> Flow[None]:
+def check_needs(registry: Callable[[], Registry], needs: Iterable[Need]) -> None:
     """Raise one error if several sources, sinks or channels lack something.
 
     A single one is left to its first use, whose error also names the reference.
     """
-    errors: list[SealpipeError] = yield Do(partial(find_errors, registry, needs))
+    errors = find_errors(registry, needs)
     if len(errors) > 1:
         raise join_errors(errors)
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from sealpipe.errors import UsageError
-from sealpipe.flows import Flow
 from sealpipe.flows.resolve import Cache, resolve_secret
 from sealpipe.flows.typed_secrets import refuse_text
 from sealpipe.reference import Reference
@@ -39,11 +38,11 @@ def make_generator_reference(passcode: object) -> Reference:
     return Reference(_GENERATOR, "passphrase")  # by name: the registry knows the source
 
 
-def resolve_passcode(passcode: Secret | Reference, registry: Callable[[], Registry], cache: Cache) -> Flow[Secret]:
+def resolve_passcode(passcode: Secret | Reference, registry: Callable[[], Registry], cache: Cache) -> Secret:
     """Read a passcode if it is a reference, and check it. Raises UsageError, PluginError."""
     if isinstance(passcode, Secret):
         return passcode
-    value = yield from resolve_secret(passcode, "a passcode", registry, cache)
+    value = resolve_secret(passcode, "a passcode", registry, cache)
     if value is None:
         # without it, the requested protection would be missing
         raise UsageError("the passcode is missing", remedy="remove ?optional=1 from its reference, and set it")

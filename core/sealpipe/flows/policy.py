@@ -1,8 +1,8 @@
 """Checks policies and notifies observers before anything is sent, stored or ended. This is the one gate.
 
-Work that changes something at the service runs inside `run_under_policy`, which lets its calls through; `guard`, around
-every flow of a client, stops all others. So a flow that forgets to ask sends nothing if there are policies or
-observers. Reads pass. Each verb describes what they see: never a value, never a fragment.
+Work that changes something at the service is a function of the session that `run_under_policy` hands out;
+`Session.send` refuses the changes of every other session. So a verb that forgets to ask sends nothing if there are
+policies or observers. Reads pass. Each verb describes what they see: never a value, never a fragment.
 """
 
 from __future__ import annotations
@@ -10,15 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeVar
 
-from sealpipe import flows
-from sealpipe.api import Resend
 from sealpipe.custody_gate import REDACTED
 from sealpipe.custody_gate import credential_leak_error as refused_by_gate
 from sealpipe.errors import PluginError, PolicyError, SealpipeError
-from sealpipe.flows import Do, Flow, Send, Step
 from sealpipe.plugin import OutgoingAction
 from sealpipe.values import format_time, redact_address
 
@@ -52,6 +48,12 @@ class PolicyContext(Protocol):
     def origin(self) -> tuple[tuple[str, str], ...]:
         """What every event is part of, as names and values."""
 
+    def clear(self) -> Self:
+        """Return it for work that policies have allowed."""
+
+
+AnyContext = TypeVar("AnyContext", bound=PolicyContext)
+
 
 class LocalContext(NamedTuple):
     """The hooks for work without a session, which calls no service."""
@@ -61,72 +63,65 @@ class LocalContext(NamedTuple):
     gate: CustodyGate
     origin: tuple[tuple[str, str], ...] = ()
 
+    def clear(self) -> LocalContext:
+        """Return it: it sends nothing."""
+        return self
 
-def check_policies(session: PolicyContext, plan: OutgoingAction) -> Flow[None]:
+
+def check_policies(session: PolicyContext, plan: OutgoingAction) -> None:
     """Ask every policy. Observers are notified of a refusal only.
 
     Raises PolicyError, PluginError, and UsageError if the plan contains the credential: then nothing has happened.
     """
     if session.policy_hooks:
-        yield Do(partial(_check, session, plan))
+        _check(session, plan)
 
 
 def run_under_policy(
-    session: PolicyContext,
+    session: AnyContext,
     plan: OutgoingAction,
-    work: Flow[T],
+    work: Callable[[AnyContext], T],
     describe: Callable[[T], Mapping[str, object] | None] = lambda _: {"outcome": "done"},
-) -> Flow[T]:
+) -> T:
     """Ask every policy, notify every observer, do the work, and report its outcome, which `describe` gives.
 
     If `describe` returns None, the work has reported itself. Each event is recorded before its step. If an observer
     fails at the end, the result's `warnings` (if it has any) name it: completed work stays completed.
     """
     if not session.policy_hooks:
-        return (yield from work)
+        return work(session)
+    _begin(session, plan)
     try:
-        yield Do(partial(_begin, session, plan))
-    except BaseException:
-        work.close()
-        raise
-    try:
-        result = yield from _clear_sends(work)
+        result = work(session.clear())
     except SealpipeError as error:
         with suppress(PluginError):  # the first error matters more
-            yield Do(partial(_report, session, plan, {"outcome": type(error).__name__}), is_record=True)
+            _report(session, plan, {"outcome": type(error).__name__})
         raise
     outcome = describe(result)
     if outcome is None:
         return result
     try:
-        yield Do(partial(_report, session, plan, outcome), is_record=True)
+        _report(session, plan, outcome)
     except PluginError as error:
         with suppress(AttributeError):  # a result without warnings: the event before it is recorded
             result.warnings += (error.message,)  # type: ignore[attr-defined]
     return result
 
 
-def guard(session: PolicyContext, flow: Flow[T]) -> Flow[T]:
-    """Return a flow that stops before changing anything at the service without having asked."""
-    if session.policy_hooks:
-        return _map_steps(flow, _refuse_unchecked, flows.watch)
-    return flow if flows.watch is None else _map_steps(flow, lambda step: step, flows.watch)
-
-
 def report_delivery(
     session: PolicyContext, short_code: str, recipient: str, what: str, outcome: str
-) -> Flow[tuple[str, ...]]:
+) -> tuple[str, ...]:
     """Notify every observer of the outcome of one message. Returns a warning for an observer that fails."""
     event = {"event": "delivery", "short_code": short_code, "recipient": recipient, "what": what, "outcome": outcome}
-    return (yield from notify_observers(session, event))
+    return notify_observers(session, event)
 
 
-def notify_observers(session: PolicyContext, event: Mapping[str, Any]) -> Flow[tuple[str, ...]]:
+def notify_observers(session: PolicyContext, event: Mapping[str, Any]) -> tuple[str, ...]:
     """Notify every observer of an event. Returns a warning for an observer that fails."""
     if not session.policy_hooks:
         return ()
     try:
-        yield Do(partial(_send, session, event), is_record=True)
+        _send(session, event)
     except PluginError as error:
         return (error.message,)
     return ()
@@ -176,40 +171,6 @@ def _redact(gate: CustodyGate, event: Mapping[str, Any]) -> dict[str, Any]:
         return [redact(each) for each in value] if isinstance(value, list | tuple) else value
 
     return {name: redact(value) for name, value in event.items()}
-
-
-def _clear_sends(work: Flow[T]) -> Flow[T]:
-    return _map_steps(work, lambda step: step._replace(is_cleared=True) if isinstance(step, Send) else step)
-
-
-def _refuse_unchecked(step: Step) -> Step:
-    if isinstance(step, Send) and step.operation.resend is not Resend.READ and not step.is_cleared:
-        raise PolicyError(f"internal: the policy was not asked about this action ({step.operation.name})")
-    return step
-
-
-def _map_steps(work: Flow[T], change: Callable[[Step], Step], watch: flows.Watch | None = None) -> Flow[T]:
-    """Run the flow with every step replaced by the result of `change`; its exceptions are raised in the flow."""
-    result: Any = None
-    error: BaseException | None = None
-    while True:
-        try:
-            step = work.send(result) if error is None else work.throw(error)
-        except StopIteration as stop:
-            value: T = stop.value
-            return value
-        result = error = None
-        step = change(step)
-        finish = None if watch is None else watch(step)
-        try:
-            result = yield step
-        except GeneratorExit:
-            work.close()
-            raise
-        except BaseException as raised:  # noqa: BLE001 - the flow decides what it means
-            error = raised
-        if finish is not None:
-            finish(result, error)
 
 
 def _describe_run(registry: Registry) -> dict[str, Any]:

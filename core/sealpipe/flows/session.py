@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from sealpipe.api import Credential
+from sealpipe import flows
+from sealpipe.api import Credential, Failure, Operation, Resend, Response
+from sealpipe.cancellation import Cancellation, current
 from sealpipe.config import Config
 from sealpipe.custody_gate import CustodyGate
 from sealpipe.errors import CredentialError, PolicyError, SettingError, UsageError
@@ -38,6 +41,46 @@ MAX_DEADLINE = 20 * 86400
 """Maximum deadline in seconds: a socket's timeout cannot exceed 24 days."""
 
 
+class Network(Protocol):
+    """Connections to a service."""
+
+    def send(self, operation: Operation[Any], timeout: float, cancellation: Cancellation) -> Response | Failure:
+        """Send one operation once, within `timeout` seconds. Raises CancelledCallError."""
+
+    def close(self) -> None:
+        """Close them."""
+
+
+class Transport:
+    """The connections of a session, opened when first used; threads share them, and their rate limiter."""
+
+    open_network: Callable[[Session], Network] | None = None
+    """Opens them; set by whoever may send."""
+
+    def __init__(self) -> None:
+        self._network: Network | None = None
+        self._making = threading.Lock()
+
+    def send(self, session: Session, operation: Operation[Any], timeout: float) -> Response | Failure:
+        """Send one operation once, within `timeout` seconds. Raises CancelledCallError."""
+        return self._open(session).send(operation, timeout, current())
+
+    def close(self) -> None:
+        """Close the connections."""
+        if self._network is not None:
+            self._network.close()
+            self._network = None
+
+    def _open(self, session: Session) -> Network:
+        network = self._network
+        if network is None:
+            if self.open_network is None:
+                raise AssertionError("this session makes no connection")
+            with self._making:
+                network = self._network = self._network or self.open_network(session)
+        return network
+
+
 @dataclass(frozen=True, slots=True)
 class Session:
     """Credential, addresses and limits, checked. `deadline` is in seconds, for all tries of one call together."""
@@ -60,6 +103,10 @@ class Session:
     """What each event of this session is part of, as names and values: a batch and its row."""
     custody_levels: CustodyLevels = field(default_factory=CustodyLevels, repr=False, compare=False)
     """Which keys the service said to have no custody level."""
+    is_cleared: bool = False
+    """Whether policies have allowed what it changes."""
+    transport: Transport = field(default_factory=lambda: Transport(), repr=False, compare=False)
+    """Its connections, which sessions made from this one share."""
     gate: CustodyGate = field(init=False, repr=False, compare=False)
     """The check that every HTTP request passes before it is sent."""
 
@@ -68,7 +115,37 @@ class Session:
 
     def start_budget(self) -> Budget:
         """Start the time and tries of one call."""
-        return Budget(self.deadline)
+        return Budget(self.deadline, session=self)
+
+    def send(self, operation: Operation[Any], timeout: float) -> Response | Failure:
+        """Send one operation once, within `timeout` seconds. PolicyError for a change that no policy was asked about.
+
+        One of two places where the service is touched. Raises CancelledCallError.
+        """
+        is_changing = operation.resend is not Resend.READ
+        if is_changing and self.policy_hooks and not self.is_cleared:
+            raise PolicyError(f"internal: the policy was not asked about this action ({operation.name})")
+        finish = None if flows.watch is None else flows.watch(operation)
+        current().begin(is_changing=is_changing)
+        try:
+            result = self.transport.send(self, operation, timeout)
+        except BaseException as error:
+            if finish is not None:
+                finish(None, error)
+            raise
+        if finish is not None:
+            finish(result, None)
+        return result
+
+    def wait(self, seconds: float) -> None:
+        """Wait, while the caller may cancel. Raises CancelledCallError."""
+        flows.wait(seconds)
+
+    def clear(self) -> Session:
+        """Return this session for work that policies have allowed (`sealpipe.flows.policy`)."""
+        session = copy(self)  # it shares the gate, which is slow to make
+        object.__setattr__(session, "is_cleared", True)
+        return session
 
     def make_entry_meta(self, kind: str) -> dict[str, Any]:
         """Return the notes that an outbox entry of any kind begins with, with a new idempotency key."""
@@ -110,6 +187,10 @@ class Session:
     def with_origin(self, origin: tuple[tuple[str, str], ...]) -> Session:
         """Return this session with another origin of its events."""
         return replace(self, origin=origin)
+
+    def with_transport(self, transport: Transport) -> Session:
+        """Return this session on other connections."""
+        return replace(self, transport=transport)
 
     def after_waiting(self, seconds: float) -> Session:
         """Return this session for a call that has waited so long: its deadline is that much sooner."""

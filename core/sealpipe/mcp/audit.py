@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from asyncio import CancelledError
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final
 
-from sealpipe.client_base import run
 from sealpipe.errors import PolicyError, SealpipeError
 from sealpipe.flows.policy import PolicyContext, notify_observers
 from sealpipe.registry.stores import PolicyHook
@@ -61,8 +60,4 @@ def report_call(
     event = {"event": "mcp", "tool": tool, "mcp_client": client_name, "outcome": outcome}
     if isinstance(error, PolicyError):
         event["reason"] = error.message[:_MAX_REASON]
-    return run(notify_observers(context, event), _refuse_to_send)
-
-
-def _refuse_to_send(*_: object) -> NoReturn:
-    raise AssertionError("an observer does not call the service")
+    return notify_observers(context, event)

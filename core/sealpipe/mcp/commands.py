@@ -15,15 +15,14 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from sealpipe.cancellation import current
 from sealpipe.errors import UsageError
-from sealpipe.flows import Notify
 from sealpipe.mcp.arguments import make_list, make_map, make_number, make_object, make_text, make_untrusted
 from sealpipe.mcp.outgoing import neutralize
 from sealpipe.mcp.tools import Answer, Call, Tool, Use
 from sealpipe.run.variables import Variable, parse_variable
 
 if TYPE_CHECKING:
-    from sealpipe.flows import Flow
     from sealpipe.flows.resolve import Value
     from sealpipe.run.capture import Captured, Stop
 
@@ -51,17 +50,19 @@ async def run_command(call: Call, wanted: Wanted) -> Answer:
 
     program = find_command(wanted.command, _make_environ())
 
-    def work(values: Mapping[str, Value]) -> Flow[Captured]:
+    def work(values: Mapping[str, Value]) -> Captured:
         done: list[Captured] = []
 
         async def follow() -> None:
             done.append(await _follow(call, program, wanted, values))
 
-        yield Notify(follow)
+        current().notify(follow)
         return done[0]
 
     session = call.client.session
-    captured = await call.client.run(use_values_in(session, "run", COMMAND, wanted.variables, work, _describe_end))
+    captured = await call.client.run(
+        lambda: use_values_in(session, "run", COMMAND, wanted.variables, work, _describe_end)
+    )
     texts = [_make_harmless(text) for text in (captured.stdout, captured.stderr)]
     return Answer(
         {

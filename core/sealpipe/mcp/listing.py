@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sealpipe import flows
 from sealpipe.errors import PermissionDeniedError, UsageError
-from sealpipe.flows import Flow
 from sealpipe.mcp.arguments import make_count, make_list, make_object, make_text, make_time, make_untrusted
 from sealpipe.mcp.made import Made, find_made, list_made
 from sealpipe.mcp.outgoing import untrusted
@@ -38,12 +37,12 @@ CODE: Final = make_text("Short code, as the tool that made it returned it.", lon
 async def list_all(call: Call, _: None) -> Answer:
     """List what this server made, with the states that the service tells. What a kill left of requests is finished."""
     session = call.client.session
-    await call.client.run(settle(session, call.state))
+    await call.client.run(lambda: settle(session, call.state))
     found = list_made(call.state, session.base_url, is_complete=False)
     shown = found[:_MOST]
     for each in shown:
         call.publish(*each.texts)
-    states = await call.client.run(_find_states(session, shown))
+    states = await call.client.run(lambda: _find_states(session, shown))
     left = await asyncio.to_thread(list_unfinished, session, call.state)
     rows = [_describe(each, state, left) for each, state in zip(shown, states, strict=True)]
     return Answer({"made": rows, "left_out": len(found) - len(shown)})
@@ -56,9 +55,9 @@ async def show(call: Call, code: str) -> Answer:
     call.publish(*known.texts)
     left = await asyncio.to_thread(list_unfinished, session, call.state)
     if known.kind == "share":
-        (state,) = await call.client.run(_find_states(session, [known]))
+        (state,) = await call.client.run(lambda: _find_states(session, [known]))
         return Answer(_describe(known, state, left))
-    state, submissions = await call.client.run(_look_at_request(session, code))
+    state, submissions = await call.client.run(lambda: _look_at_request(session, code))
     return Answer({**_describe(known, state, left), "submissions": submissions})
 
 
@@ -71,7 +70,7 @@ async def expire(call: Call, code: str) -> Answer:
     if known.kind == "share":
         ended = await call.client.expire_share(code, keep=folder / "shares")
         return Answer({"code": code, "kind": "share", "outcome": ended.outcome})
-    outcome, submissions = await call.client.run(_expire_request(session, code, folder / "requests"))
+    outcome, submissions = await call.client.run(lambda: _expire_request(session, code, folder / "requests"))
     return Answer({"code": code, "kind": "request", "outcome": outcome, "submissions": submissions})
 
 
@@ -92,7 +91,7 @@ def _describe(made: Made, state: str, left: Collection[str]) -> dict[str, Any]:
     return members | ({} if made.sink is None else {"stored_in": made.sink})
 
 
-def _find_states(session: Session, found: Sequence[Made]) -> Flow[list[str]]:
+def _find_states(session: Session, found: Sequence[Made]) -> list[str]:
     """Return the state of each: active ones are in the service's lists, which are read as far as needed."""
     from sealpipe.api import requests, shares
 
@@ -102,19 +101,19 @@ def _find_states(session: Session, found: Sequence[Made]) -> Flow[list[str]]:
     for kind, list_page in lists.items():
         codes = {each.short_code for each in found if each.kind == kind and not _has_passed(each, now)} - {None}
         if codes:
-            active, is_whole = yield from _find_active(session, list_page, codes)
+            active, is_whole = _find_active(session, list_page, codes)
             states |= {code: "active" if code in active else "ended" if is_whole else "unknown" for code in codes}
     return [states.get(each.short_code, "ended") for each in found]
 
 
 def _find_active(
     session: Session, list_page: Callable[..., Any], codes: Collection[str | None]
-) -> Flow[tuple[set[str | None], bool]]:
+) -> tuple[set[str | None], bool]:
     """Return which codes the service lists as active, and whether it was asked for all that it lists."""
     active: set[str | None] = set()
     for page in range(1, _MAX_PAGES + 1):
         try:
-            rows: Page[Any] = yield from flows.call(list_page(page, 100), session.start_budget())
+            rows: Page[Any] = flows.call(list_page(page, 100), session.start_budget())
         except PermissionDeniedError:  # a key may lack the scope for lists
             return active, False
         active |= {row.short_code for row in rows.items}
@@ -127,27 +126,27 @@ def _has_passed(made: Made, now: datetime) -> bool:
     return made.expires_at is not None and made.expires_at <= now
 
 
-def _look_at_request(session: Session, code: str) -> Flow[tuple[str, int]]:
+def _look_at_request(session: Session, code: str) -> tuple[str, int]:
     """Return the state of a request and its number of submissions."""
     from sealpipe.api import requests as api
 
-    info = yield from flows.call(api.get(code), session.start_budget())
-    listed = yield from flows.call(api.list_submissions(code), session.start_budget())
+    info = flows.call(api.get(code), session.start_budget())
+    listed = flows.call(api.list_submissions(code), session.start_budget())
     return "ended" if info.has_ended else "active", listed.total
 
 
-def _expire_request(session: Session, code: str, keep: Path) -> Flow[tuple[str, int]]:
+def _expire_request(session: Session, code: str, keep: Path) -> tuple[str, int]:
     """Expire a request by rule D. One that comes meanwhile is kept: at the service, and as ciphertext here."""
     from sealpipe.flows.request.expire import expire_request
 
-    state, submissions = yield from _look_at_request(session, code)
+    state, submissions = _look_at_request(session, code)
     if state == "active" and submissions:
         raise UsageError(
             f"request {code} has a submission: it was not expired",
             remedy="call `collect_secret`, which stores the submission and then expires the request; or a person runs "
             "`sealpipe requests expire`",
         )
-    ended = yield from expire_request(session, code, keep)
+    ended = expire_request(session, code, keep)
     return ended.outcome, len(ended.submissions) + ended.skipped
 
 

@@ -14,16 +14,15 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from sealpipe.cancellation import current
 from sealpipe.errors import NotFoundError, ProtocolError, SealpipeError, StateError
-from sealpipe.flows import Do, Flow
 from sealpipe.flows.session import Session
 from sealpipe.prompts import Prompt
 from sealpipe.state import (
@@ -106,21 +105,18 @@ def open_outbox(session: Session, folder: Path) -> Outbox:
     return Outbox(folder.parent / "outbox", session.credential, identify_run(os.environ))
 
 
-def create(session: Session, folder: Path, made: Made, work: Flow[Created]) -> Flow[Made]:
+def create(session: Session, folder: Path, made: Made, work: Callable[[], Created]) -> Made:
     """Create a share or a request on record, send its messages, and return the completed record.
 
     `work` creates it under the record's name, with an entry in the outbox of `open_outbox`. If a message is not sent,
     raises DeliveryError: the share or request exists all the same. Raises FileExistsError if there is such a record.
     """
+    current().begin()
+    lock = _begin(folder, made)
     try:
-        lock: RecordLock = yield Do(partial(_begin, folder, made))
-    except BaseException:
-        work.close()
-        raise
-    try:
-        created = yield from work
+        created = work()
         with keep_entry_on_error(created.entry):
-            return (yield from _finish(session, folder, made, created))
+            return _finish(session, folder, made, created)
     finally:
         lock.release()
 
@@ -147,26 +143,26 @@ def find_made(folder: Path, base_url: str, short_code: str, kind: Kind | None = 
     )
 
 
-def _finish(session: Session, folder: Path, made: Made, created: Created) -> Flow[Made]:
+def _finish(session: Session, folder: Path, made: Made, created: Created) -> Made:
     known = _complete(made, created)
-    yield Do(partial(_write, folder, known), is_record=True)
-    yield Do(partial(_note, folder.parent / "created", known, created), is_record=True)
+    _write(folder, known)
+    _note(folder.parent / "created", known, created)
     if created.deliveries is not None:
         from sealpipe.flows.deliver.send import deliver  # most have no messages
 
-        yield from deliver(session, created)
+        deliver(session, created)
     with suppress(StateError):  # everything is done: `settle` ends the entry later
-        yield Do(created.delivered, is_record=True)
+        created.delivered()
     return known
 
 
-def resume(session: Session, folder: Path, made: Made, entry: Entry) -> Flow[Made]:
+def resume(session: Session, folder: Path, made: Made, entry: Entry) -> Made:
     """Finish an open outbox entry, and return its completed record. Raises the errors of creating and sending."""
     from sealpipe.calls.shares import finish_entry
 
-    created = yield from finish_entry(session, entry)
+    created = finish_entry(session, entry)
     with keep_entry_on_error(created.entry):
-        return (yield from _finish(session, folder, made, created))
+        return _finish(session, folder, made, created)
 
 
 def _complete(made: Made, created: Share | SecureRequest) -> Made:

@@ -8,8 +8,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from sealpipe import flows
+from sealpipe.cancellation import current
 from sealpipe.errors import SealpipeError, StateError, UsageError
-from sealpipe.flows import Flow, Notify, Wait
 from sealpipe.mcp import made, unfinished
 from sealpipe.mcp.arguments import make_count, make_list, make_number, make_object, make_text, make_time
 from sealpipe.mcp.tools import Answer, Call, Tool, Use
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from sealpipe.flows.collect import CollectResult
     from sealpipe.flows.collect.options import CollectOneOptions
-    from sealpipe.flows.request.create import SecureRequest
     from sealpipe.flows.session import Session
 
 LONGEST_WAIT: Final = 900
@@ -75,7 +74,7 @@ def _plan_collect(receipt: Receipt, to: Reference | str, state: Path | None = No
 
 
 async def _request(call: Call, request: Request) -> Answer:
-    known = await call.client.run(_make_request(call.client.session, call, request))
+    known = await call.client.run(lambda: _make_request(call.client.session, call, request))
     call.publish(*known.texts)
     content = {
         "code": known.short_code,
@@ -86,7 +85,7 @@ async def _request(call: Call, request: Request) -> Answer:
     return Answer(content, known.link)
 
 
-def _make_request(session: Session, call: Call, request: Request) -> Flow[made.Made]:
+def _make_request(session: Session, call: Call, request: Request) -> made.Made:
     from sealpipe.flows.request import RequestOptions
     from sealpipe.flows.request import create as creating
 
@@ -108,19 +107,19 @@ def _make_request(session: Session, call: Call, request: Request) -> Flow[made.M
         max_submissions=1,
         send=request.send,
     )
-    yield from unfinished.settle(session, call.state)
-    yield from _check_sink(session, _plan_collect(Receipt("pending", "", request.prompts), request.to))
-    work: Flow[SecureRequest] = creating.request(session, options, made.open_outbox(session, call.state))
-    return (yield from made.create(session, call.state, planned, work))
+    unfinished.settle(session, call.state)
+    _check_sink(session, _plan_collect(Receipt("pending", "", request.prompts), request.to))
+    outbox = made.open_outbox(session, call.state)
+    return made.create(session, call.state, planned, lambda: creating.request(session, options, outbox))
 
 
-def _check_sink(session: Session, options: CollectOneOptions) -> Flow[None]:
+def _check_sink(session: Session, options: CollectOneOptions) -> None:
     """Check that the sink understands what will be written: nobody is asked for what cannot be stored."""
     from sealpipe.flows.collect.options import plan_sample_writes
     from sealpipe.flows.store.write import describe_writes
 
     for job in options.jobs:
-        yield from describe_writes(session, plan_sample_writes(job))
+        describe_writes(session, plan_sample_writes(job))
 
 
 class Patience(NamedTuple):
@@ -139,11 +138,11 @@ async def _wait(call: Call, patience: Patience) -> Answer:
     def report() -> Awaitable[None]:
         return call.report(min(time.monotonic() - started, patience.seconds), patience.seconds, "waiting")
 
-    state, submissions = await call.client.run(_poll(session, patience, report))
+    state, submissions = await call.client.run(lambda: _poll(session, patience, report))
     return Answer({"state": state, "submissions": submissions})
 
 
-def _poll(session: Session, patience: Patience, report: Callable[[], Awaitable[None]]) -> Flow[tuple[str, int]]:
+def _poll(session: Session, patience: Patience, report: Callable[[], Awaitable[None]]) -> tuple[str, int]:
     """Poll at the intervals of `collect` until there is a submission, there can be none, or the time is up."""
     from sealpipe.api import requests as api
     from sealpipe.flows.collect.poll import TRANSIENT, choose_interval
@@ -152,10 +151,10 @@ def _poll(session: Session, patience: Patience, report: Callable[[], Awaitable[N
     while True:
         failure: SealpipeError | None = None
         try:
-            listed = yield from flows.call(api.list_submissions(patience.code), session.start_budget())
+            listed = flows.call(api.list_submissions(patience.code), session.start_budget())
             if listed.total:
                 return "submitted", listed.total
-            info = yield from flows.call(api.get(patience.code), session.start_budget())
+            info = flows.call(api.get(patience.code), session.start_budget())
             if info.has_ended:
                 return "expired", 0
         except TRANSIENT as error:
@@ -167,8 +166,8 @@ def _poll(session: Session, patience: Patience, report: Callable[[], Awaitable[N
                 raise failure
             return "pending", 0
         while left > 0:
-            yield Notify(report)
-            yield Wait(min(TICK, left))
+            current().notify(report)
+            session.wait(min(TICK, left))
             left -= TICK
 
 
@@ -178,7 +177,7 @@ async def _collect(call: Call, code: str) -> Answer:
     if known.sink is not None:  # the policy may have changed since
         call.policy.check(Use("collect_secret", sinks=(parse(known.sink),)))
     call.publish(*known.texts)
-    result = await call.client.run(_store(session, call, known))
+    result = await call.client.run(lambda: _store(session, call, known))
     rows = [
         {"keys": list(filter(None, each.keys)), "target": each.target, "already": each.already}
         for each in result.stored
@@ -186,13 +185,13 @@ async def _collect(call: Call, code: str) -> Answer:
     return Answer({"stored": rows, "request": "kept" if result.ended is None else "expired"})
 
 
-def _store(session: Session, call: Call, known: made.Made) -> Flow[CollectResult]:
+def _store(session: Session, call: Call, known: made.Made) -> CollectResult:
     from sealpipe.flows.collect import poll
 
     if known.sink is None:
         raise StateError("the record of this request does not say where its submission is stored")
     options = _plan_collect(known.receipt, known.sink, call.state.parent / "requests")
-    (result,) = yield from poll.collect(session, options)
+    (result,) = poll.collect(session, options)
     problem = result.problem()
     if problem is not None and (result.failures or not result.stored):
         raise problem

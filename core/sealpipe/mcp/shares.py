@@ -11,14 +11,12 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from sealpipe.errors import DeliveryError, StateError, UsageError
-from sealpipe.flows import Do, Flow
 from sealpipe.mcp import made as records
 from sealpipe.mcp.arguments import make_list, make_number, make_object, make_text, make_time
 from sealpipe.mcp.tools import Answer, Call, Tool, Use
@@ -58,7 +56,7 @@ async def share_fields(call: Call, wanted: Wanted) -> Answer:
     """Share the fields, and send the link. Raises DeliveryError if the share exists and its link was not sent."""
     session = call.client.session
     try:
-        known, is_new = await call.client.run(share_once(session, call.state, call.client_name, wanted))
+        known, is_new = await call.client.run(lambda: share_once(session, call.state, call.client_name, wanted))
     except DeliveryError as error:
         raise _describe_failure(error) from None
     call.publish(*known.texts)
@@ -87,25 +85,25 @@ def _describe_failure(error: DeliveryError) -> DeliveryError:
     return failure
 
 
-def share_once(session: Session, folder: Path, client: str, wanted: Wanted) -> Flow[tuple[Made, bool]]:
+def share_once(session: Session, folder: Path, client: str, wanted: Wanted) -> tuple[Made, bool]:
     """Make the share, or finish what an earlier call with these arguments began. Also returns whether it is new."""
     planned = records.plan(session, "share", client, title=wanted.title, sent_to=(str(wanted.to),))
     for number in count():
         made = replace(planned, id=wanted.identify(session, client, number))
         for _ in range(_TRIES):
-            earlier, was_left = yield from finish(session, folder, made)
+            earlier, was_left = finish(session, folder, made)
             if earlier is not None:
                 break
             with suppress(FileExistsError):  # the same call at the same moment: it has just begun
-                return (yield from _create(session, folder, made, wanted)), True
+                return _create(session, folder, made, wanted), True
         else:
             raise StateError(f"the record {made.id} cannot be read", remedy="move it away if you do not need it")
-        if was_left or not (yield Do(partial(_is_over, folder, earlier))):
+        if was_left or not _is_over(folder, earlier):
             return earlier, False
     raise AssertionError
 
 
-def _create(session: Session, folder: Path, made: Made, wanted: Wanted) -> Flow[Made]:
+def _create(session: Session, folder: Path, made: Made, wanted: Wanted) -> Made:
     from sealpipe.flows.share import ShareOptions
     from sealpipe.flows.share.post import share
 
@@ -117,8 +115,8 @@ def _create(session: Session, folder: Path, made: Made, wanted: Wanted) -> Flow[
         views=wanted.views,
         send=[wanted.to],
     )
-    work = share(session, options, records.open_outbox(session, folder))
-    return (yield from records.create(session, folder, made, work))
+    outbox = records.open_outbox(session, folder)
+    return records.create(session, folder, made, lambda: share(session, options, outbox))
 
 
 def _is_over(folder: Path, made: Made) -> bool:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from contextlib import suppress
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from sealpipe.errors import SealpipeError, StateError
-from sealpipe.flows import Do, Flow, Wait
 from sealpipe.mcp.made import (
     Made,
-    RecordLock,
     list_made,
     lock_unfinished,
     open_outbox,
@@ -28,21 +25,21 @@ if TYPE_CHECKING:
 _POLL_INTERVAL: Final = 0.25
 
 
-def settle(session: Session, folder: Path) -> Flow[None]:
+def settle(session: Session, folder: Path) -> None:
     """Finish the requests that a killed process of this server had begun, and remove records of what was never made.
 
     What somebody else works on and what cannot be finished now is left alone. So is all that would go to somebody, as
     every share does: a call that was cancelled sends nothing, unless the same call or a person says so again.
     """
-    held: dict[str, RecordLock] = yield Do(partial(lock_unfinished, folder, session.base_url))  # before the outbox
+    held = lock_unfinished(folder, session.base_url)  # before the outbox
     try:
         unfinished = set(held)
-        found: list[Made] = yield Do(partial(list_made, folder, session.base_url, is_complete=False))
+        found = list_made(folder, session.base_url, is_complete=False)
         records = {each.name: each for each in found}
         outbox = open_outbox(session, folder)
-        for listed in (yield Do(outbox.list)):
+        for listed in outbox.list():
             try:
-                entry: Entry | str = yield Do(partial(outbox.open, listed.id))
+                entry: Entry | str = outbox.open(listed.id)
             except StateError:
                 entry = "damaged"
             if isinstance(entry, str):
@@ -55,15 +52,15 @@ def settle(session: Session, folder: Path) -> Flow[None]:
                 entry.close()
                 continue
             with suppress(SealpipeError):
-                yield from resume(session, folder, records[name], entry)
+                resume(session, folder, records[name], entry)
         for name in unfinished:
-            yield Do(partial(settle_without_entry, folder, records[name]))
+            settle_without_entry(folder, records[name])
     finally:
         for lock in held.values():
             lock.release()
 
 
-def finish(session: Session, folder: Path, made: Made) -> Flow[tuple[Made | None, bool]]:
+def finish(session: Session, folder: Path, made: Made) -> tuple[Made | None, bool]:
     """Finish what an earlier call left, and return its record; also whether there was anything to finish.
 
     The record is None if nothing was created. What is left of a share that has ended is dropped. Waits for a call that
@@ -72,30 +69,30 @@ def finish(session: Session, folder: Path, made: Made) -> Flow[tuple[Made | None
     budget = session.start_budget()
     is_left = False
     while True:
-        known: Made | None = yield Do(partial(read_made, folder, made.id))
+        known = read_made(folder, made.id)
         if known is None:
             return None, is_left
-        held: dict[str, RecordLock] = yield Do(partial(lock_unfinished, folder, made.base_url, made.id))
+        held = lock_unfinished(folder, made.base_url, made.id)
         try:
             if known.short_code is not None or held:
-                entry = yield from _find_entry(session, folder, known)
+                entry = _find_entry(session, folder, known)
                 if isinstance(entry, Entry):
-                    if known.short_code is not None and (yield Do(partial(has_ended, folder, known))):
-                        yield Do(entry.end)
+                    if known.short_code is not None and has_ended(folder, known):
+                        entry.end()
                         return known, False
-                    return (yield from resume(session, folder, known, entry)), True
+                    return resume(session, folder, known, entry), True
                 if entry is None and known.short_code is not None:
                     return known, is_left
                 if entry is None:
-                    yield Do(partial(settle_without_entry, folder, known))
-                    return (yield Do(partial(read_made, folder, made.id))), True
+                    settle_without_entry(folder, known)
+                    return read_made(folder, made.id), True
         finally:
             for lock in held.values():
                 lock.release()
         is_left = True
         if budget.get_remaining() <= _POLL_INTERVAL:
             raise StateError("another call is at work on the same", remedy="wait, then call `list`")
-        yield Wait(_POLL_INTERVAL)
+        session.wait(_POLL_INTERVAL)
 
 
 def has_ended(folder: Path, made: Made) -> bool:
@@ -118,13 +115,13 @@ def list_unfinished(session: Session, folder: Path) -> set[str]:
     return names
 
 
-def _find_entry(session: Session, folder: Path, made: Made) -> Flow[Entry | Literal["busy"] | None]:
+def _find_entry(session: Session, folder: Path, made: Made) -> Entry | Literal["busy"] | None:
     """Open the outbox entry of a record; `busy` if it may be one that somebody else works on."""
     outbox = open_outbox(session, folder)
     is_busy = False
-    for listed in (yield Do(outbox.list)):
+    for listed in outbox.list():
         try:
-            entry: Entry | str = yield Do(partial(outbox.open, listed.id))
+            entry = outbox.open(listed.id)
         except StateError as error:  # a damaged entry, or one of another key
             if made.short_code is None:
                 error.message = f"an earlier attempt may be unfinished: {error.message}"

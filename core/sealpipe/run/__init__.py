@@ -11,7 +11,6 @@ from functools import partial
 from typing import TypeVar
 
 from sealpipe.errors import Note, PluginError, SealpipeError, UsageError
-from sealpipe.flows import Do, Flow
 from sealpipe.flows.policy import PolicyContext, check_policies, run_under_policy
 from sealpipe.flows.resolve import Value, resolve_bytes
 from sealpipe.plugin import OutgoingAction
@@ -28,9 +27,9 @@ def use_values(
     variables: Sequence[Variable],
     use: Callable[[Mapping[str, Value]], T],
     describe: Callable[[T], Mapping[str, object]],
-) -> Flow[T]:
+) -> T:
     """Resolve all variables, then call `use` with their values, which may block. See `use_values_in`."""
-    return use_values_in(context, kind, sink, variables, lambda values: _do(partial(use, values)), describe)
+    return use_values_in(context, kind, sink, variables, use, describe)
 
 
 def use_values_in(
@@ -38,9 +37,9 @@ def use_values_in(
     kind: str,
     sink: str,
     variables: Sequence[Variable],
-    work: Callable[[Mapping[str, Value]], Flow[T]],
+    work: Callable[[Mapping[str, Value]], T],
     describe: Callable[[T], Mapping[str, object]],
-) -> Flow[T]:
+) -> T:
     """Resolve all variables, then do `work` with their values; an optional one that is missing is left out.
 
     Policies are asked before anything is read, and again, with names and types, before the values are used; `describe`
@@ -48,20 +47,15 @@ def use_values_in(
     set up, then values that cannot be read. Raises PolicyError, PluginError and UsageError.
     """
     refs = [each.ref for each in variables]
-    yield Do(partial(_check_each, variables, lambda ref: context.registry().locate(ref)))
-    plan = yield Do(partial(_describe, context, kind, sink, refs))
-    yield from check_policies(context, plan._replace(complete=False))
-    yield Do(partial(_check_each, variables, lambda ref: context.registry().source(ref.name)))
-    results = yield from resolve_bytes(refs, context.registry)
+    _check_each(variables, lambda ref: context.registry().locate(ref))
+    plan = _describe(context, kind, sink, refs)
+    check_policies(context, plan._replace(complete=False))
+    _check_each(variables, lambda ref: context.registry().source(ref.name))
+    results = resolve_bytes(refs, context.registry)
     values = _collect(variables, results)
     _refuse_credential(context, values)
     labels = tuple((name, value.type) for name, value in values.items()) if kind == "run" else ()
-    return (yield from run_under_policy(context, plan._replace(labels=labels), work(values), describe))
-
-
-def _do(work: Callable[[], T]) -> Flow[T]:
-    result: T = yield Do(work)
-    return result
+    return run_under_policy(context, plan._replace(labels=labels), lambda _: work(values), describe)
 
 
 def _describe(context: PolicyContext, kind: str, sink: str, refs: Sequence[Reference]) -> OutgoingAction:

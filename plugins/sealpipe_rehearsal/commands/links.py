@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -13,7 +13,7 @@ from sealpipe.cli.command import Command, options
 from sealpipe.errors import SecretNotFoundError, UsageError
 
 if TYPE_CHECKING:
-    from sealpipe.api import Operation
+    pass
 
 T = TypeVar("T")
 
@@ -98,13 +98,13 @@ def _passcode(reference: str | None) -> str | None:
 
 
 def _resolve(option: str, reference: str) -> str:
-    from sealpipe.client_base import registry, run
+    from sealpipe.client_base import registry
     from sealpipe.flows.resolve import resolve_value
     from sealpipe.reference import parse
 
     with closing(registry(None)) as plugins:
         try:
-            value = run(resolve_value(parse(reference), lambda: plugins), _send_nothing)
+            value = resolve_value(parse(reference), lambda: plugins)
         except SecretNotFoundError as error:
             if reference == "stdin:":
                 error.remedy = (
@@ -114,10 +114,6 @@ def _resolve(option: str, reference: str) -> str:
     if value is None:
         raise UsageError(f"{option}: {reference} has no value", remedy="set it, or remove ?optional=1")
     return value.reveal()
-
-
-def _send_nothing(_operation: Operation[Any], _timeout: float) -> NoReturn:
-    raise AssertionError("resolving a reference sends nothing to the service")
 
 
 def _quoted(labels: Sequence[str]) -> str:

@@ -21,7 +21,6 @@ from sealpipe.batch.steps.content import RowContent
 from sealpipe.batch.steps.states import Event, Progress, State, get_phase, is_over, is_troubled, move
 from sealpipe.batch.steps.work import RefusedError, RowWork, StepResult, mark_unclear, name_command, to_datetime
 from sealpipe.errors import NotFoundError, UsageError
-from sealpipe.flows import Flow
 from sealpipe.values import format_time
 from sealpipe.wire import link
 
@@ -47,7 +46,7 @@ def act(engine: Engine, verb: Verb, keys: Sequence[str]) -> list[Outcome]:
     """
     check_high_water(engine.store, engine.batch)
     if verb != "cancel":  # which sends nothing, and each row's end is asked about on its own
-        engine.driver.run(check_allowed(engine.driver.session, engine.batch.name))
+        check_allowed(engine.driver.session, engine.batch.name)
     holder = f"{os.urandom(6).hex()}/{verb}"
     outcomes = [_act_on_row(engine, verb, key, row_id, holder) for key, row_id in _select(engine, verb, keys)]
     note_high_water(engine.store, engine.batch)
@@ -136,7 +135,7 @@ def _remind(engine: Engine, row: Row) -> Advanced:
     return engine.carry_out(row, _send_by_hand)
 
 
-def _send_by_hand(work: RowWork) -> Flow[StepResult]:
+def _send_by_hand(work: RowWork) -> StepResult:
     """Send the link once more, whatever may have arrived before."""
     kind = request_steps if work.definition.kind == "request" else share_steps
     if kind.make_options(work).delivery is None:
@@ -145,7 +144,7 @@ def _send_by_hand(work: RowWork) -> Flow[StepResult]:
             remedy=f"`{work.name_command('link')}` prints its link, to pass it on",
         )
     try:
-        has_ended = yield from kind.has_ended(work)
+        has_ended = kind.has_ended(work)
     except NotFoundError:
         has_ended = True
     if has_ended:
@@ -153,7 +152,7 @@ def _send_by_hand(work: RowWork) -> Flow[StepResult]:
             "its link no longer works", remedy=f"`{work.name_command('reissue')}` creates another, and sends it"
         )
     number = work.progress.manual + 1
-    unclear = yield from kind.send_reminder(work, f"manual-{number}")
+    unclear = kind.send_reminder(work, f"manual-{number}")
     progress = replace(
         work.progress, touched_at=work.now(), reminded=work.progress.reminded + 1, manual=number, unclear=()
     )

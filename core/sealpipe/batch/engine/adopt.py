@@ -18,7 +18,6 @@ from sealpipe.batch.steps.content import RowContent
 from sealpipe.batch.steps.request_keys import find_request
 from sealpipe.batch.steps.states import Event, State, get_phase, is_over, skip_reminders
 from sealpipe.batch.steps.work import BlockedError, RowWork, StepResult, mark_unclear
-from sealpipe.flows import Flow
 
 
 class Adopted(NamedTuple):
@@ -47,10 +46,10 @@ def adopt_rows(engine: Engine) -> Iterator[Adopted]:
             yield Adopted(row.key or "", progress.short_code, advanced.row.generation, is_blocked)
 
 
-def _find(work: RowWork) -> Flow[StepResult]:
+def _find(work: RowWork) -> StepResult:
     """Look for the row's request, and mark as unclear what may have been sent since the database was saved."""
     progress, kind = work.progress, work.definition.kind
-    found = (yield from find_request(work)) if kind == "request" else None
+    found = find_request(work) if kind == "request" else None
     if found is not None and found.progress.short_code != progress.short_code:
         return found  # of this generation, or of a later one
     if is_over(State(work.row.state)):

@@ -50,7 +50,6 @@ from sealpipe.errors import (
     UnknownOutcomeError,
     WrongKeyError,
 )
-from sealpipe.flows import Flow
 
 _PACE_AGE: Final = MINUTE // 12  # how long the rate that was read sets the pace of looks
 DEFAULT_RATE: Final = 100
@@ -129,7 +128,7 @@ class Engine:
         advanced.row = work.row
         return advanced
 
-    def carry_out(self, row: Row, step: Callable[[RowWork], Flow[StepResult]]) -> Advanced:
+    def carry_out(self, row: Row, step: Callable[[RowWork], StepResult]) -> Advanced:
         """Do one step that somebody asked for, with a row that this worker holds, and give it back.
 
         RefusedError if it makes no sense now: then the row is still held.
@@ -137,7 +136,7 @@ class Engine:
         work, advanced = self._begin(row), Advanced(row)
         try:
             try:
-                result = self.driver.run(step(work))
+                result = step(work)
             except (ConflictError, DatabaseUnavailableError, RefusedError):
                 raise
             except Exception as error:  # noqa: BLE001 - it is told, as that of any other step
@@ -206,7 +205,7 @@ class Engine:
         try:
             if due.step in _LOOKS:
                 self.store.rate.acquire()  # looks take half of the rate: each counts twice
-            result = self.driver.run(self._steps[due.step](work))
+            result = self._steps[due.step](work)
             self.breaker.note_success(due.step)
         except (ConflictError, DatabaseUnavailableError):
             raise

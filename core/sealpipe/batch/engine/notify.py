@@ -14,8 +14,9 @@ from sealpipe.batch.engine.advance import Change, Engine
 from sealpipe.batch.engine.news import News, NewsLog
 from sealpipe.batch.engine.run import RunResult
 from sealpipe.batch.steps.states import MINUTE
+from sealpipe.cancellation import current
 from sealpipe.errors import NOT_TAKEN, SealpipeError
-from sealpipe.flows import Do, Flow, policy
+from sealpipe.flows import policy
 from sealpipe.flows.deliver import Recipient, resolve_recipients
 from sealpipe.flows.session import Session
 from sealpipe.plugin import Message
@@ -50,13 +51,16 @@ def notify(engine: Engine, quiet: int = 0) -> tuple[str, ...]:
     session, log = engine.driver.session, NewsLog(engine.store, engine.batch)
     warnings: list[str] = []
     try:
-        recipients = engine.driver.run(resolve_recipients(notification.delivery, session.registry, {}))
+        recipients = resolve_recipients(notification.delivery, session.registry, {})
         found = [(each, news) for each in recipients if (news := _find_news(log, each, quiet, warnings)) is not None]
         if not found:
             return tuple(warnings)
         action = describe_batch(session, engine.batch.name, [recipient for recipient, _ in found])
-        sending = _send(engine, log, found, with_rows=notification.rows)
-        return (*warnings, *engine.driver.run(policy.run_under_policy(session, action, sending, _describe_outcome)))
+
+        def send(session: Session) -> tuple[str, ...]:
+            return _send(session, engine, log, found, with_rows=notification.rows)
+
+        return (*warnings, *policy.run_under_policy(session, action, send, _describe_outcome))
     except SealpipeError as error:
         return (*warnings, f"the news of the batch were not sent: {error.message}")
 
@@ -74,14 +78,14 @@ def _find_news(log: NewsLog, recipient: Recipient, quiet: int, warnings: list[st
 
 
 def _send(
-    engine: Engine, log: NewsLog, found: Sequence[tuple[Recipient, News]], *, with_rows: bool
-) -> Flow[tuple[str, ...]]:
+    session: Session, engine: Engine, log: NewsLog, found: Sequence[tuple[Recipient, News]], *, with_rows: bool
+) -> tuple[str, ...]:
     warnings: list[str] = []
     for recipient, news in found:
         names = list(log.name_rows(news)) if with_rows else []
         message = build_news(RunResult(engine.batch.name, counts=engine.store.count_states(engine.batch)), news, names)
-        work = partial(_send_one, engine.driver.session, log, recipient, news, message)
-        warning: str = yield Do(work, is_changing=True)
+        current().begin(is_changing=True)
+        warning = _send_one(session, log, recipient, news, message)
         warnings += [warning] if warning else []
     return tuple(warnings)
 
@@ -161,8 +165,8 @@ class PeriodicNews:
                     self._on_change(batch, Change("[notify]", "failed", warning))
 
 
-def check_allowed(session: Session, name: str) -> Flow[None]:
+def check_allowed(session: Session, name: str) -> None:
     """Ask every policy whether batches are allowed. Raises PolicyError, before anything is sent."""
     if session.policy_hooks:
-        action: OutgoingAction = yield Do(partial(describe_batch, session, name))
-        yield from policy.check_policies(session, action)
+        action = describe_batch(session, name)
+        policy.check_policies(session, action)

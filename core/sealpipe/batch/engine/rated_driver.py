@@ -1,4 +1,4 @@
-"""The driver of batches: before each call to the service it asks the rate that all workers share."""
+"""The connections of batches: before each call to the service they ask the rate that all workers share."""
 
 from __future__ import annotations
 
@@ -8,34 +8,49 @@ from typing import Any
 
 from sealpipe.api import Failure, Operation, Response
 from sealpipe.api.responses import parse_retry_after
+from sealpipe.batch.database.rate import SharedRate
 from sealpipe.batch.database.store import BatchStore
-from sealpipe.cancellation import Cancellation
+from sealpipe.cancellation import current
 from sealpipe.client_base import Driver
-from sealpipe.flows.session import Session
+from sealpipe.flows.session import Session, Transport
 from sealpipe.http.rate_limiter import refuse_delay
 
 
-class RatedDriver(Driver):
-    """A driver that asks the rate of all workers before each call."""
+class RatedTransport(Transport):
+    """Connections that ask the rate of all workers before each call."""
 
-    def __init__(self, session: Session, store: BatchStore) -> None:
-        super().__init__(session)
-        self._rate = store.rate
+    def __init__(self, rate: SharedRate) -> None:
+        super().__init__()
+        self._rate = rate
         self.calls = 0
         """How many calls were sent."""
         self._counting = threading.Lock()
 
-    def _send(self, operation: Operation[Any], timeout: float, cancellation: Cancellation) -> Response | Failure:
+    def send(self, session: Session, operation: Operation[Any], timeout: float) -> Response | Failure:
+        """Send one operation once its turn has come."""
         end = time.monotonic() + timeout
         slot = self._rate.acquire()
         refusal = refuse_delay(slot.delay, timeout) if slot.delay > 0 else None
         if refusal is not None:
             return refusal
         if slot.delay > 0:
-            cancellation.sleep(slot.delay)
+            current().sleep(slot.delay)
         with self._counting:
             self.calls += 1
-        result = super()._send(operation, end - time.monotonic(), cancellation)
+        result = super().send(session, operation, end - time.monotonic())
         if isinstance(result, Response) and result.status == 429:
             self._rate.slow_down(slot, parse_retry_after(result.headers.get("retry-after")))
         return result
+
+
+class RatedDriver(Driver):
+    """A driver that asks the rate of all workers before each call."""
+
+    def __init__(self, session: Session, store: BatchStore) -> None:
+        self._transport = RatedTransport(store.rate)
+        super().__init__(session.with_transport(self._transport))
+
+    @property
+    def calls(self) -> int:
+        """How many calls were sent."""
+        return self._transport.calls

@@ -245,7 +245,7 @@ def learn_limit(engine: Engine) -> None:
     from sealpipe.calls.account import get_capabilities
 
     with suppress(SealpipeError):
-        capabilities = engine.driver.run(get_capabilities(engine.driver.session))
+        capabilities = get_capabilities(engine.driver.session)
         limit = None if capabilities is None else capabilities.key.get("rate_limit_rpm")
         if isinstance(limit, int) and not isinstance(limit, bool) and limit > 0:
             engine.store.rate.set_limit(min(limit, MAX_LIMIT))

@@ -52,7 +52,7 @@ def run_batch(
     own_driver = driver or RatedDriver(session, store)
     with store.lock_runner():
         try:
-            own_driver.run(check_allowed(session, definition.name))
+            check_allowed(session, definition.name)
             check_high_water(store, store.find_batch(definition.name))
             if approved is not None:
                 check_approved(approved, make_plan(store, definition, session.base_url))

@@ -267,7 +267,7 @@ class Worker:
             check_high_water(self._store, batch)
             engine = self._engines.get(batch.id)
             if engine is None or _identify(engine.batch) != _identify(batch):
-                self._driver.run(check_allowed(self._session, batch.name))
+                check_allowed(self._session, batch.name)
                 engine = Engine(self._driver, self._store, batch, restore_definition(batch))
                 self._engines[batch.id] = engine
             elif is_late:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
@@ -20,7 +19,6 @@ from sealpipe.batch.steps.states import Event
 from sealpipe.batch.steps.work import BlockedError, RowWork, StepResult, to_datetime, to_microseconds
 from sealpipe.calls.shares import finish_entry
 from sealpipe.errors import CustodyError
-from sealpipe.flows import Do, Flow
 from sealpipe.state.entry import Entry
 
 _TOO_LATE: Final = "it is too late to send the same bytes again"
@@ -37,16 +35,16 @@ class Begun(NamedTuple):
     doubt: str
 
 
-def find_begun(work: RowWork) -> Flow[Begun]:
+def find_begun(work: RowWork) -> Begun:
     """Return what an earlier process began for this generation, and let `work` have the options that it began with."""
-    create: Effect | None = yield Do(partial(work.store.effects.find, work.row, work.name_effect("create")))
+    create = work.store.effects.find(work.row, work.name_effect("create"))
     if create is not None and create.state != "failed":
         work.options = create.content.get("options")
     elif not work.is_gone or work.options is None:  # else the file says nothing of the row any more
         work.options = work.definition.dump_options()
     if _was_sent_under_another_key(work, create):
         return Begun(None, _ROTATED)
-    entry: Entry | None = yield Do(RowOutbox(work.store, work.batch, work.row).open)
+    entry = RowOutbox(work.store, work.batch, work.row).open()
     is_late = entry is not None and entry.response is None and entry.is_too_old(to_datetime(work.now()))
     return Begun(entry, _TOO_LATE if is_late else "")
 
@@ -67,7 +65,7 @@ def give_up_create(work: RowWork) -> None:
         work.store.effects.finish(effect, "failed", {"ended": True})
 
 
-def create_once(work: RowWork, make: Callable[..., Flow[Any]], options: Any) -> Flow[Any]:
+def create_once(work: RowWork, make: Callable[..., Any], options: Any) -> Any:
     """Make a share or request by its flow, under the idempotency key of this row's generation.
 
     Raises IdempotencyConflictError if the service has one already, and BlockedError.
@@ -77,7 +75,7 @@ def create_once(work: RowWork, make: Callable[..., Flow[Any]], options: Any) -> 
     key = derive_idempotency_key(work.session.credential, kind, work.batch.name, work.key, row.generation)
     # A sink's marker belongs to the values of one attempt: the next one may fetch others.
     with _block_on_custody(work):
-        return (yield from make(work.session, options, outbox, idempotency_key=key, marker=str(uuid4())))
+        return make(work.session, options, outbox, idempotency_key=key, marker=str(uuid4()))
 
 
 @contextmanager
@@ -99,12 +97,12 @@ def make_second_error(work: RowWork, problem: str) -> BlockedError:
     )
 
 
-def find_created(work: RowWork) -> Flow[Any]:
+def find_created(work: RowWork) -> Any:
     """Return the share or request that this process has created, or an earlier one; None if its entry is gone."""
     if work.created is not None:
         return work.created
-    entry = yield Do(RowOutbox(work.store, work.batch, work.row).open)
-    return None if entry is None else (yield from finish_entry(work.session, entry))
+    entry = RowOutbox(work.store, work.batch, work.row).open()
+    return None if entry is None else finish_entry(work.session, entry)
 
 
 def note_created(work: RowWork, created: Any, **known: Any) -> StepResult:

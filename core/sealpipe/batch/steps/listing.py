@@ -16,7 +16,7 @@ from sealpipe.api.requests import RequestInfo
 from sealpipe.batch.database.store import BatchStore
 from sealpipe.batch.steps.states import MINUTE
 from sealpipe.errors import RetriesExhaustedError
-from sealpipe.flows import Flow, call
+from sealpipe.flows import call
 from sealpipe.flows.lookup import check_page_limit
 from sealpipe.flows.session import Session
 
@@ -40,13 +40,13 @@ class ServiceList:
         self._lock = threading.Lock()
         self._snapshots: dict[str, _Snapshot] = {}
 
-    def fetch_requests(self, since: int = 0) -> Flow[Mapping[Hashable, RequestInfo]]:
+    def fetch_requests(self, since: int = 0) -> Mapping[Hashable, RequestInfo]:
         """Return the active requests by public key (base64url), as they were at a time after `since`."""
-        return (yield from self._fetch("requests", since, requests.list_page, lambda row: row.public_key))
+        return self._fetch("requests", since, requests.list_page, lambda row: row.public_key)
 
-    def fetch_shares(self, since: int = 0) -> Flow[Mapping[Hashable, Any]]:
+    def fetch_shares(self, since: int = 0) -> Mapping[Hashable, Any]:
         """Return the shares that can still be opened by short code, as they were at a time after `since`."""
-        return (yield from self._fetch("shares", since, shares.list_page, lambda row: row.short_code))
+        return self._fetch("shares", since, shares.list_page, lambda row: row.short_code)
 
     def _fetch(
         self,
@@ -54,30 +54,30 @@ class ServiceList:
         since: int,
         list_page: Callable[[int, int], Operation[Any]],
         identify: Callable[[Any], Hashable],
-    ) -> Flow[Mapping[Hashable, Any]]:
+    ) -> Mapping[Hashable, Any]:
         with self._lock:
             found = self._snapshots.get(name)
             now = self._store.now()
             if found is None or found.taken_at <= since or now - found.taken_at > MAX_AGE:
-                rows = yield from self._walk(name, list_page)
+                rows = self._walk(name, list_page)
                 found = self._snapshots[name] = _Snapshot(now, {identify(row): row for row in rows})
             return found.rows
 
-    def _walk(self, name: str, list_page: Callable[[int, int], Operation[Any]]) -> Flow[list[Any]]:
+    def _walk(self, name: str, list_page: Callable[[int, int], Operation[Any]]) -> list[Any]:
         for _ in range(TRIES):
-            rows = yield from self._walk_once(list_page)
+            rows = self._walk_once(list_page)
             if rows is not None:
                 return rows
         raise RetriesExhaustedError(f"could not list the {name}: the list changed while it was read")
 
-    def _walk_once(self, list_page: Callable[[int, int], Operation[Any]]) -> Flow[list[Any] | None]:
+    def _walk_once(self, list_page: Callable[[int, int], Operation[Any]]) -> list[Any] | None:
         """Read all pages; None if they do not make up one list."""
         by_code: dict[str, Any] = {}
         totals: set[int | None] = set()
         number = 1
         while True:
             check_page_limit(number)
-            page = yield from call(list_page(number, PAGE_SIZE), self._session.start_budget())
+            page = call(list_page(number, PAGE_SIZE), self._session.start_budget())
             by_code |= {row.short_code: row for row in page.items}
             totals.add(page.pagination.total)
             if len(page.items) < PAGE_SIZE:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 from sealpipe.batch.database.records import Effect, make_conflict_error
 from sealpipe.batch.steps.work import RowWork, send_messages, to_datetime
-from sealpipe.flows import Do, Flow, policy
+from sealpipe.flows import policy
 from sealpipe.flows.deliver import Recipient, resolve_recipients
 from sealpipe.flows.deliver.send import Deliveries, DeliveryState, TrackedDelivery
 from sealpipe.flows.request import RequestOptions
@@ -79,7 +78,7 @@ def remind(
     options: RequestOptions | ShareOptions,
     describe: Callable[[], OutgoingAction],
     number: str,
-) -> Flow[tuple[str, ...]]:
+) -> tuple[str, ...]:
     """Send the link once more, each message once for this `number`. Returns who may or may not have got it.
 
     `describe` describes to policies what the link opens, as when it was made. Raises DeliveryError, and what policies
@@ -87,26 +86,28 @@ def remind(
     """
     if options.delivery is None:
         return ()
-    recipients = yield from resolve_recipients(options.delivery, work.session.registry, {})
+    recipients = resolve_recipients(options.delivery, work.session.registry, {})
     recipients = tuple(each for each in recipients if each.content == "link")
     progress = work.progress
     expires_at = None if progress.expires_at is None else to_datetime(progress.expires_at)
-    action: OutgoingAction = yield Do(describe)
+    action = describe()
     action = action._replace(
         recipients=tuple(each.address for each in recipients),
-        channels=(yield Do(partial(_identify_channels, work.session, recipients))),
+        channels=_identify_channels(work.session, recipients),
         expires_at=expires_at,
         short_codes=(progress.short_code,),
         resumed=True,
     )
     log = EffectLog(work, work.name_effect("remind", number))
-    items = yield Do(lambda: [TrackedDelivery(each, log.read_state(at)) for at, each in enumerate(recipients)])
+    items = [TrackedDelivery(each, log.read_state(at)) for at, each in enumerate(recipients)]
     kind = work.definition.kind
     views = options.views if kind == "share" else None
     deliveries = Deliveries(items, None, kind, views, work.render().reminder, is_reminder=True)
     reminder = Reminder(kind, link, progress.short_code, action.title, expires_at, log, deliveries)
-    reminding = send_messages(work, reminder)
-    return (yield from policy.run_under_policy(work.session, action, reminding, lambda _: {"outcome": "reminded"}))
+
+    return policy.run_under_policy(
+        work.session, action, lambda _: send_messages(work, reminder), lambda _: {"outcome": "reminded"}
+    )
 
 
 def _identify_channels(session: Session, recipients: Sequence[Recipient]) -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import Final
 
 from sealpipe.api import Credential
@@ -12,7 +11,6 @@ from sealpipe.batch.database.sealing import derive_request_key
 from sealpipe.batch.steps.states import Event
 from sealpipe.batch.steps.work import RowWork, StepResult, mark_unclear, to_microseconds
 from sealpipe.errors import WrongKeyError
-from sealpipe.flows import Do, Flow
 from sealpipe.wire import keys
 from sealpipe.wire.encoding import decode_base64url, encode_base64url
 
@@ -20,18 +18,18 @@ GENERATIONS_AHEAD: Final = 5
 """How many later generations are looked for at the service before a row's request is created."""
 
 
-def find_request(work: RowWork, since: int = 0) -> Flow[StepResult | None]:
+def find_request(work: RowWork, since: int = 0) -> StepResult | None:
     """Look for a request of this row that the database does not know: it was lost, or restored from a backup.
 
     The list that it is looked for in is newer than `since`.
     """
-    listed = yield from work.listing.fetch_requests(since)
+    listed = work.listing.fetch_requests(since)
     if not listed:
         return None
     first = work.row.generation
     for generation in range(first + GENERATIONS_AHEAD - 1, first - 1, -1):
         for credential in list_credentials(work):
-            pair = yield Do(partial(derive_request_key, credential, work.batch.name, work.key, generation))
+            pair = derive_request_key(credential, work.batch.name, work.key, generation)
             info = listed.get(encode_base64url(pair.public_key))
             if info is not None:
                 return adopt_request(work, info, generation, credential, pair)

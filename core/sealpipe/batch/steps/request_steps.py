@@ -37,7 +37,7 @@ from sealpipe.batch.steps.work import (
 )
 from sealpipe.calls.shares import finish_entry
 from sealpipe.errors import IdempotencyConflictError, NotFoundError, UnreadableSubmissionError, UsageError
-from sealpipe.flows import Do, Flow, call
+from sealpipe.flows import call
 from sealpipe.flows.collect import CollectResult
 from sealpipe.flows.request import RequestOptions, create
 from sealpipe.secret import Secret
@@ -50,29 +50,29 @@ if TYPE_CHECKING:
     from sealpipe.wire.keys import KeyPair
 
 
-def create_request(work: RowWork) -> Flow[StepResult]:
+def create_request(work: RowWork) -> StepResult:
     """Create the row's request, or finish what an earlier process began."""
-    begun = yield from find_begun(work)
+    begun = find_begun(work)
     entry = begun.entry
     if entry is None or begun.doubt:
-        found = yield from find_request(work)
+        found = find_request(work)
         if found is not None and entry is None:
             return found
         if found is not None and entry is not None:
             # Nothing was sent to anybody before the response was there.
-            yield Do(partial(entry.note_response, _make_response(found.progress)), is_record=True)
+            entry.note_response(_make_response(found.progress))
         elif begun.doubt:
             # The service has no such request, and will not make it from those bytes any more.
-            yield Do(partial(give_up_create, work))
+            give_up_create(work)
             entry = None
     asked_at = work.now()
     try:
         if entry is None:
-            created = yield from create_once(work, create.request, make_options(work, is_new=True))
+            created = create_once(work, create.request, make_options(work, is_new=True))
         else:
-            created = yield from finish_entry(work.session, entry)
+            created = finish_entry(work.session, entry)
     except IdempotencyConflictError:
-        found = yield from find_request(work, asked_at)
+        found = find_request(work, asked_at)
         if found is not None:
             return found
         problem = "a request of this row was created within the last 24 hours, and has ended"
@@ -91,34 +91,34 @@ def _make_response(progress: Progress) -> dict[str, Any]:
     }
 
 
-def deliver_request(work: RowWork) -> Flow[StepResult]:
+def deliver_request(work: RowWork) -> StepResult:
     """Deliver the collect link: the messages that are left."""
     expired = expire_undelivered(work)
     if expired is not None:
         return expired
-    created = yield from find_created(work)
-    return (yield from finish_delivery(work, created, Event.DELIVERED))
+    created = find_created(work)
+    return finish_delivery(work, created, Event.DELIVERED)
 
 
-def look(work: RowWork) -> Flow[StepResult]:
+def look(work: RowWork) -> StepResult:
     """Ask for submissions, and store what came."""
     now, progress = work.now(), work.progress
-    listed = yield from call(api.list_submissions(progress.short_code), work.session.start_budget())
+    listed = call(api.list_submissions(progress.short_code), work.session.start_budget())
     progress = replace(progress, looked_at=now, submissions=len(listed.items))
     if listed.items:
-        return (yield from collect(work, progress, listed.items))
-    if progress.expires_at is not None and now >= progress.expires_at and (yield from has_ended(work)):
+        return collect(work, progress, listed.items)
+    if progress.expires_at is not None and now >= progress.expires_at and has_ended(work):
         return StepResult(Event.EXPIRED, replace(progress, outcome="no submission"), [{"what": "expired"}])
     return StepResult(Event.RECOVERED, progress)
 
 
-def has_ended(work: RowWork) -> Flow[bool]:
+def has_ended(work: RowWork) -> bool:
     """Return whether the link no longer works."""
-    info = yield from call(api.get(work.progress.short_code), work.session.start_budget())
+    info = call(api.get(work.progress.short_code), work.session.start_budget())
     return info.has_ended
 
 
-def collect(work: RowWork, progress: Progress, items: Sequence[api.Submission]) -> Flow[StepResult]:
+def collect(work: RowWork, progress: Progress, items: Sequence[api.Submission]) -> StepResult:
     """Store the submissions where the file says, confirm it, and expire the request if the file says so."""
     from sealpipe.flows.collect import poll
     from sealpipe.flows.collect.options import use_ledger
@@ -130,10 +130,10 @@ def collect(work: RowWork, progress: Progress, items: Sequence[api.Submission]) 
     rendered = work.render()
     if rendered.collect is None:  # somebody else collects them
         return StepResult(Event.USED, replace(progress, outcome="submitted"), [{"what": "submitted"}])
-    pair = yield Do(partial(find_key_pair, work))
+    pair = find_key_pair(work)
     opener = make_ledger_opener(work.store, work.row)
     options = use_ledger(_make_collect(work, rendered, pair), opener)
-    results: list[CollectResult] = yield from poll.collect(work.session, options)
+    results: list[CollectResult] = poll.collect(work.session, options)
     result = results[0]
     error = result.problem()
     if error is not None:
@@ -155,45 +155,45 @@ def _make_collect(work: RowWork, rendered: RenderedRow, pair: KeyPair) -> Collec
         raise UsageError(error.message, remedy=remedy) from None
 
 
-def remind_submitter(work: RowWork) -> Flow[StepResult]:
+def remind_submitter(work: RowWork) -> StepResult:
     """Look once more; if nobody has submitted and the link still works, send it again."""
-    looked = yield from look(work)
+    looked = look(work)
     if looked.event is not Event.RECOVERED:
         return looked
-    if (yield from has_ended(work)):
+    if has_ended(work):
         progress = replace(looked.progress, outcome="no submission")
         return StepResult(Event.EXPIRED, progress, [{"what": "expired"}])
     progress = skip_reminders(looked.progress, work.schedule, work.now())
     if make_options(work).delivery is None:  # [remind] and its recipient are new in the file
         return StepResult(Event.RECOVERED, progress, [{"what": "not reminded", "because": "no recipient"}])
-    unclear = yield from send_reminder(work, str(progress.reminders))
+    unclear = send_reminder(work, str(progress.reminders))
     now = work.now()
     progress = replace(progress, touched_at=now, reminded=progress.reminded + 1)
     history = [{"what": "reminded", "unclear": list(unclear)}]
     return StepResult(Event.RECOVERED, mark_unclear(work, progress, unclear), history)
 
 
-def send_reminder(work: RowWork, number: str) -> Flow[tuple[str, ...]]:
+def send_reminder(work: RowWork, number: str) -> tuple[str, ...]:
     """Send the collect link once more."""
     options = make_options(work)
     collect_link = Secret(link.collect_link(work.session.link_base_url, work.progress.short_code))
     describe = partial(create.describe_request, work.session, options, ())
-    return (yield from remind(work, collect_link, options, describe, number))
+    return remind(work, collect_link, options, describe, number)
 
 
-def end_request(work: RowWork) -> Flow[StepResult]:
+def end_request(work: RowWork) -> StepResult:
     """Expire the request by rule D, because somebody cancels or reissues the row. Its submissions stay."""
     from sealpipe.flows.request.expire import expire_request
 
     progress = work.progress
     if not progress.short_code:
-        begun = yield from _finish_begun(work)
+        begun = _finish_begun(work)
         if begun is None:
             return finish_ending(progress, work.row.generation)
         progress = replace(begun.progress, wish=progress.wish)
     keep: Any = make_ledger_opener(work.store, work.row)
     try:
-        ended = yield from expire_request(work.session, progress.short_code, keep)
+        ended = expire_request(work.session, progress.short_code, keep)
     except NotFoundError:  # purged at the service: it has ended, too
         return finish_ending(progress, work.row.generation)
     if ended.outcome == "expiring":
@@ -202,10 +202,10 @@ def end_request(work: RowWork) -> Flow[StepResult]:
     return finish_ending(progress, work.row.generation, len(ended.submissions))
 
 
-def _finish_begun(work: RowWork) -> Flow[StepResult | None]:
+def _finish_begun(work: RowWork) -> StepResult | None:
     """Finish a create that was begun: what may exist must be ended, too."""
-    effect = yield Do(partial(work.store.effects.find, work.row, work.name_effect("create")))
-    return None if effect is None or effect.state == "failed" else (yield from create_request(work))
+    effect = work.store.effects.find(work.row, work.name_effect("create"))
+    return None if effect is None or effect.state == "failed" else create_request(work)
 
 
 def finish_ending(progress: Progress, generation: int, submissions: int = 0) -> StepResult:

@@ -28,14 +28,13 @@ from sealpipe.batch.steps.work import (
 )
 from sealpipe.calls.shares import finish_entry
 from sealpipe.errors import IdempotencyConflictError, MissingScopeError, NotFoundError, StateError
-from sealpipe.flows import Do, Flow, call, outgoing
+from sealpipe.flows import call, outgoing
 from sealpipe.flows.share import ShareOptions, post
-from sealpipe.state.entry import Entry
 
 
-def create_share(work: RowWork) -> Flow[StepResult]:
+def create_share(work: RowWork) -> StepResult:
     """Create the row's share, or finish what an earlier process began."""
-    begun = yield from find_begun(work)
+    begun = find_begun(work)
     if begun.doubt:
         raise BlockedError(
             f"it is not known whether the share was created: {begun.doubt}",
@@ -43,36 +42,36 @@ def create_share(work: RowWork) -> Flow[StepResult]:
         )
     try:
         if begun.entry is None:
-            created = yield from create_once(work, post.share, make_options(work, is_new=True))
+            created = create_once(work, post.share, make_options(work, is_new=True))
         else:
-            created = yield from finish_entry(work.session, begun.entry)
+            created = finish_entry(work.session, begun.entry)
     except IdempotencyConflictError:
         raise make_second_error(work, "a share of this row was created within the last 24 hours") from None
     return note_created(work, created)
 
 
-def deliver_share(work: RowWork) -> Flow[StepResult]:
+def deliver_share(work: RowWork) -> StepResult:
     """Deliver link and passcode: the messages that are left."""
     expired = expire_undelivered(work)
     if expired is not None:
         return expired
-    created = yield from find_created(work)
+    created = find_created(work)
     if work.schedule.watches:
-        return (yield from finish_delivery(work, created, Event.DELIVERED, keeps_link=True))
-    result = yield from finish_delivery(work, created, Event.SETTLED)
+        return finish_delivery(work, created, Event.DELIVERED, keeps_link=True)
+    result = finish_delivery(work, created, Event.SETTLED)
     # What may not have arrived is looked at no further, but somebody has to decide.
     event = Event.DELIVERED if result.progress.unclear else Event.SETTLED
     return result._replace(event=event, progress=replace(result.progress, outcome="delivered"))
 
 
-def _restore_share(work: RowWork) -> Flow[Any]:
+def _restore_share(work: RowWork) -> Any:
     """Return the share with its link, which only the outbox entry has."""
-    entry: Entry | None = yield Do(RowOutbox(work.store, work.batch, work.row).open)
+    entry = RowOutbox(work.store, work.batch, work.row).open()
     if entry is None:
         raise BlockedError(
             "the database no longer has the share's link", remedy=f"run `{work.name_command('reissue')}`"
         )
-    return (yield from finish_entry(work.session, entry))
+    return finish_entry(work.session, entry)
 
 
 class View(NamedTuple):
@@ -82,29 +81,29 @@ class View(NamedTuple):
     ended: bool
 
 
-def find_view(work: RowWork) -> Flow[View]:
+def find_view(work: RowWork) -> View:
     """Find out whether the share was opened, by the access log or by the list of shares that can still be opened."""
     now, progress = work.now(), work.progress
     is_over = progress.expires_at is not None and now >= progress.expires_at
-    opened = yield from _read_log(work)
+    opened = _read_log(work)
     if opened is not None:
         return View(opened, is_over)
-    active = yield from work.listing.fetch_shares(progress.touched_at or 0)
+    active = work.listing.fetch_shares(progress.touched_at or 0)
     if progress.short_code in active:
         return View(False if is_used_up_by_opening(work) else None, ended=False)
     if is_over:
         return View(None, ended=True)  # it may have been opened since the last look
     # Not listed before its time is up: used up, or expired by somebody. Only of the latter nothing is left.
     try:
-        yield from call(api.get(progress.short_code), work.session.start_budget())
+        call(api.get(progress.short_code), work.session.start_budget())
     except NotFoundError:
         return View(None, ended=True)
     return View(True if is_used_up_by_opening(work) else None, ended=True)
 
 
-def has_ended(work: RowWork) -> Flow[bool]:
+def has_ended(work: RowWork) -> bool:
     """Return whether the link no longer works."""
-    active = yield from work.listing.fetch_shares(work.progress.touched_at or 0)
+    active = work.listing.fetch_shares(work.progress.touched_at or 0)
     return work.progress.short_code not in active
 
 
@@ -114,12 +113,12 @@ def is_used_up_by_opening(work: RowWork) -> bool:
     return options.views == 1 and options.code is None
 
 
-def _read_log(work: RowWork) -> Flow[bool | None]:
+def _read_log(work: RowWork) -> bool | None:
     """Return whether the access log has a view; None if there is no log, or the key may not read it."""
     from sealpipe.api.account import get_access_log
 
     try:
-        log = yield from call(get_access_log(work.progress.short_code, limit=100), work.session.start_budget())
+        log = call(get_access_log(work.progress.short_code, limit=100), work.session.start_budget())
     except (MissingScopeError, NotFoundError):
         return None
     if log is None:
@@ -129,67 +128,66 @@ def _read_log(work: RowWork) -> Flow[bool | None]:
     return None if log.next_cursor else False
 
 
-def look(work: RowWork) -> Flow[StepResult]:
+def look(work: RowWork) -> StepResult:
     """Look whether the share was opened."""
-    view = yield from find_view(work)
+    view = find_view(work)
     now = work.now()
     progress = replace(work.progress, looked_at=now, is_unopened=None if view.opened is None else not view.opened)
     if view.opened:
         progress = replace(progress, used_at=now, outcome="opened")
-        return (yield from _finish(work, Event.USED, progress))
+        return _finish(work, Event.USED, progress)
     if view.ended:
         progress = replace(progress, outcome="unknown" if view.opened is None else "unopened")
-        return (yield from _finish(work, Event.EXPIRED, progress))
+        return _finish(work, Event.EXPIRED, progress)
     return StepResult(Event.RECOVERED, progress)
 
 
-def _finish(work: RowWork, event: Event, progress: Progress) -> Flow[StepResult]:
+def _finish(work: RowWork, event: Event, progress: Progress) -> StepResult:
     """End the share's outbox entry: nobody will send its link again."""
-    entry: Entry | None = yield Do(RowOutbox(work.store, work.batch, work.row).open)
+    entry = RowOutbox(work.store, work.batch, work.row).open()
     if entry is not None:
-        yield Do(entry.end)
+        entry.end()
     return StepResult(event, progress, [{"what": progress.outcome}])
 
 
-def remind_recipient(work: RowWork) -> Flow[StepResult]:
+def remind_recipient(work: RowWork) -> StepResult:
     """Look once more; if the share is known to be unopened, send its link again."""
-    looked = yield from look(work)
+    looked = look(work)
     if looked.event is not Event.RECOVERED:
         return looked
     progress = skip_reminders(looked.progress, work.schedule, work.now())
     if not progress.is_unopened:
         return StepResult(Event.RECOVERED, progress, [{"what": "not reminded", "because": "unknown"}])
-    if (yield from has_ended(work)):  # the access log does not say so
-        return (yield from _finish(work, Event.EXPIRED, replace(progress, outcome="unopened")))
-    unclear = yield from send_reminder(work, str(progress.reminders))
+    if has_ended(work):  # the access log does not say so
+        return _finish(work, Event.EXPIRED, replace(progress, outcome="unopened"))
+    unclear = send_reminder(work, str(progress.reminders))
     progress = replace(progress, touched_at=work.now(), reminded=progress.reminded + 1)
     history = [{"what": "reminded", "unclear": list(unclear)}]
     return StepResult(Event.RECOVERED, mark_unclear(work, progress, unclear), history)
 
 
-def send_reminder(work: RowWork, number: str) -> Flow[tuple[str, ...]]:
+def send_reminder(work: RowWork, number: str) -> tuple[str, ...]:
     """Send the share's link once more."""
-    share = yield from _restore_share(work)
+    share = _restore_share(work)
     describe = partial(outgoing.describe_entry, work.session, share.entry.meta)
-    return (yield from remind(work, share.link, make_options(work), describe, number))
+    return remind(work, share.link, make_options(work), describe, number)
 
 
-def reissue_share(work: RowWork) -> Flow[StepResult]:
+def reissue_share(work: RowWork) -> StepResult:
     """Begin the next generation, because the share expired unopened."""
     progress = replace(work.progress.next_generation(), reissued=work.progress.reissued + 1)
     return StepResult(Event.RENEWED, progress, [{"what": "reissued"}], generation=work.row.generation + 1)
-    yield  # a step is a flow
 
 
-def end_share_row(work: RowWork) -> Flow[StepResult]:
+def end_share_row(work: RowWork) -> StepResult:
     """Expire the share, because somebody cancels or reissues the row."""
     from sealpipe.flows.share.expire import expire_share
 
     progress = work.progress
     if not progress.short_code:
         try:
-            entry = yield Do(RowOutbox(work.store, work.batch, work.row).open)
-            begun = None if entry is None else (yield from create_share(work))
+            entry = RowOutbox(work.store, work.batch, work.row).open()
+            begun = None if entry is None else create_share(work)
         except DatabaseUnavailableError:
             raise
         except (BlockedError, StateError):
@@ -198,13 +196,13 @@ def end_share_row(work: RowWork) -> Flow[StepResult]:
             return finish_ending(progress, work.row.generation)
         progress = replace(begun.progress, wish=progress.wish)
     try:
-        yield from expire_share(work.session, progress.short_code)
+        expire_share(work.session, progress.short_code)
     except NotFoundError as error:
         if (error.status, error.error_code) != (404, 1):
             raise
-    entry = yield Do(RowOutbox(work.store, work.batch, work.row).open)
+    entry = RowOutbox(work.store, work.batch, work.row).open()
     if entry is not None:
-        yield Do(entry.end)
+        entry.end()
     return finish_ending(progress, work.row.generation)
 
 

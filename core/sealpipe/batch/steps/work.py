@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from sealpipe.api.responses import escape_text
@@ -24,7 +23,6 @@ from sealpipe.batch.file.rows import Row as FileRow
 from sealpipe.batch.steps.content import MAX_PROBLEM
 from sealpipe.batch.steps.states import Event, Progress, Schedule
 from sealpipe.errors import DeliveryError, SealpipeError, UsageError
-from sealpipe.flows import Do, Flow
 from sealpipe.flows.deliver import Recipient
 from sealpipe.flows.deliver.send import TrackedDelivery, deliver
 from sealpipe.flows.session import Session
@@ -174,16 +172,16 @@ def make_schedule(definition: BatchDefinition) -> Schedule:
     )
 
 
-def send_messages(work: RowWork, link: Deliverable) -> Flow[tuple[str, ...]]:
+def send_messages(work: RowWork, link: Deliverable) -> tuple[str, ...]:
     """Send the messages that are left, and return the recipients that may or may not have got theirs.
 
     Raises DeliveryError if a message was certainly not sent: then it is sent by a repetition.
     """
     try:
-        yield from deliver(work.session, link)
+        deliver(work.session, link)
     except DeliveryError as error:
         items = [] if link.deliveries is None else link.deliveries.items
-        repeatable: list[bool] = yield Do(partial(_find_repeatable, work.session, items))
+        repeatable = _find_repeatable(work.session, items)
         unsent = [each for each, again in zip(items, repeatable, strict=True) if again and each.state != "sent"]
         if unsent or not items:
             error.remedy = "the next run sends what is left"
@@ -229,18 +227,18 @@ def find_delivered(work: RowWork) -> list[str] | None:
     ]
 
 
-def finish_delivery(work: RowWork, created: Any, event: Event, *, keeps_link: bool = False) -> Flow[StepResult]:
+def finish_delivery(work: RowWork, created: Any, event: Event, *, keeps_link: bool = False) -> StepResult:
     """Send the messages that are left. `created` is None if the outbox has nothing any more.
 
     With `keeps_link`, the outbox keeps the link, which may be sent again.
     """
     unclear: Sequence[str]
     if created is not None:
-        unclear = yield from send_messages(work, created)
+        unclear = send_messages(work, created)
         if not keeps_link:
-            yield Do(created.delivered, is_record=True)
+            created.delivered()
     else:
-        found: list[str] | None = yield Do(partial(find_delivered, work))
+        found = find_delivered(work)
         if found is None:
             raise BlockedError(
                 "the database no longer has what was to be delivered", remedy=f"run `{work.name_command('reissue')}`"
@@ -260,5 +258,5 @@ def expire_undelivered(work: RowWork) -> StepResult | None:
     return StepResult(Event.EXPIRED, replace(progress, outcome="not delivered"), [{"what": "expired"}])
 
 
-Steps = Mapping[Any, Callable[[RowWork], Flow[StepResult]]]
+Steps = Mapping[Any, Callable[[RowWork], StepResult]]
 """A kind's flow for each step."""

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from sealpipe.api.responses import escape_text
 from sealpipe.errors import NoSubmissionError, PendingError, SealpipeError, UnreadableSubmissionError
-from sealpipe.flows import Flow, Notify
 from sealpipe.secret import Secret
 from sealpipe.wire.fields import Field
 
@@ -186,10 +185,10 @@ class ProgressReporter:
     def __init__(self, listener: OnProgress | None) -> None:
         self._listener = listener
 
-    def __call__(self, progress: Progress) -> Flow[None]:
+    def __call__(self, progress: Progress) -> None:
         """Call the listener. Raises CallbackError."""
         if self._listener is not None:
             try:
-                yield Notify(partial(self._listener, progress))
+                self._listener(progress)
             except Exception as error:  # noqa: BLE001 - the caller's, of any kind
                 raise CallbackError(error) from None

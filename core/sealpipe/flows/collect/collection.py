@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from functools import partial
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,7 +29,7 @@ from sealpipe.errors import (
     TooManySubmissionsError,
     UsageError,
 )
-from sealpipe.flows import Budget, Do, Flow, call, outgoing, policy
+from sealpipe.flows import Budget, call, outgoing, policy
 from sealpipe.flows.collect import (
     CollectResult,
     Event,
@@ -88,24 +87,24 @@ class RequestCollector:
         """The request's short code."""
         return self._job.short_code
 
-    def poll(self, budget: Budget, *, check_state: bool) -> Flow[None]:
+    def poll(self, budget: Budget, *, check_state: bool) -> None:
         """Poll once, and process the result. Raises ServiceError if the poll failed and can be repeated."""
         if check_state or self._clock() >= self._next_state_check:
-            info = yield from call(api.get(self.short_code), budget)
+            info = call(api.get(self.short_code), budget)
             try:
                 self._is_over = self._check_state(info)
             except PublicKeyMismatchError:
-                yield from self._keep_everything(budget)
+                self._keep_everything(budget)
                 raise
-        response: Submissions = yield from call(api.list_submissions(self.short_code), budget)
+        response: Submissions = call(api.list_submissions(self.short_code), budget)
         self.last_failure, self.failures = None, 0
         self._skipped = response.skipped or 0
-        yield Do(partial(self._submissions.add, response.items))
+        self._submissions.add(response.items)
         if has_match(self._submissions.usable, self._options.pick):
-            yield from self._report(Progress("answered", self.short_code))
-            self.result = yield from self._collect_chosen()
+            self._report(Progress("answered", self.short_code))
+            self.result = self._collect_chosen()
         elif self._is_over:
-            self.result = yield from self._finish_expired()
+            self.result = self._finish_expired()
 
     def record_failure(self, error: SealpipeError) -> None:
         """Record a failed poll that can be repeated."""
@@ -116,13 +115,13 @@ class RequestCollector:
         """End with an error."""
         self.result = self._make_result("failed", error)
 
-    def give_up(self) -> Flow[None]:
+    def give_up(self) -> None:
         """End because the time is up."""
         if self.last_failure is not None:
             self.fail(self.last_failure)
             return
         try:
-            self.result = yield from self._finish_without_submission("pending")
+            self.result = self._finish_without_submission("pending")
         except SealpipeError as error:
             self.fail(error)
 
@@ -135,18 +134,18 @@ class RequestCollector:
         check_key(self.short_code, info.public_key, self._job.receipt, self._keys)
         return info.has_ended
 
-    def _collect_chosen(self) -> Flow[CollectResult]:
+    def _collect_chosen(self) -> CollectResult:
         try:
             chosen = pick(self._submissions.usable, self._options.pick, self.short_code)
         except TooManySubmissionsError:
             # Nothing is stored in sinks; ciphertext of unusable submissions is kept all the same.
-            self._kept_in = (yield from self._finish_without_submission("failed")).kept_in
+            self._kept_in = self._finish_without_submission("failed").kept_in
             raise
         result = self._make_result("collected")
-        passed, refused = yield from self._run_check(chosen, result)
+        passed, refused = self._run_check(chosen, result)
         result.submissions = tuple(passed)
         writes = [write for each in passed for write in plan_writes(self._job, each, self._options.folder_path)]
-        words = yield from describe_writes(self._session, writes)
+        words = describe_writes(self._session, writes)
         if self._dry_run:
             result.planned = tuple(
                 PlannedWrite(write.marker, str(write.ref), write.keys, description)
@@ -155,77 +154,78 @@ class RequestCollector:
             return result
         if not writes and not result.unreadable and not refused and self._options.after == "keep":
             return result  # no ledger is needed
-        record = yield from self._open_record()
+        record = self._open_record()
         try:
-            yield from self._keep_ciphertext(record, result, self._submissions.select_unusable())
-            yield from self._keep_ciphertext(record, result, refused)
-            yield from self._store(record, writes, result)
+            self._keep_ciphertext(record, result, self._submissions.select_unusable())
+            self._keep_ciphertext(record, result, refused)
+            self._store(record, writes, result)
             if self._options.after == "expire" and not result.failures:
-                yield from self._expire_request(record, result)
+                self._expire_request(record, result)
         finally:
             record.close()
         return result
 
     def _run_check(
         self, chosen: Sequence[OpenedSubmission], result: CollectResult
-    ) -> Flow[tuple[list[OpenedSubmission], list[Submission]]]:
+    ) -> tuple[list[OpenedSubmission], list[Submission]]:
         """Return the submissions that pass the check, and the ciphertext of the others, which are failures."""
         errors: list[CheckError] = []
         if self._check is not None:
             for each in chosen:
-                error = yield Do(partial(self._check, self._job, each))
+                error = self._check(self._job, each)
                 errors += [error] if error is not None else []
         result.failures = (*result.failures, *errors)
         markers = {error.submission for error in errors}
         refused = self._submissions.select_unusable(markers) if markers else []
         return [each for each in chosen if each.marker not in markers], refused
 
-    def _keep_ciphertext(self, record: Ledger, result: CollectResult, items: Sequence[Submission]) -> Flow[None]:
+    def _keep_ciphertext(self, record: Ledger, result: CollectResult, items: Sequence[Submission]) -> None:
         """Store the ciphertext of submissions that cannot be used or could not be stored."""
         try:
-            yield Do(partial(record.keep, items))
+            record.keep(items)
             result.kept_in = record.path if items else result.kept_in
         except StateError as error:  # the service still has them, so the others can be stored
             result.warnings += (error.message,)
 
-    def _store(self, record: Ledger, writes: Iterable[SinkWrite], result: CollectResult) -> Flow[None]:
+    def _store(self, record: Ledger, writes: Iterable[SinkWrite], result: CollectResult) -> None:
         stored, failures, left = list(result.stored), list(result.failures), set()
         for write in writes:
             try:
-                receipt = yield from write_to_sink(self._session, write, record)
+                receipt = write_to_sink(self._session, write, record)
             except (PluginError, UsageError) as error:
                 failures.append(error)
                 left.add(write.marker)
-                yield from self._report(Progress("not stored", self.short_code, detail=str(write.ref)))
+                self._report(Progress("not stored", self.short_code, detail=str(write.ref)))
             else:
                 stored.append(StoredValues(write.marker, str(write.ref), write.keys, receipt.already, receipt.known))
                 word: Event = "already" if receipt.already else "stored"
-                yield from self._report(Progress(word, self.short_code, detail=str(write.ref)))
+                self._report(Progress(word, self.short_code, detail=str(write.ref)))
         result.stored, result.failures = tuple(stored), tuple(failures)
         if left:
-            yield from self._keep_ciphertext(record, result, self._submissions.select_unusable(left))
+            self._keep_ciphertext(record, result, self._submissions.select_unusable(left))
 
-    def _expire_request(self, record: Ledger, result: CollectResult) -> Flow[None]:
-        from sealpipe.flows.request.expire import RequestExpiry
+    def _expire_request(self, record: Ledger, result: CollectResult) -> None:
+        from sealpipe.flows.request.expire import EndedRequest, RequestExpiry
 
         try:
             plan = outgoing.describe_ending(self._session, "expire", "request", self.short_code)
-            work = RequestExpiry(self._session, self.short_code, record).run()
-            result.ended = yield from policy.run_under_policy(
-                self._session, plan, work, lambda ended: {"outcome": ended.outcome}
-            )
+
+            def work(session: Session) -> EndedRequest:
+                return RequestExpiry(session, self.short_code, record).run()
+
+            result.ended = policy.run_under_policy(self._session, plan, work, lambda ended: {"outcome": ended.outcome})
         except SealpipeError as error:
             result.error = error  # everything is stored nevertheless
             return
-        yield from self._report(Progress("ended", self.short_code, detail=result.ended.outcome))
+        self._report(Progress("ended", self.short_code, detail=result.ended.outcome))
         known = self._submissions.known
         late = {item.identity: item for item in result.ended.submissions if item.identity not in known}
         result.late, result.kept_in = len(late), record.path if late else result.kept_in
         if late and self._options.pick == "each":
-            yield Do(partial(self._submissions.add, late.values()))
-            new, _ = yield from self._run_check(self._submissions.select(late), result)  # all of them are kept
+            self._submissions.add(late.values())
+            new, _ = self._run_check(self._submissions.select(late), result)  # all of them are kept
             writes = [write for each in new for write in plan_writes(self._job, each, self._options.folder_path)]
-            yield from self._store(record, writes, result)
+            self._store(record, writes, result)
             result.submissions = (*result.submissions, *new)
             result.unreadable, result.count, result.seen = (
                 self._submissions.unreadable,
@@ -233,40 +233,40 @@ class RequestCollector:
                 self._submissions.known,
             )
 
-    def _finish_expired(self) -> Flow[CollectResult]:
+    def _finish_expired(self) -> CollectResult:
         """End an expired request without a match. Raises SubmissionNotFoundError if it has other submissions."""
         usable, named = self._submissions.usable, self._options.pick
         # A named submission that cannot be used is reported as such.
         if usable and not any(named == each.short_code for each in self._submissions.unreadable):
-            self._kept_in = (yield from self._finish_without_submission("failed")).kept_in
+            self._kept_in = self._finish_without_submission("failed").kept_in
             raise make_no_match_error(usable, named, self.short_code)
-        return (yield from self._finish_without_submission("expired"))
+        return self._finish_without_submission("expired")
 
-    def _finish_without_submission(self, status: Status) -> Flow[CollectResult]:
+    def _finish_without_submission(self, status: Status) -> CollectResult:
         result = self._make_result(status)
         if result.unreadable and not self._dry_run:
-            record = yield from self._open_record()
+            record = self._open_record()
             try:
-                yield from self._keep_ciphertext(record, result, self._submissions.select_unusable())
+                self._keep_ciphertext(record, result, self._submissions.select_unusable())
             finally:
                 record.close()
         return result
 
-    def _open_record(self) -> Flow[Ledger]:
+    def _open_record(self) -> Ledger:
         from sealpipe.flows.request.expire import lock_record
 
-        return (yield from lock_record(self._session, self.short_code, self._options.state_path))
+        return lock_record(self._session, self.short_code, self._options.state_path)
 
-    def _keep_everything(self, budget: Budget) -> Flow[None]:
+    def _keep_everything(self, budget: Budget) -> None:
         """Store the ciphertext of all submissions when the service can no longer be trusted with them."""
         if self._dry_run:
             return
         with suppress(SealpipeError):  # the mismatch matters more
-            response = yield from call(api.list_submissions(self.short_code), budget)
+            response = call(api.list_submissions(self.short_code), budget)
             if response.items:
-                record = yield from self._open_record()
+                record = self._open_record()
                 try:
-                    yield Do(partial(record.keep, response.items))
+                    record.keep(response.items)
                     self._kept_in = record.path
                 finally:
                     record.close()

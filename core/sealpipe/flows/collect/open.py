@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -25,7 +24,6 @@ from sealpipe.errors import (
     WireError,
     WrongKeyError,
 )
-from sealpipe.flows import Do, Flow
 from sealpipe.flows.collect import Identity, OpenedSubmission, UnreadableSubmission
 from sealpipe.flows.collect.options import CollectJob, KeyChoice
 from sealpipe.flows.resolve import resolve_secret
@@ -57,18 +55,18 @@ class OpeningKey(NamedTuple):
         return encode_base64url(self.pair.public_key)
 
 
-def load_keys(session: Session, key: KeyChoice, receipt: Receipt | None = None) -> Flow[tuple[OpeningKey, ...]]:
+def load_keys(session: Session, key: KeyChoice, receipt: Receipt | None = None) -> tuple[OpeningKey, ...]:
     """Load all keys that may open a request's submissions, the likeliest first. Raises UsageError, PluginError."""
     if isinstance(key, keys.KeyPair):
         return (OpeningKey("given", key),)
     if key != "credential":
-        return (OpeningKey("given", (yield from _load_given(session, key))),)
+        return (OpeningKey("given", _load_given(session, key)),)
     opening_keys: list[OpeningKey] = []
     if receipt is not None and receipt.key == "new" and receipt.seed is not None:
-        opening_keys.append(OpeningKey("receipt", (yield from _load_given(session, receipt.seed))))
+        opening_keys.append(OpeningKey("receipt", _load_given(session, receipt.seed)))
     for name, credential in (("credential", session.credential), ("previous", session.previous)):
         if credential is not None and credential.custody_secret is not None:
-            opening_keys.append(OpeningKey(name, (yield Do(partial(_derive_key_pair, credential)))))
+            opening_keys.append(OpeningKey(name, _derive_key_pair(credential)))
     if not opening_keys:
         raise UsageError(
             "the credential has no custody secret, so it cannot decrypt submissions",
@@ -133,17 +131,16 @@ def key_pair(text: Secret, tag: str) -> keys.KeyPair:
     )
 
 
-def _load_given(session: Session, key: str | Secret | Reference) -> Flow[keys.KeyPair]:
+def _load_given(session: Session, key: str | Secret | Reference) -> keys.KeyPair:
     text: Secret | None
     if isinstance(key, Secret):
         text = key
     else:
         ref = parse(key, "the key") if isinstance(key, str) else key
-        text = yield from resolve_secret(ref, "a key", session.registry)
+        text = resolve_secret(ref, "a key", session.registry)
     if text is None:
         raise ReferenceSyntaxError("the key is not optional", remedy="remove ?optional=1 from its reference")
-    pair: keys.KeyPair = yield Do(partial(key_pair, text, session.credential.tag))
-    return pair
+    return key_pair(text, session.credential.tag)
 
 
 def _derive_key_pair(credential: Credential) -> keys.KeyPair:

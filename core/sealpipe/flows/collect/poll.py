@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Final
 
 from sealpipe.errors import (
@@ -15,7 +14,7 @@ from sealpipe.errors import (
     RetriesExhaustedError,
     SealpipeError,
 )
-from sealpipe.flows import Do, Flow, Wait, outgoing, policy
+from sealpipe.flows import outgoing, policy
 from sealpipe.flows.collect import CallbackError, CollectResult, Progress, ProgressReporter
 from sealpipe.flows.collect.collection import RequestCollector
 from sealpipe.flows.collect.open import OpeningKey, load_keys
@@ -41,7 +40,7 @@ def collect(
     dry_run: bool = False,
     tick: float | None = None,
     clock: Callable[[], float] = time.monotonic,
-) -> Flow[list[CollectResult]]:
+) -> list[CollectResult]:
     """Collect all requests, and return their results in order.
 
     `dry_run`: submissions are decrypted, but nothing is stored, expired or reported to observers. `tick` is the
@@ -55,19 +54,22 @@ def collect(
     if options.check is not None:
         from sealpipe.flows.collect.check import load_check  # most submissions are not checked
 
-        check = yield Do(partial(load_check, session.registry, options.check))
-    work = _collect(session, options, check, tick, clock, dry_run=dry_run)
+        check = load_check(session.registry, options.check)
+
+    def work(session: Session) -> list[CollectResult]:
+        return _collect(session, options, check, tick, clock, dry_run=dry_run)
+
     if not session.policy_hooks:
-        return (yield from work)
-    action: OutgoingAction = yield Do(partial(describe_collect, session, options))
+        return work(session)
+    action = describe_collect(session, options)
     if options.after == "expire" and not dry_run:
         for job in options.jobs:
             ending = outgoing.describe_ending(session, "expire", "request", job.short_code)
-            yield from policy.check_policies(session, ending)
+            policy.check_policies(session, ending)
     if dry_run:  # it changes nothing, but policies are still checked
-        yield from policy.check_policies(session, action)
-        return (yield from work)
-    return (yield from policy.run_under_policy(session, action, work, lambda _: None))  # each was reported
+        policy.check_policies(session, action)
+        return work(session)
+    return policy.run_under_policy(session, action, work, lambda _: None)  # each was reported
 
 
 def describe_collect(session: Session, options: CollectOptions) -> OutgoingAction:
@@ -97,22 +99,22 @@ def _collect(
     clock: Callable[[], float],
     *,
     dry_run: bool,
-) -> Flow[list[CollectResult]]:
+) -> list[CollectResult]:
     report = ProgressReporter(options.on_progress)
     try:
-        collectors = yield from _start_collectors(session, options, report, clock, check=check, dry_run=dry_run)
-        yield from _poll(session, options, collectors, report, tick, clock)
+        collectors = _start_collectors(session, options, report, clock, check=check, dry_run=dry_run)
+        _poll(session, options, collectors, report, tick, clock)
     except CallbackError as raised:
         error = raised.error
     else:
         results = [collector.result for collector in collectors if collector.result is not None]
         for result in results if not dry_run else ():
-            result.warnings += yield from _report_collect(session, result)
+            result.warnings += _report_collect(session, result)
         return results
     raise error
 
 
-def _report_collect(session: Session, result: CollectResult) -> Flow[tuple[str, ...]]:
+def _report_collect(session: Session, result: CollectResult) -> tuple[str, ...]:
     """Notify every observer of what was collected and stored. Returns a warning for an observer that fails."""
     problem = result.problem()
     event = {
@@ -124,7 +126,7 @@ def _report_collect(session: Session, result: CollectResult) -> Flow[tuple[str, 
         "stored": [f"{each.target}#{','.join(each.keys)}" for each in result.stored],
         "ended": result.ended is not None,
     }
-    return (yield from policy.notify_observers(session, event))
+    return policy.notify_observers(session, event)
 
 
 def _start_collectors(
@@ -135,21 +137,21 @@ def _start_collectors(
     *,
     check: SubmissionCheck | None,
     dry_run: bool,
-) -> Flow[list[RequestCollector]]:
+) -> list[RequestCollector]:
     """Make a collector for each request, with its keys. Keys shared by all are loaded once."""
     if len(options.needs) > 1:
         from sealpipe.flows.needs import check_needs  # most submissions go to one sink
 
-        yield from check_needs(session.registry, options.needs)
+        check_needs(session.registry, options.needs)
     for job in options.jobs:
-        yield from describe_writes(session, plan_sample_writes(job))
+        describe_writes(session, plan_sample_writes(job))
     collectors: list[RequestCollector] = []
     keys_by_seed: dict[str | None, tuple[OpeningKey, ...] | SealpipeError] = {}
     for job in options.jobs:
         seed = None if job.receipt is None or job.receipt.key != "new" else job.receipt.seed
         if seed not in keys_by_seed:
             try:
-                keys_by_seed[seed] = yield from load_keys(session, options.key, job.receipt)
+                keys_by_seed[seed] = load_keys(session, options.key, job.receipt)
             except SealpipeError as error:
                 if seed is None or options.key != "credential":
                     raise
@@ -169,23 +171,23 @@ def _poll(
     report: ProgressReporter,
     tick: float | None,
     clock: Callable[[], float],
-) -> Flow[None]:
+) -> None:
     started = clock()
     allowance = RequestBudget(clock)
     state_checked_at = -STATE_INTERVAL
 
-    def wait_for_budget(polls: int, count: int) -> Flow[float]:
+    def wait_for_budget(polls: int, count: int) -> float:
         """Wait until the budget allows so many polls, and return the seconds that are left."""
         remaining = options.seconds - (clock() - started)
         if remaining > 0:
-            yield from _wait(min(remaining, allowance.spend(polls)), remaining, count, report, tick)
+            _wait(session, min(remaining, allowance.spend(polls)), remaining, count, report, tick)
         return options.seconds - (clock() - started)
 
     while True:
         elapsed = clock() - started
         check_state = elapsed - state_checked_at >= STATE_INTERVAL or elapsed >= options.seconds
         state_checked_at = elapsed if check_state else state_checked_at
-        yield from _poll_round(session, _select_open(collectors), wait_for_budget, report, check_state=check_state)
+        _poll_round(session, _select_open(collectors), wait_for_budget, report, check_state=check_state)
         remaining, open_collectors = options.seconds - (clock() - started), _select_open(collectors)
         if not open_collectors or elapsed >= options.seconds:  # the last poll of each comes when time is up, not before
             break
@@ -193,9 +195,9 @@ def _poll(
         delay = min(remaining, choose_interval(clock() - started, count))
         if allowance.predict_allowance(delay, count, remaining) < min(2 * count, BURST):
             delay = remaining  # the last poll of each, with its state, replaces this one
-        yield from _wait(delay, remaining, count, report, tick)
+        _wait(session, delay, remaining, count, report, tick)
     for collector in _select_open(collectors):
-        yield from collector.give_up()
+        collector.give_up()
 
 
 def _select_open(collectors: Sequence[RequestCollector]) -> list[RequestCollector]:
@@ -208,19 +210,19 @@ def _select_open(collectors: Sequence[RequestCollector]) -> list[RequestCollecto
 def _poll_round(
     session: Session,
     collectors: Sequence[RequestCollector],
-    wait_for_budget: Callable[[int, int], Flow[float]],
+    wait_for_budget: Callable[[int, int], float],
     report: ProgressReporter,
     *,
     check_state: bool,
-) -> Flow[None]:
+) -> None:
     """Poll each request once. If the service is unavailable and there is time, the others wait for the next round."""
     for number, collector in enumerate(collectors):
-        remaining = yield from wait_for_budget(2 if check_state else 1, len(collectors) - number)
+        remaining = wait_for_budget(2 if check_state else 1, len(collectors) - number)
         try:
-            yield from collector.poll(session.start_budget(), check_state=check_state)
+            collector.poll(session.start_budget(), check_state=check_state)
         except TRANSIENT as error:
             collector.record_failure(error)
-            yield from report(
+            report(
                 Progress("trouble", collector.short_code, len(collectors), max(remaining, 0.0), detail=error.message)
             )
             if remaining > 0:
@@ -233,12 +235,14 @@ def _poll_round(
             collector.fail(error)
 
 
-def _wait(delay: float, total: float, waiting: int, report: ProgressReporter, tick: float | None) -> Flow[None]:
+def _wait(
+    session: Session, delay: float, total: float, waiting: int, report: ProgressReporter, tick: float | None
+) -> None:
     remaining = delay
     while remaining > 0:
         step = remaining if tick is None else min(tick, remaining)
-        yield from report(Progress("waiting", waiting=waiting, left=total - (delay - remaining), next_look=remaining))
-        yield Wait(step)
+        report(Progress("waiting", waiting=waiting, left=total - (delay - remaining), next_look=remaining))
+        session.wait(step)
         remaining -= step
 
 

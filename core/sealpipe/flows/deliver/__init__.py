@@ -7,7 +7,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from sealpipe.errors import PluginError, UsageError
-from sealpipe.flows import Do, Flow
 from sealpipe.flows.deliver.messages import parse_message_template
 from sealpipe.flows.resolve import Cache, resolve_value
 from sealpipe.plugin import SEGMENTS
@@ -91,19 +90,16 @@ def plan_delivery(
     )
 
 
-def resolve_recipients(
-    plan: DeliveryPlan, registry: Callable[[], Registry], cache: Cache
-) -> Flow[tuple[Recipient, ...]]:
+def resolve_recipients(plan: DeliveryPlan, registry: Callable[[], Registry], cache: Cache) -> tuple[Recipient, ...]:
     """Resolve all recipients, each checked by its channel. Nothing is sent.
 
     Raises UsageError, PluginError; each names the target as given.
     """
     values: dict[str, str] = {}
     for name, ref in plan.params.items():
-        value = yield from resolve_value(ref, registry, cache)
+        value = resolve_value(ref, registry, cache)
         values[name] = _check_value(name, ref, None if value is None else value.reveal())
-    recipients: tuple[Recipient, ...] = yield Do(partial(check_targets, plan.targets, values, registry))
-    return recipients
+    return check_targets(plan.targets, values, registry)
 
 
 def parse_channel(content: Content, target: Target | str) -> ChannelTarget:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from sealpipe.api.responses import escape_text
+from sealpipe.cancellation import current
 from sealpipe.errors import (
     NOT_TAKEN,
     DeliveryError,
@@ -23,7 +23,7 @@ from sealpipe.errors import (
     UnknownOutcomeError,
     UsageError,
 )
-from sealpipe.flows import MAX_BACKOFF, Do, Flow, Wait, policy
+from sealpipe.flows import MAX_BACKOFF, policy
 from sealpipe.flows.deliver import Recipient, name_target
 from sealpipe.flows.deliver.messages import MessageContext, build_link_message, build_passcode_message
 from sealpipe.flows.resolve import MAX_TRIES
@@ -90,7 +90,7 @@ def restore_deliveries(meta: Mapping[str, Any], states: Mapping[int, DeliverySta
     return Deliveries(items, meta["passcode"], meta["kind"], meta["views"], meta["message_template"], is_reminder)
 
 
-def deliver(session: Session, share: Deliverable, *, resend: bool = False) -> Flow[None]:
+def deliver(session: Session, share: Deliverable, *, resend: bool = False) -> None:
     """Send the messages that are not sent yet. A failure does not stop the others.
 
     Raises DeliveryError if any message is left.
@@ -105,10 +105,10 @@ def deliver(session: Session, share: Deliverable, *, resend: bool = False) -> Fl
     failures: list[tuple[TrackedDelivery, SealpipeError]] = []
     for number, delivery in enumerate(share.deliveries.items):
         if delivery.state != "sent":
-            error = yield from _deliver_one(session, share, number, resend=resend)
+            error = _deliver_one(session, share, number, resend=resend)
             outcome = "unclear" if delivery.state == "sending" else delivery.state
             recipient = str(delivery.recipient)
-            share.warnings += yield from policy.report_delivery(
+            share.warnings += policy.report_delivery(
                 session, share.short_code, recipient, delivery.recipient.content, outcome
             )
             if error is not None:
@@ -117,22 +117,23 @@ def deliver(session: Session, share: Deliverable, *, resend: bool = False) -> Fl
         raise _summarize_failures(share, failures)
 
 
-def _deliver_one(session: Session, share: Deliverable, number: int, *, resend: bool) -> Flow[SealpipeError | None]:
+def _deliver_one(session: Session, share: Deliverable, number: int, *, resend: bool) -> SealpipeError | None:
     assert share.deliveries is not None  # noqa: S101 - its caller checked
     delivery = share.deliveries.items[number]
     try:
-        if delivery.state == "sending" and not resend and not (yield Do(partial(_can_confirm, session, delivery))):
+        if delivery.state == "sending" and not resend and not _can_confirm(session, delivery):
             return UnknownOutcomeError("an earlier attempt was interrupted: the message may have arrived")
         budget = session.start_budget()
         for tries in range(1, MAX_TRIES + 1):
             try:
-                yield Do(partial(_send, session, share, number), is_changing=True)
+                current().begin(is_changing=True)
+                _send(session, share, number)
                 return None
             except UnavailableError as error:
                 delay = max(budget.draw_backoff(tries), min(MAX_BACKOFF, error.retry_after or 0.0))
                 if tries == MAX_TRIES or delay >= budget.get_remaining():
                     raise
-            yield Wait(delay)
+            session.wait(delay)
     except PluginError as error:
         return name_target(error, delivery.recipient.shown)
     except UsageError as error:

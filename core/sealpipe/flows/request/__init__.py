@@ -14,7 +14,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sealpipe.errors import PluginError, ReferenceSyntaxError, UsageError
-from sealpipe.flows import Do, Flow
 from sealpipe.flows.resolve import resolve_value
 from sealpipe.flows.session import Session
 from sealpipe.flows.share import Need, list_needs, plan_optional_delivery, resolve_expiry, set_checked
@@ -192,7 +191,7 @@ class ChosenKey(NamedTuple):
     seed: str | None = None
 
 
-def choose_key(options: RequestOptions, session: Session) -> Flow[ChosenKey]:
+def choose_key(options: RequestOptions, session: Session) -> ChosenKey:
     """Choose the key pair of a request. Nothing is stored yet. Raises UsageError."""
     if options.key_pair is not None:
         return ChosenKey(options.key_pair)
@@ -201,8 +200,8 @@ def choose_key(options: RequestOptions, session: Session) -> Flow[ChosenKey]:
     tag = session.credential.tag
     if options.key_kind == "new":
         if options.seed_target is not None:
-            yield from _check_target(options, session)
-        pair: KeyPair = yield Do(partial(keys.from_seed, os.urandom(32), tag=tag))
+            _check_target(options, session)
+        pair = keys.from_seed(os.urandom(32), tag=tag)
         return ChosenKey(pair)
     if options.key_kind != "credential":
         raise UsageError("the request's key is neither the credential's nor a new one", remedy='key="credential"')
@@ -212,20 +211,20 @@ def choose_key(options: RequestOptions, session: Session) -> Flow[ChosenKey]:
             "the credential has no custody secret, so it could not decrypt submissions",
             remedy="use the whole credential, all three parts; or --key new with --seed-to SINK",
         )
-    pair = yield Do(partial(keys.from_custody_secret, custody.reveal(), tag=tag))
+    pair = keys.from_custody_secret(custody.reveal(), tag=tag)
     return ChosenKey(pair)
 
 
-def store_seed(options: RequestOptions, session: Session, chosen: ChosenKey) -> Flow[ChosenKey]:
+def store_seed(options: RequestOptions, session: Session, chosen: ChosenKey) -> ChosenKey:
     """Store the seed of a new key in its target, and read it back. Raises PluginError, UsageError."""
     if options.seed_target is None:
         return chosen
     seed = Secret(encode_base64url(bytes(chosen.pair.seed)))
-    yield from write_to_sink(session, _make_seed_write(options, seed, encode_base64url(chosen.pair.public_key)[:40]))
+    write_to_sink(session, _make_seed_write(options, seed, encode_base64url(chosen.pair.public_key)[:40]))
     reference = _make_source_reference(options)
-    if not (yield Do(partial(_has_source, session, reference))):
+    if not _has_source(session, reference):
         return chosen
-    stored = yield from resolve_value(reference, session.registry)
+    stored = resolve_value(reference, session.registry)
     if stored != seed:
         raise PluginError(
             f"{reference} does not return the seed that was stored there; no request was created",
@@ -235,15 +234,15 @@ def store_seed(options: RequestOptions, session: Session, chosen: ChosenKey) -> 
     return chosen._replace(seed=str(reference))
 
 
-def _check_target(options: RequestOptions, session: Session) -> Flow[None]:
+def _check_target(options: RequestOptions, session: Session) -> None:
     assert options.seed_target is not None  # noqa: S101 - its caller checked
     write = _make_seed_write(options, Secret(""), "")
-    if (yield Do(partial(is_write_only, session, write.ref))):
+    if is_write_only(session, write.ref):
         raise UsageError(
             f"{options.seed_target.text} cannot be read back, so the seed would be lost",
             remedy="use a readable target for --seed-to, such as vault:secret/requests/acme#seed",
         )
-    yield from describe_writes(session, [write])
+    describe_writes(session, [write])
 
 
 def _make_seed_write(options: RequestOptions, seed: Secret, marker: str) -> SinkWrite:

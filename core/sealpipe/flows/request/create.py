@@ -10,13 +10,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from sealpipe.api import requests as api
 from sealpipe.api.requests import CreatedRequest
 from sealpipe.errors import Note, PublicKeyMismatchError, SealpipeError, ServiceError, StateError
-from sealpipe.flows import Budget, Do, Flow, call, outgoing, policy
+from sealpipe.flows import Budget, call, outgoing, policy
 from sealpipe.flows.request import ChosenKey, RequestOptions, choose_key, store_seed
 from sealpipe.flows.resolve import Cache
 from sealpipe.flows.session import Session
@@ -76,11 +75,14 @@ class SecureRequest(JournaledLink):
 
 def request(
     session: Session, options: RequestOptions, outbox: EntryStore | None = None, **notes: object
-) -> Flow[SecureRequest]:
+) -> SecureRequest:
     """Create a request. With an outbox, the entry is open until `delivered()`; `notes` are added to it."""
-    prepared = yield from _prepare(session, options)
-    work = _store_and_post(session, prepared, outbox, notes)
-    return (yield from policy.run_under_policy(session, prepared.action, work, describe_outcome))
+    prepared = _prepare(session, options)
+
+    def work(session: Session) -> SecureRequest:
+        return _store_and_post(session, prepared, outbox, notes)
+
+    return policy.run_under_policy(session, prepared.action, work, describe_outcome)
 
 
 class PlannedRequest(NamedTuple):
@@ -91,10 +93,10 @@ class PlannedRequest(NamedTuple):
     recipients: tuple[Recipient, ...]
 
 
-def plan_dry_run(session: Session, options: RequestOptions) -> Flow[PlannedRequest]:
+def plan_dry_run(session: Session, options: RequestOptions) -> PlannedRequest:
     """Do everything but store and send, policies included, for `request --dry-run`."""
-    prepared = yield from _prepare(session, options)
-    yield from policy.check_policies(session, prepared.action)
+    prepared = _prepare(session, options)
+    policy.check_policies(session, prepared.action)
     return PlannedRequest(len(_build_body(options, prepared.key, prepared.passcode)), prepared.recipients)
 
 
@@ -111,29 +113,29 @@ def describe_request(
     return outgoing.with_recipients(session, action, recipients)._replace(labels=labels, expires_at=options.expires_at)
 
 
-def _prepare(session: Session, options: RequestOptions) -> Flow[_PreparedRequest]:
+def _prepare(session: Session, options: RequestOptions) -> _PreparedRequest:
     """Fetch and check everything that the options name. Nothing is stored or sent."""
     session.check_clear(options.name, options.heading, options.description, *(each.text for each in options.form))
     if session.policy_hooks:
-        yield from policy.check_policies(session, (yield Do(partial(describe_request, session, options))))
+        policy.check_policies(session, describe_request(session, options))
     if len(options.needs) > 1:
         from sealpipe.flows.needs import check_needs  # most requests need nothing
 
-        yield from check_needs(session.registry, options.needs)
+        check_needs(session.registry, options.needs)
     cache: Cache = {}
     recipients: tuple[Recipient, ...] = ()
     if options.delivery is not None:
         from sealpipe.flows.deliver import resolve_recipients  # most requests have no recipient
 
-        recipients = yield from resolve_recipients(options.delivery, session.registry, cache)
+        recipients = resolve_recipients(options.delivery, session.registry, cache)
     passcode: Secret | None = None
     if options.code is not None:
         from sealpipe.flows.passcode import resolve_passcode  # most requests have none
 
-        passcode = yield from resolve_passcode(options.code, session.registry, cache)
+        passcode = resolve_passcode(options.code, session.registry, cache)
     session.check_clear(None if passcode is None else passcode.reveal(), *(each.address for each in recipients))
-    key = yield from choose_key(options, session)
-    action: OutgoingAction = yield Do(partial(describe_request, session, options, recipients))
+    key = choose_key(options, session)
+    action = describe_request(session, options, recipients)
     return _PreparedRequest(options, key, passcode, recipients, action)
 
 
@@ -154,19 +156,19 @@ class _PreparedRequest(NamedTuple):
 
 def _store_and_post(
     session: Session, prepared: _PreparedRequest, outbox: EntryStore | None, notes: Mapping[str, object]
-) -> Flow[SecureRequest]:
+) -> SecureRequest:
     """Store the seed of a fresh key before anyone can submit, journal the request, and post it."""
     options = prepared.options
     if outbox is not None:
-        yield Do(outbox.prepare)  # before a seed is stored: this may fail
-    chosen = yield from store_seed(options, session, prepared.key)
+        outbox.prepare()  # before a seed is stored: this may fail
+    chosen = store_seed(options, session, prepared.key)
     try:
         body = _build_body(options, chosen, prepared.passcode)
         meta = _make_entry_meta(prepared, chosen, session, notes)
         entry: Entry | None = None
         if outbox is not None:
-            entry = yield Do(partial(outbox.add, meta, body))
-        request = yield from post(session, meta, body, entry, session.start_budget())
+            entry = outbox.add(meta, body)
+        request = post(session, meta, body, entry, session.start_budget())
     except SealpipeError as error:
         if options.seed_target is not None and not (isinstance(error, ServiceError) and error.unclear):
             location = options.seed_target.text
@@ -187,12 +189,12 @@ def post(
     budget: Budget,
     *,
     unclear: bool = False,
-) -> Flow[SecureRequest]:
+) -> SecureRequest:
     """Send the stored bytes until the outcome is known, and record it. With `unclear`, they may have been sent."""
     with keep_entry_on_error(entry), settle_entry(entry, unclear=unclear):
         key = decode_base64url(meta["public_key"])
         try:
-            created = yield from call(api.create(bytes(body), meta["idempotency_key"], key), budget, unclear=unclear)
+            created = call(api.create(bytes(body), meta["idempotency_key"], key), budget, unclear=unclear)
         except PublicKeyMismatchError as error:
             code = encoded(error.short_code)
             ending = f"end it with `sealpipe requests expire -- {code}`"
@@ -203,17 +205,17 @@ def post(
                 raise
             from sealpipe.flows.lookup import find_created_request  # most responses arrive
 
-            created = yield from find_created_request(session, meta, error)
+            created = find_created_request(session, meta, error)
         if entry is not None:
-            yield Do(partial(_note_response, entry, created), is_record=True)
+            _note_response(entry, created)
     return build_request(meta, _to_response(created), entry)
 
 
-def resume(session: Session, entry: Entry) -> Flow[SecureRequest]:
+def resume(session: Session, entry: Entry) -> SecureRequest:
     """Return the request of an open entry: as recorded, or by sending the stored bytes again."""
     if entry.response is not None:
         return build_request(entry.meta, entry.response, entry)
-    return (yield from post(session, entry.meta, entry.body, entry, session.start_budget(), unclear=True))
+    return post(session, entry.meta, entry.body, entry, session.start_budget(), unclear=True)
 
 
 def _build_body(options: RequestOptions, chosen: ChosenKey, passcode: Secret | None) -> bytes:

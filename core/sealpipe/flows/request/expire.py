@@ -38,7 +38,7 @@ from sealpipe.errors import (
     ServiceError,
     StateError,
 )
-from sealpipe.flows import MAX_TRIES, Budget, Do, Flow, Wait, call, outgoing, policy
+from sealpipe.flows import MAX_TRIES, Budget, call, outgoing, policy
 from sealpipe.flows.session import Session
 from sealpipe.state.ledger import Ledger, LedgerOpener, PendingDelete, open_ledger
 from sealpipe.values import format_time
@@ -87,10 +87,10 @@ def get_utc_now() -> datetime:
 
 def expire_request(
     session: Session, short_code: str, keep: Path | LedgerOpener | None, now: Clock = get_utc_now
-) -> Flow[EndedRequest]:
+) -> EndedRequest:
     """Expire a request, and store what was submitted. See `Client.expire_request`."""
 
-    def expire(record: Ledger) -> Flow[EndedRequest]:
+    def expire(session: Session, record: Ledger) -> EndedRequest:
         return RequestExpiry(session, short_code, record, now).run()
 
     return end_under_policy(session, "expire", short_code, keep, expire)
@@ -101,40 +101,43 @@ def end_under_policy(
     verb: Literal["expire", "purge"],
     short_code: str,
     keep: Path | LedgerOpener | None,
-    work: Callable[[Ledger], Flow[EndedRequest]],
-) -> Flow[EndedRequest]:
+    work: Callable[[Session, Ledger], EndedRequest],
+) -> EndedRequest:
     """Ask the policies; then do the work while the request's ledger is locked."""
     api.get(short_code)  # UsageError for an invalid short code, before policies are asked
     plan = outgoing.describe_ending(session, verb, "request", short_code)
-    ending = _end_on_record(session, short_code, keep, work)
-    return (yield from policy.run_under_policy(session, plan, ending, lambda ended: {"outcome": ended.outcome}))
+
+    def ending(session: Session) -> EndedRequest:
+        return _end_on_record(session, short_code, keep, work)
+
+    return policy.run_under_policy(session, plan, ending, lambda ended: {"outcome": ended.outcome})
 
 
 def _end_on_record(
-    session: Session, short_code: str, keep: Path | LedgerOpener | None, work: Callable[[Ledger], Flow[EndedRequest]]
-) -> Flow[EndedRequest]:
-    record = yield from lock_record(session, short_code, keep)
+    session: Session, short_code: str, keep: Path | LedgerOpener | None, work: Callable[[Session, Ledger], EndedRequest]
+) -> EndedRequest:
+    record = lock_record(session, short_code, keep)
     try:
-        return (yield from work(record))
+        return work(session, record)
     finally:
         record.close()
 
 
-def lock_record(session: Session, short_code: str, keep: Path | LedgerOpener | None) -> Flow[Ledger]:
+def lock_record(session: Session, short_code: str, keep: Path | LedgerOpener | None) -> Ledger:
     """Open the request's ledger when no other command has it locked. StateError if that takes too long."""
     api.get(short_code)  # UsageError for an invalid short code, before there is a file for it
     session.check_clear(short_code)
     budget = session.start_budget()
     open_record: LedgerOpener = keep if callable(keep) else partial(open_ledger, keep)
     while True:
-        record: Ledger | None = yield Do(partial(open_record, session.base_url, short_code))
+        record = open_record(session.base_url, short_code)
         if record is not None:
             return record
         if budget.get_remaining() <= _LOCK_POLL_INTERVAL:
             raise StateError(
                 f"another command is working on request {short_code}", remedy="wait for it; then run this one again"
             )
-        yield Wait(_LOCK_POLL_INTERVAL)
+        session.wait(_LOCK_POLL_INTERVAL)
 
 
 class RequestExpiry:
@@ -146,38 +149,38 @@ class RequestExpiry:
         self._record = record
         self._now = now
 
-    def run(self) -> Flow[EndedRequest]:
+    def run(self) -> EndedRequest:
         """Check, store, expire, and store late submissions."""
         budget = self._session.start_budget()
-        info = yield from self._fetch_state(budget)
-        earlier = yield from self._keep_submissions(budget)
+        info = self._fetch_state(budget)
+        earlier = self._keep_submissions(budget)
         if info.expires_at is None:
-            return (yield from self._finish("already-expired", earlier, earlier))
+            return self._finish("already-expired", earlier, earlier)
         started = self._now()
-        info = yield from self._fetch_state(budget)
+        info = self._fetch_state(budget)
         if info.expires_at is None:
-            return (yield from self._finish("already-expired", (yield from self._keep_last_submissions()), earlier))
+            return self._finish("already-expired", self._keep_last_submissions(), earlier)
         if self._expires_soon(info.expires_at, info.answered_at):
             return self._make_result("expiring", earlier, earlier, info.expires_at)
-        yield from self._delete(info.answered_at, started)
-        return (yield from self._finish("expired", (yield from self._keep_last_submissions()), earlier))
+        self._delete(info.answered_at, started)
+        return self._finish("expired", self._keep_last_submissions(), earlier)
 
-    def _fetch_state(self, budget: Budget) -> Flow[RequestInfo]:
-        info = yield from call(api.get(self._code), budget)
+    def _fetch_state(self, budget: Budget) -> RequestInfo:
+        info = call(api.get(self._code), budget)
         if (info.expires_at is None) is not (info.public_key is None):
             raise ProtocolError(
                 f"it is unclear from the service's response whether request {self._code} is active: nothing was changed"
             )
         return info
 
-    def _keep_submissions(self, budget: Budget) -> Flow[Submissions]:
-        submissions = yield from call(api.list_submissions(self._code), budget)
-        yield Do(partial(self._record.keep, submissions.items))
+    def _keep_submissions(self, budget: Budget) -> Submissions:
+        submissions = call(api.list_submissions(self._code), budget)
+        self._record.keep(submissions.items)
         return submissions
 
-    def _keep_last_submissions(self) -> Flow[Submissions]:
+    def _keep_last_submissions(self) -> Submissions:
         try:
-            return (yield from self._keep_submissions(self._session.start_budget()))
+            return self._keep_submissions(self._session.start_budget())
         except SealpipeError as error:
             raise DeliveryError(
                 f"request {self._code} has expired, but its last submissions could not be stored: {error.message}",
@@ -193,15 +196,15 @@ class RequestExpiry:
             else expires_at - answered_at <= MARGIN
         )
 
-    def _delete(self, answered_at: datetime | None, started: datetime) -> Flow[None]:
+    def _delete(self, answered_at: datetime | None, started: datetime) -> None:
         pending = self._record.pending
         if self._record.is_expired or (
             pending is not None and self._get_remaining_grace(pending, answered_at) > timedelta(0)
         ):
-            yield from self._find_outcome(None)
+            self._find_outcome(None)
             return
         try:
-            yield Do(partial(self._record.note_delete, PendingDelete(self._now(), answered_at)))
+            self._record.note_delete(PendingDelete(self._now(), answered_at))
         except BaseException:  # a signal, or cancelled: no DELETE is sent
             with suppress(StateError):
                 self._record.settle("not sent")
@@ -210,18 +213,18 @@ class RequestExpiry:
         budget = self._session.start_budget()
         budget.deadline = min(budget.deadline, DELETE_DEADLINE - elapsed)
         try:
-            deleted = yield from call(api.delete(self._code), budget, max_tries=1)
+            deleted = call(api.delete(self._code), budget, max_tries=1)
         except CancelledCallError:  # before the one attempt
             with suppress(StateError):
                 self._record.settle("not sent")
             raise
         except ServiceError as error:
             if error.unclear or (error.status or 0) >= 500:
-                yield from self._find_outcome(error)
+                self._find_outcome(error)
                 return
-            yield from self._settle(f"not carried out: {type(error).__name__}")
+            self._settle(f"not carried out: {type(error).__name__}")
             raise
-        yield from self._settle(deleted.outcome)
+        self._settle(deleted.outcome)
         if deleted.outcome != "expired":
             location = f", and stored in {self._record.path}" if self._record.path else ""
             raise NotFoundError(
@@ -229,30 +232,30 @@ class RequestExpiry:
                 f"its submissions were read before{location}"
             )
 
-    def _settle(self, outcome: str) -> Flow[None]:
+    def _settle(self, outcome: str) -> None:
         with suppress(StateError):  # then the note of a DELETE stays, and the next command checks the state
-            yield Do(partial(self._record.settle, outcome), is_record=True)
+            self._record.settle(outcome)
 
-    def _find_outcome(self, error: ServiceError | None) -> Flow[None]:
+    def _find_outcome(self, error: ServiceError | None) -> None:
         """Check until the request has ended, without another DELETE. Raises OutcomeUnknownError if it stays active."""
         budget = self._session.start_budget()
         detail = "it was still active"
         for tries in range(1, MAX_TRIES + 1):
             try:
-                info = yield from self._fetch_state(budget)
+                info = self._fetch_state(budget)
             except NotFoundError:
-                yield from self._settle("gone")
+                self._settle("gone")
                 raise
             except ServiceError as failed:
                 detail = failed.message
                 break
             if info.expires_at is None:
-                yield from self._settle("expired")
+                self._settle("expired")
                 return
             delay = budget.draw_backoff(tries)
             if tries == MAX_TRIES or delay >= budget.get_remaining():
                 break
-            yield Wait(delay)
+            self._session.wait(delay)
         raise self._make_unknown_error(error, detail)
 
     def _make_unknown_error(self, error: ServiceError | None, detail: str) -> OutcomeUnknownError:
@@ -278,8 +281,8 @@ class RequestExpiry:
             return GRACE - (answered_at - pending.answered_at)
         return GRACE - (self._now() - pending.at)
 
-    def _finish(self, outcome: Outcome, submissions: Submissions, earlier: Submissions) -> Flow[EndedRequest]:
-        yield from self._settle("expired")
+    def _finish(self, outcome: Outcome, submissions: Submissions, earlier: Submissions) -> EndedRequest:
+        self._settle("expired")
         return self._make_result(outcome, submissions, earlier)
 
     def _make_result(

@@ -10,7 +10,7 @@ from shlex import quote
 from sealpipe.api import Resend
 from sealpipe.api import requests as api
 from sealpipe.errors import NotFoundError, ProtocolError, RetriesExhaustedError, ServiceError, UsageError
-from sealpipe.flows import Do, Flow, call
+from sealpipe.flows import call
 from sealpipe.flows.request.expire import Clock, EndedRequest, RequestExpiry, end_under_policy, get_utc_now
 from sealpipe.flows.session import Session
 from sealpipe.state.ledger import Ledger
@@ -20,18 +20,14 @@ from sealpipe.wire.encoding import encoded
 
 def purge_request(
     session: Session, short_code: str, confirm: str, keep: Path | None, now: Clock = get_utc_now
-) -> Flow[EndedRequest]:
+) -> EndedRequest:
     """Expire the request if it is active, store the ciphertext, and only then delete it for good."""
     if confirm != short_code:
         raise UsageError(
             f"purging deletes request {short_code} and its submissions for good, and was not confirmed",
             remedy="repeat the short code: --confirm CODE, in Python confirm=CODE",
         )
-    return (
-        yield from end_under_policy(
-            session, "purge", short_code, keep, partial(_purge_expired, session, short_code, now)
-        )
-    )
+    return end_under_policy(session, "purge", short_code, keep, partial(_purge_expired, short_code=short_code, now=now))
 
 
 def format_purge_command(short_code: str) -> str:
@@ -39,35 +35,35 @@ def format_purge_command(short_code: str) -> str:
     return f"sealpipe requests purge --confirm {encoded(short_code)} -- {quote(short_code)}"
 
 
-def _purge_expired(session: Session, short_code: str, now: Clock, record: Ledger) -> Flow[EndedRequest]:
+def _purge_expired(session: Session, record: Ledger, *, short_code: str, now: Clock) -> EndedRequest:
     before = record.is_purging
     try:
-        ended = yield from RequestExpiry(session, short_code, record, now).run()
+        ended = RequestExpiry(session, short_code, record, now).run()
     except NotFoundError:
         if not before:
             raise
         # 404 after an earlier purge's DELETE that may have arrived: that DELETE deleted it.
-        yield Do(record.note_purge_result, is_record=True)
+        record.note_purge_result()
         return EndedRequest(short_code, "deleted", (), kept_in=record.path)
     if ended.outcome == "expiring" and ended.expires_at is not None:
         raise RetriesExhaustedError(
             f"request {short_code} expires at {format_time(ended.expires_at)}, too soon to expire it before",
             remedy="run it again after that; nothing was changed",
         )
-    yield Do(record.note_purge)
+    record.note_purge()
     # It has expired and cannot become active again: from now on a DELETE can be repeated.
     operation = replace(api.delete(short_code), name="purge the request", resend=Resend.REPEATABLE)
     try:
-        done = yield from call(operation, session.start_budget(), unclear=before)
+        done = call(operation, session.start_budget(), unclear=before)
     except ServiceError as error:
         if error.unclear and (error.status, error.error_code) != (404, 70):
             error.remedy = f"run `{format_purge_command(short_code)}` again"
             raise
-        yield Do(record.note_purge_result, is_record=True)
+        record.note_purge_result()
         if not error.unclear:
             raise
     else:
-        yield Do(record.note_purge_result, is_record=True)
+        record.note_purge_result()
         if done.outcome != "deleted":
             raise ProtocolError(
                 f"request {short_code} was reported as ended but was active: it has expired only now",

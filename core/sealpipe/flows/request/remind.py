@@ -15,7 +15,7 @@ from typing import NamedTuple
 from sealpipe.api import requests as api
 from sealpipe.api.requests import RequestInfo
 from sealpipe.errors import NoSubmissionError, PolicyError, PublicKeyMismatchError, UsageError
-from sealpipe.flows import Do, Flow, call, outgoing, policy
+from sealpipe.flows import call, outgoing, policy
 from sealpipe.flows.deliver import DeliveryPlan, Recipient, resolve_recipients
 from sealpipe.flows.request.create import SecureRequest, build_request, describe_outcome
 from sealpipe.flows.session import Session
@@ -48,9 +48,7 @@ class Answered(NamedTuple):
     is_over: bool
 
 
-def remind(
-    session: Session, request: OpenRequest, plan: DeliveryPlan, outbox: EntryStore
-) -> Flow[SecureRequest | Answered]:
+def remind(session: Session, request: OpenRequest, plan: DeliveryPlan, outbox: EntryStore) -> SecureRequest | Answered:
     """Prepare a reminder: its entry is open, and `deliver` sends its messages. Nothing if there are submissions.
 
     Raises NoSubmissionError if the request has expired, PublicKeyMismatchError if submissions would be sealed to
@@ -59,22 +57,25 @@ def remind(
     session.check_clear(request.title)
     base = _find_base(session, request)
     budget = session.start_budget()
-    info = yield from call(api.get(request.short_code), budget)
+    info = call(api.get(request.short_code), budget)
     if info.public_key not in (None, request.public_key):
         raise _make_mismatch_error(request.short_code)
-    listed = yield from call(api.list_submissions(request.short_code), budget)
+    listed = call(api.list_submissions(request.short_code), budget)
     if listed.items or listed.skipped:
         return Answered(listed.total, info.has_ended)
     if info.has_ended:
         raise NoSubmissionError(f"request {request.short_code} has expired without a submission: nothing was sent")
     describe = partial(describe_reminder, session, request.short_code, request.title, base, plan)
     if session.policy_hooks:
-        yield from policy.check_policies(session, (yield Do(describe)))
-    recipients = yield from resolve_recipients(plan, session.registry, {})
+        policy.check_policies(session, describe())
+    recipients = resolve_recipients(plan, session.registry, {})
     session.check_clear(*(each.address for each in recipients))
-    action: OutgoingAction = yield Do(partial(describe, recipients, tuple(request.labels), info.expires_at))
-    work = _store(session, request, base, info, recipients, action, outbox)
-    return (yield from policy.run_under_policy(session, action, work, describe_outcome))
+    action = describe(recipients, tuple(request.labels), info.expires_at)
+
+    def work(session: Session) -> SecureRequest:
+        return _store(session, request, base, info, recipients, action, outbox)
+
+    return policy.run_under_policy(session, action, work, describe_outcome)
 
 
 def describe_reminder(
@@ -134,7 +135,7 @@ def _store(
     recipients: Sequence[Recipient],
     action: OutgoingAction,
     outbox: EntryStore,
-) -> Flow[SecureRequest]:
+) -> SecureRequest:
     """Journal the reminder before any of its messages is sent."""
     expires_at = None if info.expires_at is None else format_time(info.expires_at)
     response = {"short_code": request.short_code, "expires_at": expires_at, "replayed": True}
@@ -155,5 +156,5 @@ def _store(
         "message_template": None,
         "overseen": outgoing.to_entry_note(action),
     }
-    entry = yield Do(partial(outbox.add, meta, b""))
+    entry = outbox.add(meta, b"")
     return build_request(meta, response, entry)

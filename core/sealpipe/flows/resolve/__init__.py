@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from sealpipe.errors import Note, PluginError, ReferenceValueError, SecretNotFoundError, UnavailableError, UsageError
-from sealpipe.flows import MAX_BACKOFF, Budget, Do, Flow, Wait
+from sealpipe.flows import MAX_BACKOFF, Budget, wait
 from sealpipe.flows.resolve.select import select, select_values
 from sealpipe.plugin import ASKS, FRESH, Document, Locator
 from sealpipe.reference import Everything, FieldSpec, Item, Key, Reference
@@ -27,15 +27,15 @@ Cache = dict[Locator, Document | PluginError]
 
 def resolve(
     specs: Sequence[FieldSpec | Field], registry: Callable[[], Registry], cache: Cache | None = None
-) -> Flow[list[Field]]:
+) -> list[Field]:
     """Resolve references to fields, in order; a Field stays as it is. `registry` is called only for references.
 
     Raises ReferenceSyntaxError before anything is fetched, the first PluginError in the order of the specs, with notes
     on the others, and UsageError if all fields are optional and none has a value.
     """
     refs = [spec.ref for spec in specs if isinstance(spec, FieldSpec)]
-    resolver = yield from _fetch(refs, registry, cache)
-    fields: list[Field] = yield Do(partial(resolver.select_fields, specs))
+    resolver = _fetch(refs, registry, cache)
+    fields = resolver.select_fields(specs)
     if not fields:
         raise UsageError(
             "nothing to share: all fields are optional, and none has a value",
@@ -44,24 +44,24 @@ def resolve(
     return fields
 
 
-def resolve_value(ref: Reference, registry: Callable[[], Registry], cache: Cache | None = None) -> Flow[Secret | None]:
+def resolve_value(ref: Reference, registry: Callable[[], Registry], cache: Cache | None = None) -> Secret | None:
     """Resolve a reference to one value, such as a passcode; None if it is optional and missing."""
-    resolver = yield from _fetch([ref], registry, cache)
-    return (yield from _resolve_one(resolver, ref))
+    resolver = _fetch([ref], registry, cache)
+    return _resolve_one(resolver, ref)
 
 
 def resolve_secret(
     ref: Reference, what: str, registry: Callable[[], Registry], cache: Cache | None = None
-) -> Flow[Secret | None]:
+) -> Secret | None:
     """Resolve a reference to a secret, called `what` in errors. UsageError if its source marks it as not secret."""
     from sealpipe.flows.typed_secrets import make_text_error, refuse_text  # most shares have no passcode
 
     refuse_text(ref, what)
-    resolver = yield from _fetch([ref], registry, cache)
+    resolver = _fetch([ref], registry, cache)
     document = resolver.cache[resolver.locators[0][0]]
     if isinstance(document, Document) and not document.secret:
         raise make_text_error(what)
-    return (yield from _resolve_one(resolver, ref))
+    return _resolve_one(resolver, ref)
 
 
 class Value(NamedTuple):
@@ -73,22 +73,20 @@ class Value(NamedTuple):
     """False if the source says that it is public."""
 
 
-def resolve_bytes(
-    refs: Sequence[Reference], registry: Callable[[], Registry]
-) -> Flow[list[Value | PluginError | None]]:
+def resolve_bytes(refs: Sequence[Reference], registry: Callable[[], Registry]) -> list[Value | PluginError | None]:
     """Resolve each reference to one value, byte for byte: the value, why there is none, or None if it is optional."""
-    resolver = yield from _fetch(refs, registry, None)
+    resolver = _fetch(refs, registry, None)
     results: list[Value | PluginError | None] = []
     for number, ref in enumerate(refs):
         try:
-            results.append((yield Do(partial(resolver.select_value, ref, number))))
+            results.append(resolver.select_value(ref, number))
         except PluginError as error:
             results.append(error)
     return results
 
 
-def _resolve_one(resolver: _Resolver, ref: Reference) -> Flow[Secret | None]:
-    fields: list[Field] = yield Do(partial(resolver.select_fields, [FieldSpec(None, ref)]))
+def _resolve_one(resolver: _Resolver, ref: Reference) -> Secret | None:
+    fields = resolver.select_fields([FieldSpec(None, ref)])
     if not fields:
         return None
     _check_single(ref, len(fields))
@@ -191,12 +189,12 @@ class _Resolver:
         raise result
 
 
-def _fetch(refs: Sequence[Reference], registry: Callable[[], Registry], cache: Cache | None) -> Flow[_Resolver]:
+def _fetch(refs: Sequence[Reference], registry: Callable[[], Registry], cache: Cache | None) -> _Resolver:
     resolver = _Resolver({} if cache is None else cache)
     if not refs:
         return resolver
-    plugins: Registry = yield Do(registry)
-    locators_by_source: dict[str, list[Locator]] = yield Do(partial(resolver.locate, refs, plugins))
+    plugins = registry()
+    locators_by_source = resolver.locate(refs, plugins)
     interactive = {
         name: locators_by_source.pop(name)
         for name in [*locators_by_source]
@@ -204,20 +202,20 @@ def _fetch(refs: Sequence[Reference], registry: Callable[[], Registry], cache: C
     }
     if interactive:
         # First and alone: a lease or deadline must not expire while someone types, nor start if typing is impossible.
-        typed_results: Cache = yield Do(partial(plugins.fetch, interactive))
+        typed_results = plugins.fetch(interactive)
         for result in typed_results.values():
             if isinstance(result, PluginError) and not isinstance(result, SecretNotFoundError):
                 raise result
         resolver.cache.update(typed_results)
     budget = Budget(plugins.deadline)
     for tries in range(1, MAX_TRIES + 1):
-        results: Cache = yield Do(partial(plugins.fetch, locators_by_source, budget.get_remaining()))
+        results = plugins.fetch(locators_by_source, budget.get_remaining())
         resolver.cache.update(results)
         locators_by_source = _select_retryable(results)
         delay = _choose_backoff(results, tries) if locators_by_source else 0.0
         if not locators_by_source or tries == MAX_TRIES or delay >= budget.get_remaining():
             break
-        yield Wait(delay)
+        wait(delay)
     return resolver
 
 

@@ -11,14 +11,13 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Final, Literal
 
 from sealpipe.api import shares
 from sealpipe.errors import NotFoundError, OutcomeUnknownError, ServiceError, StateError
-from sealpipe.flows import Budget, Do, Flow, call, outgoing, policy
+from sealpipe.flows import Budget, call, outgoing, policy
 from sealpipe.flows.session import Session
 from sealpipe.permissions import has_content
 from sealpipe.state import create_file, make_private_directory
@@ -37,14 +36,14 @@ class EndedShare:
     outcome: Literal["expired", "already-expired"]
 
 
-def end_share(session: Session, short_code: str, budget: Budget | None = None) -> Flow[None]:
+def end_share(session: Session, short_code: str, budget: Budget | None = None) -> None:
     """Expire a share. A lost response is harmless: the call is repeated, and a second DELETE changes nothing.
 
     Part of work that policies have allowed. Raises NotFoundError if there is no such share or it had ended before,
     OutcomeUnknownError if no attempt was settled.
     """
     try:
-        yield from call(shares.expire(short_code), budget or session.start_budget())
+        call(shares.expire(short_code), budget or session.start_budget())
     except OutcomeUnknownError as error:
         # 404 after an attempt of ours that may have arrived: that attempt expired it.
         if (error.status, error.error_code) != (404, 1):
@@ -52,41 +51,44 @@ def end_share(session: Session, short_code: str, budget: Budget | None = None) -
             raise
 
 
-def expire_share(session: Session, short_code: str, keep: Path | None = None) -> Flow[EndedShare]:
+def expire_share(session: Session, short_code: str, keep: Path | None = None) -> EndedShare:
     """Expire a share; one that had ended before is `already-expired`. See `Client.expire_share`."""
     called(short_code)
     plan = outgoing.describe_ending(session, "expire", "share", short_code)
-    work = _expire_share(session, short_code, keep)
-    return (yield from policy.run_under_policy(session, plan, work, lambda ended: {"outcome": ended.outcome}))
+
+    def work(session: Session) -> EndedShare:
+        return _expire_share(session, short_code, keep)
+
+    return policy.run_under_policy(session, plan, work, lambda ended: {"outcome": ended.outcome})
 
 
-def _expire_share(session: Session, short_code: str, keep: Path | None) -> Flow[EndedShare]:
+def _expire_share(session: Session, short_code: str, keep: Path | None) -> EndedShare:
     budget = session.start_budget()
     try:
-        yield from end_share(session, short_code, budget)
+        end_share(session, short_code, budget)
     except NotFoundError as missing:
         if (missing.status, missing.error_code) != (404, 1):
             raise
-        if not (yield from _has_proof_of_share(session, short_code, keep, budget)):
+        if not _has_proof_of_share(session, short_code, keep, budget):
             missing.remedy = f"{missing.remedy}; a share that was expired from another machine looks the same"
             raise
         return EndedShare(short_code, "already-expired")
     if keep is not None:
         with suppress(StateError):  # it has ended, with or without the note
-            yield Do(partial(note_expired, keep, session.base_url, short_code), is_record=True)
+            note_expired(keep, session.base_url, short_code)
     return EndedShare(short_code, "expired")
 
 
-def _has_proof_of_share(session: Session, short_code: str, keep: Path | None, budget: Budget) -> Flow[bool]:
+def _has_proof_of_share(session: Session, short_code: str, keep: Path | None, budget: Budget) -> bool:
     """Return whether anything proves that this account had such a share. A failed call proves nothing."""
-    if keep is not None and (yield Do(partial(was_expired, keep, session.base_url, short_code))):
+    if keep is not None and was_expired(keep, session.base_url, short_code):
         return True
     with suppress(ServiceError):
-        yield from call(shares.get(short_code), budget)
+        call(shares.get(short_code), budget)
         return True
     with suppress(ServiceError):
         for page in range(1, MAX_PAGES + 1):
-            ended_page = yield from call(shares.list_page(page, 100, "expired"), budget)
+            ended_page = call(shares.list_page(page, 100, "expired"), budget)
             if any(row.short_code == short_code for row in ended_page.items):
                 return True
             if page >= (ended_page.pagination.total_pages or 0):

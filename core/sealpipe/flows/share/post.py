@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from sealpipe.api import shares
@@ -28,7 +27,7 @@ from sealpipe.errors import (
     StateError,
     UsageError,
 )
-from sealpipe.flows import Do, Flow, call, outgoing, policy
+from sealpipe.flows import call, outgoing, policy
 from sealpipe.flows.session import Session
 from sealpipe.flows.share import ShareOptions
 from sealpipe.flows.share.seal import NO_CUSTODY_LEVEL, SealedShare, seal_share
@@ -64,29 +63,29 @@ class Share(JournaledLink):
     """Whether the service said when the share expires; if not, `expires_at` is None, too."""
 
 
-def share(session: Session, options: ShareOptions, outbox: EntryStore | None = None, **notes: object) -> Flow[Share]:
+def share(session: Session, options: ShareOptions, outbox: EntryStore | None = None, **notes: object) -> Share:
     """Create a share. With an outbox, the entry is open until `delivered()`; `notes` are added to it."""
     session.check_clear(options.name, options.title, options.description, options.message_template)
     if session.policy_hooks:
-        yield from policy.check_policies(session, (yield Do(partial(describe_share, session, options))))
-    sealed = yield from seal_share(options, session)
-    action: OutgoingAction = yield Do(partial(describe_share, session, options, sealed))
+        policy.check_policies(session, describe_share(session, options))
+    sealed = seal_share(options, session)
+    action = describe_share(session, options, sealed)
     meta = _make_entry_meta(sealed, options, session, {"overseen": outgoing.to_entry_note(action), **notes})
-    created = yield from policy.run_under_policy(
-        session, action, _store_and_post(session, meta, sealed, outbox), describe_outcome
+    created = policy.run_under_policy(
+        session, action, lambda cleared: _store_and_post(cleared, meta, sealed, outbox), describe_outcome
     )
     created.remarks = (*sealed.remarks, *created.remarks)
     return created
 
 
-def plan_dry_run(session: Session, options: ShareOptions) -> Flow[SealedShare]:
+def plan_dry_run(session: Session, options: ShareOptions) -> SealedShare:
     """Do everything but store and send, policies included, for `share --dry-run`."""
     session.check_clear(options.name, options.title, options.description, options.message_template)
     if session.policy_hooks:
-        yield from policy.check_policies(session, (yield Do(partial(describe_share, session, options))))
-    sealed = yield from seal_share(options, session)
+        policy.check_policies(session, describe_share(session, options))
+    sealed = seal_share(options, session)
     if session.policy_hooks:
-        yield from policy.check_policies(session, (yield Do(partial(describe_share, session, options, sealed))))
+        policy.check_policies(session, describe_share(session, options, sealed))
     return sealed
 
 
@@ -108,13 +107,11 @@ def describe_outcome(share: Share) -> Mapping[str, object]:
     return {"outcome": share.outcome, "short_code": share.short_code}
 
 
-def _store_and_post(
-    session: Session, meta: Mapping[str, Any], sealed: SealedShare, outbox: EntryStore | None
-) -> Flow[Share]:
+def _store_and_post(session: Session, meta: Mapping[str, Any], sealed: SealedShare, outbox: EntryStore | None) -> Share:
     """Journal the share, write its targets before anybody gets a link, and post it."""
     entry: Entry | None = None
     if outbox is not None:
-        entry = yield Do(partial(outbox.add, meta, sealed.body))
+        entry = outbox.add(meta, sealed.body)
     posting = Posting(meta, sealed.body, meta["idempotency_key"], entry, warnings=[*sealed.warnings])
     if sealed.writes:
         from sealpipe.flows.store import write
@@ -122,13 +119,13 @@ def _store_and_post(
         with keep_entry_on_error(entry):
             try:
                 writes = write.mark_writes(sealed.writes, meta)
-                posting.stored = yield from write.write_share_fields(session, writes, entry)
+                posting.stored = write.write_share_fields(session, writes, entry)
             except StateError:
                 raise  # the fields are stored; only the note is missing, so `resume` can share them
             except (PluginError, UsageError):
                 discard_entry(entry)
                 raise
-    return (yield from post(session, posting))
+    return post(session, posting)
 
 
 @dataclass(slots=True, eq=False)
@@ -144,15 +141,15 @@ class Posting:
     warnings: list[str] = field(default_factory=list)
 
 
-def post(session: Session, posting: Posting, *, unclear: bool = False) -> Flow[Share]:
+def post(session: Session, posting: Posting, *, unclear: bool = False) -> Share:
     """Send the stored bytes until the outcome is known, and record it. With `unclear`, they may have been sent."""
     entry, meta = posting.entry, posting.meta
     with keep_entry_on_error(entry), _note_stored(posting.stored):
         with settle_entry(entry, unclear=unclear):
-            created = yield from _create(session, posting, unclear=unclear)
+            created = _create(session, posting, unclear=unclear)
             if meta["custody"] == "require" and created.custody != "stored":
-                yield from _expire_without_custody(session, created)
-        yield Do(partial(_note_response, posting, created), is_record=True)
+                _expire_without_custody(session, created)
+        _note_response(posting, created)
     return Share(
         build_link(meta, created.short_code),
         created.short_code,
@@ -199,32 +196,32 @@ def build_link(meta: Mapping[str, Any], short_code: str) -> Secret:
     return Secret(link.share_link(meta["link_base_url"], short_code, link.decode_fragment(meta["fragment"].reveal())))
 
 
-def _create(session: Session, posting: Posting, *, unclear: bool) -> Flow[CreatedShare]:
+def _create(session: Session, posting: Posting, *, unclear: bool) -> CreatedShare:
     """Send the share; send it again as a new share without a wrap if the credential has no custody level."""
     budget = session.start_budget()
     try:
-        return (yield from call(shares.create(posting.body, posting.key, is_ours=True), budget, unclear=unclear))
+        return call(shares.create(posting.body, posting.key, is_ours=True), budget, unclear=unclear)
     except InvalidRequestError as error:
         wrap_at = posting.meta["wrap_at"]
         refused_wrap = error.error_code == 19 and "item_key_wrap" in error.additional_data
         if not refused_wrap or wrap_at is None or posting.key != posting.meta["idempotency_key"]:
             raise
-        yield Do(partial(session.note_custody, has_custody=False))
+        session.note_custody(has_custody=False)
         if posting.meta["custody"] != "auto":
             raise
     posting.warnings.append(NO_CUSTODY_LEVEL)
     posting.key = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{posting.key} without wrap"))
     posting.body = shares.without_wrap(posting.body, wrap_at)
     if posting.entry is not None:
-        yield Do(partial(posting.entry.note_new_key, posting.key))
-    return (yield from call(shares.create(posting.body, posting.key, is_ours=True), budget))
+        posting.entry.note_new_key(posting.key)
+    return call(shares.create(posting.body, posting.key, is_ours=True), budget)
 
 
-def _expire_without_custody(session: Session, created: CreatedShare) -> Flow[None]:
+def _expire_without_custody(session: Session, created: CreatedShare) -> None:
     from sealpipe.flows.share.expire import end_share  # custody rarely fails
 
     try:
-        yield from end_share(session, created.short_code)
+        end_share(session, created.short_code)
     except NotFoundError:
         pass  # an earlier attempt to expire it succeeded
     except ServiceError as error:

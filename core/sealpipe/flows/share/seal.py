@@ -6,12 +6,10 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from sealpipe.api import shares
 from sealpipe.errors import PluginError, UsageError
-from sealpipe.flows import Do, Flow
 from sealpipe.flows.resolve import Cache, collect_remarks, find_earliest_expiry, resolve
 from sealpipe.flows.session import Session
 from sealpipe.flows.share import ShareOptions
@@ -51,7 +49,7 @@ class SealedShare:
     warnings: tuple[str, ...] = ()
 
 
-def seal_share(options: ShareOptions, session: Session) -> Flow[SealedShare]:
+def seal_share(options: ShareOptions, session: Session) -> SealedShare:
     """Fetch what the options name, and seal it. Nothing is stored or sent."""
     if options.custody == "require" and session.credential.custody_secret is None:
         raise UsageError(
@@ -61,7 +59,7 @@ def seal_share(options: ShareOptions, session: Session) -> Flow[SealedShare]:
     if len(options.needs) > 1:
         from sealpipe.flows.needs import check_needs  # most shares need one source
 
-        yield from check_needs(session.registry, options.needs)
+        check_needs(session.registry, options.needs)
     typed: tuple[str, ...] = ()
     if any(isinstance(spec, FieldSpec) and spec.ref.name == "text" for spec in options.specs):
         from sealpipe.flows.typed_secrets import warn_of_text  # most shares contain no text:
@@ -73,27 +71,27 @@ def seal_share(options: ShareOptions, session: Session) -> Flow[SealedShare]:
         from sealpipe.flows.deliver import resolve_recipients  # most shares have no recipient
 
         # Before all else: a wrong recipient must not consume a secret that is created by reading it.
-        recipients = yield from resolve_recipients(options.delivery, session.registry, cache)
+        recipients = resolve_recipients(options.delivery, session.registry, cache)
         session.check_clear(*(each.address for each in recipients))
     writes: tuple[SinkWrite, ...] = ()
     write_notes: tuple[str, ...] = ()
     if options.targets:
         from sealpipe.flows.store import write  # most shares have no target
 
-        yield from write.check_share_targets(session, options.targets)
-    fields = yield from resolve(options.specs, session.registry, cache)
+        write.check_share_targets(session, options.targets)
+    fields = resolve(options.specs, session.registry, cache)
     if options.targets:
         writes = write.plan_share_writes(options.targets, fields)
-        write_notes = yield from write.describe_plan(session, writes)
+        write_notes = write.describe_plan(session, writes)
     passcode: Secret | None = None
     if options.code is not None:
         from sealpipe.flows.passcode import resolve_passcode  # most shares have no passcode
 
-        passcode = yield from resolve_passcode(options.code, session.registry, cache)
+        passcode = resolve_passcode(options.code, session.registry, cache)
     session.check_clear(*(str(member) for each in fields for member in _list_members_in_clear(each)))
     session.check_own(*(each.value for each in fields), "" if passcode is None else passcode)
     expires_at, expiry_notes = bound_expiry(options.expires_at, cache)
-    sealed: SealedShare = yield Do(partial(_seal, options, expires_at, fields, passcode, session))
+    sealed = _seal(options, expires_at, fields, passcode, session)
     return replace(
         sealed,
         recipients=recipients,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any, NamedTuple, Protocol
 
+from sealpipe.cancellation import current
 from sealpipe.errors import (
     NOT_TAKEN,
     Note,
@@ -15,7 +15,7 @@ from sealpipe.errors import (
     UnknownOutcomeError,
     UsageError,
 )
-from sealpipe.flows import MAX_BACKOFF, Do, Flow, Wait
+from sealpipe.flows import MAX_BACKOFF
 from sealpipe.flows.resolve import MAX_TRIES
 from sealpipe.flows.session import Session
 from sealpipe.flows.store import SHARE, MisfitError, SinkTarget, escape_name, map_keys, parse_targets, select_values
@@ -71,13 +71,13 @@ def merge_writes(writes: Iterable[SinkWrite]) -> list[SinkWrite]:
     return list(writes_by_target.values())
 
 
-def describe_writes(session: Session, writes: Sequence[SinkWrite]) -> Flow[list[str]]:
+def describe_writes(session: Session, writes: Sequence[SinkWrite]) -> list[str]:
     """Describe each write in its sink's words; no backend is asked. Raises PluginError, UsageError."""
-    descriptions: list[str] = (yield Do(partial(_describe_all, session, writes))) if writes else []
+    descriptions: list[str] = _describe_all(session, writes) if writes else []
     return descriptions
 
 
-def write_to_sink(session: Session, write: SinkWrite, ledger: WriteLog | None = None) -> Flow[WriteResult]:
+def write_to_sink(session: Session, write: SinkWrite, ledger: WriteLog | None = None) -> WriteResult:
     """Write to a sink, which confirms it. Raises PluginError, UsageError.
 
     Only `ledger` knows whether a sink that cannot be read back has stored the fields before.
@@ -85,14 +85,14 @@ def write_to_sink(session: Session, write: SinkWrite, ledger: WriteLog | None = 
     budget = session.start_budget()
     for tries in range(1, MAX_TRIES + 1):
         try:
-            receipt: WriteResult = yield Do(partial(_write_once, session, write, ledger), is_changing=True)
-            return receipt
+            current().begin(is_changing=True)
+            return _write_once(session, write, ledger)
         except UnavailableError as error:
             requested = error.retry_after if isinstance(error.retry_after, int | float) else 0.0
             delay = max(budget.draw_backoff(tries), min(MAX_BACKOFF, requested))
             if tries == MAX_TRIES or delay >= budget.get_remaining():
                 raise
-        yield Wait(delay)
+        session.wait(delay)
     raise AssertionError("the last try returns or raises")
 
 
@@ -141,9 +141,9 @@ def _write_once(session: Session, write: SinkWrite, ledger: WriteLog | None) -> 
     return receipt
 
 
-def check_share_targets(session: Session, targets: Sequence[SinkTarget]) -> Flow[None]:
+def check_share_targets(session: Session, targets: Sequence[SinkTarget]) -> None:
     """Check that each target is valid for its sink, before anything is fetched. Raises PluginError, UsageError."""
-    yield from describe_writes(session, [SinkWrite(target.fill({}), (), target.mode, "") for target in targets])
+    describe_writes(session, [SinkWrite(target.fill({}), (), target.mode, "") for target in targets])
 
 
 def plan_share_writes(targets: Sequence[SinkTarget], share_fields: Sequence[fields.Field]) -> tuple[SinkWrite, ...]:
@@ -163,9 +163,9 @@ def plan_share_writes(targets: Sequence[SinkTarget], share_fields: Sequence[fiel
     return tuple(merge_writes(writes))
 
 
-def describe_plan(session: Session, writes: Sequence[SinkWrite]) -> Flow[tuple[str, ...]]:
+def describe_plan(session: Session, writes: Sequence[SinkWrite]) -> tuple[str, ...]:
     """Describe the writes in their sinks' words, with the keys."""
-    words = yield from describe_writes(session, writes)
+    words = describe_writes(session, writes)
     keys = [", ".join(escape_name(key) for key in write.keys if key) for write in writes]
     return tuple(
         f"{description} ({key_names})" if key_names else description
@@ -173,27 +173,27 @@ def describe_plan(session: Session, writes: Sequence[SinkWrite]) -> Flow[tuple[s
     )
 
 
-def write_share_fields(session: Session, writes: Sequence[SinkWrite], entry: Entry | None) -> Flow[tuple[str, ...]]:
+def write_share_fields(session: Session, writes: Sequence[SinkWrite], entry: Entry | None) -> tuple[str, ...]:
     """Do all writes, and return where the fields are stored. A write that is noted in the entry is not repeated."""
     report: list[str] = []
     try:
         for write in writes:
-            receipt = yield from write_to_sink(session, write, entry)
+            receipt = write_to_sink(session, write, entry)
             report.append(f"{'already' if receipt.already else 'stored'} in {write.ref}")
         if entry is not None:
-            yield Do(entry.note_stored, is_record=True)
+            entry.note_stored()
     except SealpipeError as error:
         error.add_note(Note("; ".join(("nothing was shared", *report))))
         raise
     return tuple(report)
 
 
-def write_from_entry(session: Session, entry: Entry, *, resend: bool = False) -> Flow[tuple[str, ...]]:
+def write_from_entry(session: Session, entry: Entry, *, resend: bool = False) -> tuple[str, ...]:
     """Store the fields of an entry's share after a kill: the values are in its own envelope.
 
     A write that may be in a sink that cannot be read back is repeated only with `resend`. Raises UnknownOutcomeError.
     """
-    share_fields: list[fields.Field] = yield Do(partial(_open_body, entry.meta, entry.body))
+    share_fields = _open_body(entry.meta, entry.body)
     writes = mark_writes(plan_share_writes(parse_targets(entry.meta["also_to"]), share_fields), entry.meta)
     if resend:
         is_unclear = [entry.write_state(write.marker, write.target) == "storing" for write in writes]
@@ -202,7 +202,7 @@ def write_from_entry(session: Session, entry: Entry, *, resend: bool = False) ->
             for each, may_be_stored in zip(writes, is_unclear, strict=True)
         ]
     try:
-        return (yield from write_share_fields(session, writes, entry))
+        return write_share_fields(session, writes, entry)
     except UnknownOutcomeError as error:
         error.remedy = entry.fill_in("`sealpipe resume ID --resend` stores it again, whatever is there")
         raise
