@@ -15,7 +15,6 @@ import pytest
 from sealpipe import Client
 from sealpipe.client_base import Driver
 from sealpipe.errors import DeliveryError
-from sealpipe.flows import Flow
 from sealpipe.flows.request import RequestOptions
 from sealpipe.flows.request.create import request
 from sealpipe.flows.session import Session
@@ -52,14 +51,14 @@ def die_at(moment: int) -> None:
     httpx.Client.send = stepping(httpx.Client.send, answers=True)  # type: ignore[method-assign]
 
 
-def run_in_child(session: Session, flow: Flow[Any], moment: int) -> int:
+def run_in_child(session: Session, work: Callable[[Session], object], moment: int) -> int:
     """Run a flow in a process of its own that is killed at that moment; its exit code, or minus its signal."""
     child = os.fork()
     if child == 0:
         code = 1
         try:
             die_at(moment)
-            Driver(session).run(flow)  # with connections of its own
+            work(Driver(session).session)  # with connections of its own
             code = 0
         finally:
             os._exit(code)
@@ -70,11 +69,11 @@ def plan(session: Session) -> made.Made:
     return made.plan(session, "request", "helper", sink="file:/nowhere", prompts=(("a", "A", "text"),))
 
 
-def ask(session: Session, state: Path) -> Flow[made.Made]:
+def ask(session: Session, state: Path) -> made.Made:
     """What `request_secret` does."""
     planned = plan(session)
-    work = request(session, RequestOptions(["A:text"], name=planned.name), made.open_outbox(session, state))
-    return (yield from made.create(session, state, planned, work))
+    options, outbox = RequestOptions(["A:text"], name=planned.name), made.open_outbox(session, state)
+    return made.create(session, state, planned, lambda: request(session, options, outbox))
 
 
 @pytest.fixture
@@ -88,8 +87,8 @@ def test_a_kill_at_any_step_leaves_one_request_or_none(client: Client, tmp_path:
     session, before, found = client.session, 0, set()
     for moment in count(1):
         state = tmp_path / str(moment) / "mcp"
-        code = run_in_child(session, ask(session, state), moment)
-        client.run(unfinished.settle(session, state))
+        code = run_in_child(session, lambda there, state=state: ask(there, state), moment)
+        unfinished.settle(session, state)
         records = made.list_made(state, session.base_url)
         codes = {each.short_code for each in client.iter_requests()}
         assert len(codes) - before == len(records) <= 1
@@ -107,21 +106,21 @@ def test_a_kill_at_any_step_leaves_one_request_or_none(client: Client, tmp_path:
 def test_a_record_at_work_is_left_alone(client: Client, tmp_path: Path) -> None:
     session, state = client.session, tmp_path / "mcp"
     lock = made._begin(state, plan(session))
-    client.run(unfinished.settle(session, state))
+    unfinished.settle(session, state)
     assert len(list(state.glob("made/*"))) == 1
     lock.release()
-    client.run(unfinished.settle(session, state))
+    unfinished.settle(session, state)
     assert list(state.glob("made/*")) == []
 
 
 def test_what_the_command_line_finished_is_found(job: Job, client: Client) -> None:
     session, state = client.session, job.state / "mcp"
     for moment in count(1):  # until the service has the request, and this machine does not know
-        assert run_in_child(session, ask(session, state), moment) == DIED
+        assert run_in_child(session, lambda there, state=state: ask(there, state), moment) == DIED
         if list(client.iter_requests()):
             break
     assert job.resume().code == 0
-    client.run(unfinished.settle(session, state))
+    unfinished.settle(session, state)
     records = made.list_made(state, session.base_url)
     assert {each.short_code for each in records} == {each.short_code for each in client.iter_requests()}
     assert all(each.link is not None and each.receipt.prompts[0].text == "A" for each in records)
@@ -138,7 +137,7 @@ def test_a_killed_share_is_finished_by_the_same_call(
             state, sent = tmp_path / str(moment) / "mcp", len(receiver.secrets)
             code = run_in_child(session, shares.share_once(session, state, "helper", wanted), moment)
             try:
-                _, is_new = client.run(shares.share_once(session, state, "helper", wanted))
+                _, is_new = shares.share_once(session, state, "helper", wanted)
                 ends.add("new" if is_new else "repeated")
                 assert len(receiver.secrets) == sent + 1
             except DeliveryError:  # killed while the message was on its way: nobody knows, and it is not sent again

@@ -7,16 +7,18 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import copy_context
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from sealpipe.api import Failure, Operation, Response
+from sealpipe.cancellation import Cancellation, make_current
 from sealpipe.client_base import create_file, replace_file
 from sealpipe.errors import PluginError
-from sealpipe.flows import Do, Flow, Notify, Send, Wait
 from sealpipe.flows.resolve import Cache, resolve, resolve_value
+from sealpipe.flows.session import Session, Transport
 from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.plugin import Document, Mode, SinkField, WriteResult
 from sealpipe.reference import parse, parse_field
@@ -26,42 +28,50 @@ from sealpipe.secret import Secret
 from sealpipe.testing.contract import CANARY, error_text, find_leaks
 from sealpipe.wire.fields import Field
 
+T = TypeVar("T")
+
 SECRET = CANARY
 """A value that no error may show."""
 Values = Mapping[str, str | bytes]
 
 
-def never(*step: object) -> Any:
-    """For flows that neither send nor wait."""
-    raise AssertionError(step)
+def never(seconds: float) -> None:
+    """For work that does not wait."""
+    raise AssertionError(f"it waits for {seconds} s")
 
 
-def drive(
-    flow: Flow[Any],
-    send: Callable[[Operation[Any], float], Response | Failure] = never,
-    wait: Callable[[float], object] = never,
-) -> Any:
-    """Run a flow as a client does, but with these ways to send and to wait."""
-    result: Any = None
-    error: Exception | None = None
-    while True:
-        try:
-            step = flow.send(result) if error is None else flow.throw(error)
-        except StopIteration as end:
-            return end.value
-        result, error = None, None
-        try:
-            match step:
-                case Send(operation, timeout):
-                    result = send(operation, timeout)
-                case Wait(seconds):
-                    wait(seconds)
-                case Do(work, _):
-                    result = work()
-                case Notify(callback):
-                    callback()
-        except Exception as raised:  # noqa: BLE001 - the flow decides what it means
-            error = raised
+class Played(Cancellation):
+    """Waits that take no time: `wait` gets their seconds."""
+
+    def __init__(self, wait: Callable[[float], object]) -> None:
+        super().__init__()
+        self._wait = wait
+
+    def wait(self, seconds: float) -> None:
+        """Tell how long it would be."""
+        self._wait(seconds)
+
+
+class PlayedNetwork(Transport):
+    """What answers in place of the service."""
+
+    def __init__(self, answer: Callable[[Operation[Any], float], Response | Failure]) -> None:
+        super().__init__()
+        self._answer = answer
+
+    def send(self, _: Session, operation: Operation[Any], timeout: float) -> Response | Failure:
+        """Answer."""
+        return self._answer(operation, timeout)
+
+
+def drive(work: Callable[[], T], wait: Callable[[float], object] = never) -> T:
+    """Do work whose waits go to `wait`."""
+
+    def run() -> T:
+        make_current(Played(wait))
+        return work()
+
+    return copy_context().run(run)
 
 
 def registry(environ: Mapping[str, str] | None = None, stdin: bytes = b"", ca_file: Path | None = None) -> Registry:
@@ -74,7 +84,7 @@ def registry(environ: Mapping[str, str] | None = None, stdin: bytes = b"", ca_fi
 
 def resolved(found: Registry, *texts: str, cache: Cache | None = None) -> list[Field]:
     """The fields of some references."""
-    fields: list[Field] = drive(resolve([parse_field(text) for text in texts], lambda: found, cache))
+    fields: list[Field] = resolve([parse_field(text) for text in texts], lambda: found, cache)
     return fields
 
 
@@ -91,7 +101,7 @@ def values(environ: Mapping[str, str], *texts: str) -> list[bytes]:
 def value_of(text: str, environ: Mapping[str, str] | None = None, stdin: bytes = b"") -> str | None:
     """The one value of a reference, opened."""
     found = registry(environ, stdin)
-    value = drive(resolve_value(parse(text), lambda: found))
+    value = resolve_value(parse(text), lambda: found)
     return value.reveal() if isinstance(value, Secret) else None
 
 

@@ -7,7 +7,6 @@ program; `redaction` searches its output. This module resolves references under 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import TypeVar
 
 from sealpipe.errors import Note, PluginError, SealpipeError, UsageError

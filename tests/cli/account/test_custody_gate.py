@@ -273,7 +273,7 @@ def test_a_resent_entry_of_the_outbox_passes_the_same_gate(client: Client, fault
 
     operation = shares.create(f'{{"title":"{CUSTODY}"}}'.encode(), "a-key")
     with pytest.raises(UsageError):
-        client.run(call(operation, client.session.start_budget(), unclear=True))
+        call(operation, client.session.start_budget(), unclear=True)
     assert faulty.received() == []
 
 

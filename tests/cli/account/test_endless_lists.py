@@ -14,24 +14,21 @@ from sealpipe.api import Response
 from sealpipe.api import requests as api
 from sealpipe.api.account import AccessLog
 from sealpipe.api.pages import Page, Pagination
-from sealpipe.flows import Flow
 from sealpipe.flows.lookup import MAX_PAGES, LogPageWalk, PageWalk
 from support.faults import says
 from support.faulty import Faulty
 from support.terminal import Terminal
 
 
-def pages(page: int) -> Flow[Page[int]]:
+def pages(page: int) -> Page[int]:
     """A page of one row, and never the last."""
-    yield from ()
     return Page((page,), Pagination(total_pages=10**9))
 
 
-def numbered() -> Callable[[str | None], Flow[AccessLog | None]]:
+def numbered() -> Callable[[str | None], AccessLog | None]:
     numbers = iter(range(10**9))
 
-    def fetch(_: str | None) -> Flow[AccessLog | None]:
-        yield from ()
+    def fetch(_: str | None) -> AccessLog | None:
         return AccessLog("x", (), next_cursor=str(next(numbers)))
 
     return fetch

@@ -152,7 +152,8 @@ class BatchWorld:
 
     def driver(self, previous: str | None = None, store: BatchStore | None = None) -> RatedDriver:
         driver = RatedDriver(self.session(previous), store or self.store)
-        driver._network = self.network = DirectNetwork(self.service, driver.session.credential)  # type: ignore[assignment]
+        network = self.network = DirectNetwork(self.service, driver.session.credential)
+        driver.session.transport.open_network = lambda _: network
         self.network.before, self.network.after = self.before, self.after
         return driver
 

@@ -23,12 +23,11 @@ from sealpipe import Client
 from sealpipe.api import Operation, Response
 from sealpipe.cli import collect_report, render
 from sealpipe.cli.disclosure import Disclosure
-from sealpipe.flows import Flow
 from sealpipe.flows.collect import CollectResult, choose_worst_error, poll
 from sealpipe.flows.collect.options import CollectEachOptions, CollectOptions
 from sealpipe.state.receipt import Receipt
 from sealpipe.wire import encoding, keys
-from support.flows import drive
+from support.flows import PlayedNetwork, drive
 from support.hostile import CANARY, LABEL, Hostile, Row, sealed
 
 _MARKER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}\.[0-9a-f]{12}|x\.[0-9a-f]{32}")
@@ -111,8 +110,7 @@ class World:
         """The flow, and what it says on stderr: while it runs, beside its results, and why it failed."""
         with stream() as err, redirect_stderr(err.file), self.watch.on(), umask(0):
             progress = collect_report.ProgressReport()
-            flow = poll.collect(self.client.session, replace(plan, on_progress=progress), tick=progress.tick)
-            results = self._run(flow)
+            results = self._run(replace(plan, on_progress=progress), progress.tick)
             progress.clear()
             for result in results:
                 collect_report.print_warnings(result)
@@ -124,9 +122,10 @@ class World:
                 render.print_error(first, as_json=True)
         return results, err.read()
 
-    def _run(self, flow: Flow[list[CollectResult]]) -> list[CollectResult]:
-        """Like the client's driver, but that no time passes in waiting."""
-        return list(drive(flow, lambda operation, _: self.answer(operation), lambda _: None))
+    def _run(self, plan: CollectOptions, tick: float | None) -> list[CollectResult]:
+        """As the client does, but that no time passes in waiting."""
+        session = self.client.session.with_transport(PlayedNetwork(lambda operation, _: self.answer(operation)))
+        return drive(lambda: poll.collect(session, plan, tick=tick), lambda _: None)
 
     def stdout(self, plan: CollectOptions, results: Sequence[CollectResult], how: str, *, stored: bool) -> bytes:
         values = {"to": ("x",) if stored else (), "dir": None, "dry_run": False, "output": how}

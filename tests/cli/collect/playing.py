@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from cli.collect.model import Expected, expected
 from cli.collect.world import TARGET, World, open_cabinet, session
-from sealpipe.flows.collect import CollectResult, Progress, poll
+from sealpipe.flows.collect import CollectResult, Progress
 from sealpipe.flows.collect.options import CollectEachOptions
 
 
@@ -44,8 +44,7 @@ def _collect(world: World) -> list[CollectResult]:
 
     wait = timedelta(seconds=world.wait)
     options = CollectEachOptions(codes, pick=world.pick, to=[TARGET], wait=wait, on_progress=told)
-    found: list[CollectResult] = world.drive(poll.collect(session(), options, clock=lambda: world.now))
-    return found
+    return world.collect(session(), options)
 
 
 def _told(collected: CollectResult) -> Expected:

@@ -7,24 +7,25 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sealpipe import Client
 from sealpipe.api import Operation, Response
-from sealpipe.client_base import get_service
-from sealpipe.flows import Flow
 from sealpipe.flows.collect import CollectResult, OnProgress, poll
 from sealpipe.flows.collect.options import CollectOptions
 from sealpipe.flows.session import Session
 from sealpipe.http import ServiceNetwork
+from sealpipe.http.exchange import Service
 from sealpipe.state.receipt import Receipt
 from sealpipe.wire import fields, sealed_box
 from sealpipe.wire.encoding import decode_base64url
 from sealpipe.wire.fields import Field
 from support.faults import rewrites
 from support.faulty import Exchange, Fault, passes
-from support.flows import drive
+from support.flows import PlayedNetwork, drive
 from support.job import Job, client_of
+
+T = TypeVar("T")
 
 PROMPTS = "Staging password", "user=User name:text"
 
@@ -140,11 +141,12 @@ class Hours:
         self, options: CollectOptions, on_progress: OnProgress | None = None, **run: Any
     ) -> list[CollectResult]:
         asked = replace(options, on_progress=on_progress)
-        return self.run(poll.collect(self.session, asked, clock=lambda: self.now, **run))
+        return self.run(lambda session: poll.collect(session, asked, clock=lambda: self.now, **run))
 
-    def run(self, flow: Flow[Any]) -> Any:
+    def run(self, work: Callable[[Session], T]) -> T:
         try:
-            return drive(flow, self._send, self._wait)
+            session = self.session.with_transport(PlayedNetwork(self._send))
+            return drive(lambda: work(session), self._wait)
         finally:
             if self._network is not None:
                 self._network.close()
@@ -152,7 +154,9 @@ class Hours:
     def _send(self, operation: Operation[Any], timeout: float) -> Any:
         self.sent.append((self.now, operation.path))
         if self._network is None:
-            self._network = ServiceNetwork(get_service(self.session))
+            self._network = ServiceNetwork(
+                Service(self.session.base_url, self.session.credential, self.session.gate, self.session.ca_file)
+            )
         answer = self._network.send(operation, timeout)
         if not isinstance(answer, Response) or answer.status != 200:
             # What the network learned about its pace it learned in real time.

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from sealpipe.api import Failure, Operation, Response
 from sealpipe.config import Config
-from sealpipe.flows import Flow
+from sealpipe.flows.collect import CollectResult, poll
+from sealpipe.flows.collect.options import CollectOptions
 from sealpipe.flows.session import Session, open_session
 from sealpipe.plugin import (
     AccessDeniedError,
@@ -31,7 +32,7 @@ from sealpipe.plugin import (
 from sealpipe.registry import Registry
 from sealpipe.wire import keys, sealed_box
 from sealpipe.wire.encoding import encode_base64url
-from support.flows import drive
+from support.flows import PlayedNetwork, drive
 
 CUSTODY = "A" * 43
 API_KEY = f"svc_sk_live_{'A' * 16}.{'A' * 43}.{CUSTODY}"
@@ -153,9 +154,10 @@ class World:
     def _of(self, code: str) -> Asked:
         return self.asked[int(code.removeprefix("request"))]
 
-    def drive(self, flow: Flow[Any]) -> Any:
-        """Run a flow in this world."""
-        return drive(flow, self.send, self._wait)
+    def collect(self, session: Session, options: CollectOptions) -> list[CollectResult]:
+        """Collect in this world."""
+        here = session.with_transport(PlayedNetwork(self.send))
+        return drive(lambda: poll.collect(here, options, clock=lambda: self.now), self._wait)
 
     def _wait(self, seconds: float) -> None:
         self.now += seconds

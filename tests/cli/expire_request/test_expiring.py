@@ -267,7 +267,7 @@ def test_a_delete_that_would_leave_long_after_the_look_does_not_leave(proxied: P
     times = (datetime.now(UTC) + number * timedelta(seconds=61) for number in range(100))
     with Client(api_key=job.api_key, base_url=server.base_url, link_base_url=job.service.link_base_url) as client:
         with pytest.raises(errors.ConnectError):
-            client.run(expiring.expire_request(client.session, code, None, now=lambda: next(times)))
+            expiring.expire_request(client.session, code, None, now=lambda: next(times))
         assert (deletes(server), active(job, code)) == (0, True)
         assert client.expire_request(code).outcome == "expired"
 

@@ -10,7 +10,6 @@ import pytest
 
 from cli.expire_request.rule_d import Schedule, played
 from sealpipe.api.requests import Submissions
-from sealpipe.flows import Flow, Wait
 from sealpipe.flows.request import expire
 
 BLOCKS = 10
@@ -64,8 +63,7 @@ def test_the_schedules_notice_a_delete_before_anything_is_kept(tmp_path: Path, m
 def test_the_schedules_notice_late_submissions_that_are_not_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def not_again(_: expire.RequestExpiry) -> Flow[Submissions]:
-        yield Wait(0)
+    def not_again(_: expire.RequestExpiry) -> Submissions:
         return Submissions((), 0, 0)
 
     monkeypatch.setattr(expire.RequestExpiry, "_keep_last_submissions", not_again)

@@ -354,7 +354,7 @@ def left_behind(job: Job, server: Faulty, age: timedelta) -> None:
     with Client(api_key=job.api_key, **arguments) as client:
         plan = ShareOptions([Field("DB_PASSWORD", job.secret, type="password")])
         with pytest.raises(errors.OutcomeUnknownError):
-            client.run(sharing.share(client.session, plan, outbox))
+            sharing.share(client.session, plan, outbox)
     server.mend()
 
 
@@ -394,7 +394,7 @@ def test_an_old_entry_whose_answer_is_known_is_delivered_without_sending(
     arguments: dict[str, Any] = {"base_url": server.base_url, "link_base_url": job.service.link_base_url}
     with Client(api_key=job.api_key, **arguments) as client:
         plan = ShareOptions([Field("DB_PASSWORD", job.secret, type="password")])
-        share = client.run(sharing.share(client.session, plan, outbox))
+        share = sharing.share(client.session, plan, outbox)
     assert share.entry is not None
     share.entry.close()
     done = job.resume()

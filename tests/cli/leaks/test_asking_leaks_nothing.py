@@ -239,7 +239,7 @@ def test_no_object_on_the_way_gives_anything_away(service: RunningService, tmp_p
     plan = RequestOptions(["Password"], passcode=CANARY, key="new", seed_to=f"file:{tmp_path}/seed")
     with Client(**given) as client:
         outbox = Outbox(tmp_path / "outbox", Credential.parse(given["api_key"]))
-        made = client.run(requesting.request(client.session, plan, outbox))
+        made = requesting.request(client.session, plan, outbox)
         seed = (tmp_path / "seed").read_bytes()
         detector = Detector({"passcode": CANARY.encode(), "seed": decode_base64url(seed.decode()), "as text": seed})
         things: list[object] = [plan, made, made.entry, made.receipt, made.access_link, [made], {"made": made}]

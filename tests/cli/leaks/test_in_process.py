@@ -16,7 +16,6 @@ import pytest
 
 from sealpipe import AsyncClient, Client, Field, Outbox, SealpipeError, Secret
 from sealpipe.api import Credential, shares
-from sealpipe.client_base import get_service
 from sealpipe.flows.share import ShareOptions
 from sealpipe.flows.share import post as sharing
 from sealpipe.flows.share.seal import seal_share
@@ -100,8 +99,8 @@ def test_no_object_on_the_way_gives_anything_away(kept: Kept, drawn: list[bytes]
     field = Field("Password", Secret(kept.value))
     plan = ShareOptions([field], passcode=kept.passcode)
     with kept.client() as client:
-        sealed = client.run(seal_share(plan, client.session))
-        made = client.run(sharing.share(client.session, plan, outbox))
+        sealed = seal_share(plan, client.session)
+        made = sharing.share(client.session, plan, outbox)
         entry = made.entry
         assert entry
         operation = shares.create(sealed.body, "key")
@@ -121,7 +120,9 @@ def test_no_object_on_the_way_gives_anything_away(kept: Kept, drawn: list[bytes]
 
 def test_a_request_is_printed_without_its_credential(kept: Kept) -> None:
     with kept.client() as client:
-        request = exchange.build_request(get_service(client.session), shares.get("code"), 1.0, None)
+        session = client.session
+        service = exchange.Service(session.base_url, session.credential, session.gate, session.ca_file)
+        request = exchange.build_request(service, shares.get("code"), 1.0, None)
     assert kept.find(f"{request} {request!r} {request.headers} {request.headers!r} {[request.headers]}") == set()
 
 
@@ -203,7 +204,7 @@ def share_it(kept: Kept, failing: Failing, *, asynchronous: bool) -> None:
             await client.share(fields, **options)
 
     if asynchronous:
-        asyncio.run(ask())
+        ask()
         return
     with Client(**settings) as client:
         client.share(fields, **options)

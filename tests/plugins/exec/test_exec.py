@@ -26,7 +26,7 @@ from sealpipe.reference import parse_field
 from sealpipe.registry import Registry
 from sealpipe.wire.fields import Field
 from sealpipe_plugins.local.exec_source import ExecSettings
-from support.flows import drive, opened
+from support.flows import opened
 from support.parts import ROOT
 
 CANARY = "Canary-7d31"
@@ -40,7 +40,7 @@ def named(**commands: Mapping[str, Any]) -> dict[str, Any]:
 def fetched(*texts: str, config: Mapping[str, Any], environ: Mapping[str, str] | None = None) -> list[Field]:
     """What references give by a config file."""
     registry = Registry(environ=os.environ if environ is None else environ, config=lambda: config)
-    fields: list[Field] = drive(resolve([parse_field(text) for text in texts], lambda: registry))
+    fields: list[Field] = resolve([parse_field(text) for text in texts], lambda: registry)
     return fields
 
 

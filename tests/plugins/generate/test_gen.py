@@ -25,7 +25,7 @@ from sealpipe_plugins.generate.drawing import read_words
 from sealpipe_plugins.generate.source import KINDS
 from sealpipe_plugins.local.dotenv_lines import is_plain
 from sealpipe_rehearsal.server import start
-from support.flows import drive, fetched, opened, registry, value_of
+from support.flows import fetched, opened, registry, value_of
 from support.parts import ROOT, program
 from support.terminal import Terminal
 from support.terminal import opened as at_recipient
@@ -154,7 +154,7 @@ class TestEntropy:
     def test_each_document_tells_its_entropy_and_the_docs_say_the_same(self, text: str, remark: str) -> None:
         cache: Cache = {}
         found = registry()
-        drive(resolve_value(parse(text), lambda: found, cache))
+        resolve_value(parse(text), lambda: found, cache)
         assert collect_remarks(cache) == (f"{text}: {remark}",)
         if "?" not in text:
             size, _, entropy = remark.partition(", ")
@@ -271,8 +271,8 @@ class TestMentions:
 
     def test_a_passcode_is_not_the_field_that_looks_like_it(self) -> None:
         found, cache = registry(), Cache()
-        (field,) = drive(resolve([parse_field("gen:pin?length=12")], lambda: found, cache))
-        passcode = drive(resolve_value(parse("gen:pin?length=12"), lambda: found, cache))
+        (field,) = resolve([parse_field("gen:pin?length=12")], lambda: found, cache)
+        passcode = resolve_value(parse("gen:pin?length=12"), lambda: found, cache)
         assert opened(field) != passcode.reveal_bytes()
         assert len(collect_remarks(cache)) == 2
 

@@ -32,7 +32,7 @@ def say(*words):
 
 def tell(text):
     try:
-        (field,) = drive(resolve([parse_field(text)], lambda: registry))
+        (field,) = resolve([parse_field(text)], lambda: registry)
         say(field.key, opened(field).decode())
     except PluginError as error:
         say(type(error).__name__, error.message, error.locator, bool(error.remedy))

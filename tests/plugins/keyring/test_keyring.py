@@ -12,7 +12,7 @@ from sealpipe.errors import NotConfiguredError, ReferenceValueError, Unsupported
 from sealpipe.flows.resolve import resolve
 from sealpipe.reference import parse_field
 from sealpipe.registry import Registry
-from support.flows import drive, opened
+from support.flows import opened
 
 
 def test_passwords_are_taken_exactly(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_each_way_to_have_no_keyring_reads_differently(variable: str, backend: s
     pytest.importorskip("keyring")
     registry = Registry(environ={variable: backend})
     with pytest.raises(NotConfiguredError) as caught:
-        drive(resolve([parse_field("keyring:db/app")], lambda: registry))
+        resolve([parse_field("keyring:db/app")], lambda: registry)
     kind, message = BACKENDS[backend]
     assert type(caught.value) is kind
     assert message in caught.value.message
@@ -132,7 +132,7 @@ def test_a_third_party_backend_is_used_unchanged(tmp_path: Path, monkeypatch: py
     (tmp_path / "attic_keyring.py").write_text(OWN.format(name="Attic", body="return f'{service}|{username}'"))
     monkeypatch.syspath_prepend(str(tmp_path))
     registry = Registry(environ={"PYTHON_KEYRING_BACKEND": "attic_keyring.Attic"})
-    (field,) = drive(resolve([parse_field("keyring:a/b/c")], lambda: registry))
+    (field,) = resolve([parse_field("keyring:a/b/c")], lambda: registry)
     assert opened(field) == b"a/b|c"
 
 
@@ -148,7 +148,7 @@ def test_a_backend_that_can_only_ask_is_refused_before_it_asks(tmp_path: Path, m
         monkeypatch.delitem(sys.modules, name)
     registry = Registry(environ={"PYTHON_KEYRING_BACKEND": "keyrings.cryptfile.cryptfile.CryptFileKeyring"})
     with pytest.raises(UnsupportedError, match="prompts for a password, which sealpipe never does"):
-        drive(resolve([parse_field("keyring:a/b")], lambda: registry))
+        resolve([parse_field("keyring:a/b")], lambda: registry)
 
 
 def test_a_backend_that_breaks_shows_nothing_of_its_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,7 +157,7 @@ def test_a_backend_that_breaks_shows_nothing_of_its_error(tmp_path: Path, monkey
     monkeypatch.syspath_prepend(str(tmp_path))
     registry = Registry(environ={"PYTHON_KEYRING_BACKEND": "broken_keyring.Broken"})
     with pytest.raises(Exception, match=r"the source keyring raised an unexpected OSError") as caught:
-        drive(resolve([parse_field("keyring:a/b")], lambda: registry))
+        resolve([parse_field("keyring:a/b")], lambda: registry)
     assert CANARY not in repr(vars(caught.value))
     assert (caught.value.__cause__, caught.value.__context__) == (None, None)
 
@@ -168,7 +168,7 @@ def test_without_the_package_the_error_says_what_to_install(monkeypatch: pytest.
     monkeypatch.setitem(sys.modules, "keyring", None)
     registry = Registry(environ={})
     with pytest.raises(NotConfiguredError, match="the source keyring cannot be used here") as caught:
-        drive(resolve([parse_field("keyring:a/b")], lambda: registry))
+        resolve([parse_field("keyring:a/b")], lambda: registry)
     assert caught.value.remedy == "pip install 'sealpipe[keyring]'"
 
 
@@ -177,4 +177,4 @@ def test_a_service_and_a_user_name_are_needed(body: str) -> None:
     pytest.importorskip("keyring")
     registry = Registry(environ={})
     with pytest.raises(ReferenceValueError, match="needs a service and a user name"):
-        drive(resolve([parse_field(f"keyring:{body}")], lambda: registry))
+        resolve([parse_field(f"keyring:{body}")], lambda: registry)

@@ -33,7 +33,7 @@ from sealpipe.reference import parse, parse_field
 from sealpipe.registry import Registry
 from sealpipe_plugins.onepassword.sdk import map_exception, map_responses
 from support.fake_web import Reply
-from support.flows import drive, opened
+from support.flows import opened
 from support.parts import library
 from support.ports import silent_port
 
@@ -102,7 +102,7 @@ def connected(fake: FakeConnect, **more: str) -> Registry:
 
 
 def values(registry: Registry, *texts: str) -> list[tuple[str, bytes]]:
-    fields = drive(resolve([parse_field(text) for text in texts], lambda: registry))
+    fields = resolve([parse_field(text) for text in texts], lambda: registry)
     return [(field.key, opened(field)) for field in fields]
 
 

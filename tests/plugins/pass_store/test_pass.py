@@ -13,14 +13,14 @@ from sealpipe.errors import AccessDeniedError, NotConfiguredError, PluginError, 
 from sealpipe.flows.resolve import resolve
 from sealpipe.reference import parse_field
 from sealpipe.registry import Registry
-from support.flows import drive, opened
+from support.flows import opened
 
 __all__ = ["environ"]
 
 
 def value(text: str, environ: Mapping[str, str]) -> tuple[str, bytes]:
     registry = Registry(environ=environ)
-    (field,) = drive(resolve([parse_field(text)], lambda: registry))
+    (field,) = resolve([parse_field(text)], lambda: registry)
     return field.key, opened(field)
 
 

@@ -41,7 +41,7 @@ def environ(keys: Keys, tmp_path: Path) -> dict[str, str]:
 
 def fetched(*texts: str, environ: Mapping[str, str], config: Mapping[str, object] | None = None) -> list[Field]:
     registry = Registry(environ=environ, config=lambda: config or {})
-    fields: list[Field] = drive(resolve([parse_field(text) for text in texts], lambda: registry))
+    fields: list[Field] = resolve([parse_field(text) for text in texts], lambda: registry)
     return fields
 
 
@@ -242,9 +242,8 @@ def test_a_sops_that_hangs_is_unavailable_and_tried_again(
     config = {"plugins": {"sops": {"program": str(tool), "timeout": 1.5}}}
     registry = Registry(environ=environ, config=lambda: config)
     waits: list[float] = []
-    flow = resolve([parse_field(f"sops:{path}#a")], lambda: registry)
     with pytest.raises(UnavailableError, match=r"sops did not finish within 1.5 s"):
-        drive(flow, wait=waits.append)
+        drive(lambda: resolve([parse_field(f"sops:{path}#a")], lambda: registry), wait=waits.append)
     assert (tmp_path / "times").read_text().count("x") == MAX_TRIES == len(waits) + 1
 
 

@@ -250,7 +250,7 @@ def test_an_outage_that_ends_is_not_reported(bao: Bao, registry_of: Registries) 
         registry = registry_of({"VAULT_ADDR": f"http://127.0.0.1:{at.port}", "VAULT_TOKEN": bao.root})
         cache: Cache = {}
         waits: list[float] = []
-        drive(resolve([parse_field("vault:secret/app/db#user")], lambda: registry, cache), wait=waits.append)
+        drive(lambda: resolve([parse_field("vault:secret/app/db#user")], lambda: registry, cache), wait=waits.append)
         registry.close()
     assert [answer.content["user"] for answer in cache.values()] == ["app"]  # type: ignore[union-attr,index,call-overload]
     assert len(waits) == 2

@@ -239,10 +239,10 @@ kept = []
 def test_one(sealpipe_rehearsal):
     kept.append(sealpipe_rehearsal.client())
     kept[0].list_shares()
-    assert kept[0]._network is not None
+    assert kept[0].session.transport._network is not None
 
 def test_two():
-    assert kept[0]._network is None
+    assert kept[0].session.transport._network is None
 """,
     )
     assert project("-W", "error").counts == {"passed": 2}

@@ -20,7 +20,6 @@ from sealpipe.batch.database.store import BatchStore
 from sealpipe.batch.steps.outbox import RowOutbox, make_ledger_opener
 from sealpipe.calls.shares import create_and_deliver, resume
 from sealpipe.errors import DeliveryError, InvalidRequestError, OutcomeUnknownError, StateError
-from sealpipe.flows import Flow
 from sealpipe.flows.collect.options import CollectOneOptions, use_ledger
 from sealpipe.flows.collect.poll import collect
 from sealpipe.flows.request import RequestOptions
@@ -77,17 +76,17 @@ class Worker:
         self.store.clock_offset = 2 * MINUTE
         (self.row,) = self.store.claim_due(self.batch, "another", HOUR) or [self.row]
 
-    def share(self, *targets: str) -> Flow[Any]:
+    def share(self, *targets: str) -> Any:
         options = ShareOptions(["text:hello"], send=targets)
         return create_and_deliver(self.session, share(self.session, options, self.outbox), resend=False)
 
-    def request(self, *targets: str) -> Flow[Any]:
+    def request(self, *targets: str) -> Any:
         pair = derive_request_key(self.session.credential, "vendors", "row 0", 1)
         options = RequestOptions(["Password"], key=pair, send=targets)
         creating = request(self.session, options, self.outbox, own_key=True)
         return create_and_deliver(self.session, creating, resend=False)
 
-    def go_on(self, kind: str, *targets: str) -> Flow[Any]:
+    def go_on(self, kind: str, *targets: str) -> Any:
         """What a worker does with a row: finish what was begun, or begin."""
         entry = self.outbox.open()
         return getattr(self, kind)(*targets) if entry is None else resume(self.session, entry)
@@ -112,7 +111,7 @@ class Killed(BaseException):
     """The worker is dead."""
 
 
-_ABANDONED: list[Flow[Any]] = []
+_ABANDONED: list[Any] = []
 
 
 @pytest.fixture(autouse=True)
@@ -124,7 +123,7 @@ def abandoned() -> Iterator[None]:
             _ABANDONED.pop().close()
 
 
-def kill_before(flow: Flow[Any], number: int) -> Flow[Any]:
+def kill_before(flow: Any, number: int) -> Any:
     """Run a flow, but for its step with that number and all that follow: nothing of it cleans up."""
     _ABANDONED.append(flow)
     try:
@@ -143,7 +142,7 @@ def kill_before(flow: Flow[Any], number: int) -> Flow[Any]:
 
 @pytest.mark.parametrize("kind", ["share", "request"])
 def test_a_row_is_created_and_delivered_and_leaves_no_secret(worker: Worker, receiver: Receiver, kind: str) -> None:
-    made = worker.client.run(worker.go_on(kind, receiver.target))
+    made = worker.go_on(kind, receiver.target)
     assert worker.states() == {"1/create": "done", "1/message/0": "done"}
     assert receiver.secrets == [made.link.reveal()]
     effect = worker.store.effects.find(worker.row, "1/create")
@@ -151,7 +150,7 @@ def test_a_row_is_created_and_delivered_and_leaves_no_secret(worker: Worker, rec
     assert "body" not in effect.content
     reopened = worker.outbox.open()
     assert reopened is not None
-    again = worker.client.run(resume(worker.session, reopened))
+    again = resume(worker.session, reopened)
     assert (again.link.reveal(), again.short_code) == (made.link.reveal(), made.short_code)
     assert len(receiver.hooks) == 1
     again.delivered()
@@ -160,7 +159,7 @@ def test_a_row_is_created_and_delivered_and_leaves_no_secret(worker: Worker, rec
     assert (ended.state, ended.content["response"]["short_code"]) == ("done", made.short_code)
     assert not {"fragment", "passcode"} & ended.content["meta"].keys()
     with pytest.raises(ConflictError):
-        worker.client.run(worker.share())
+        worker.share()
     assert worker.live(kind) == [made.short_code]
 
 
@@ -172,13 +171,13 @@ def test_a_worker_killed_at_any_step_leaves_one_and_each_message_once(
         worker = Worker(place, service)
         receiver.asked.clear()
         try:
-            worker.client.run(kill_before(worker.go_on(kind, receiver.target), number))
+            kill_before(worker.go_on(kind, receiver.target), number)
         except Killed:
             is_over = False
         else:
             is_over = True
         worker.restart()
-        made = worker.client.run(worker.go_on(kind, receiver.target))
+        made = worker.go_on(kind, receiver.target)
         assert receiver.secrets == [made.link.reveal()]
         assert worker.live(kind) == [made.short_code]
         worker.store.purge_batch(worker.batch)
@@ -191,14 +190,14 @@ def test_a_worker_killed_at_any_step_leaves_one_and_each_message_once(
 def test_of_two_workers_one_sends_and_the_other_looks_again(worker: Worker, receiver: Receiver) -> None:
     slow = worker.share(receiver.target)
     _ABANDONED.append(slow)
-    made = worker.client.run(worker.share(receiver.target))
+    made = worker.share(receiver.target)
     with pytest.raises(ConflictError):
         worker.client.run(slow)
     assert (worker.live("share"), len(receiver.hooks)) == ([made.short_code], 1)
 
 
 def test_a_message_that_another_worker_has_begun_is_not_sent(worker: Worker) -> None:
-    made = worker.client.run(worker.share())
+    made = worker.share()
     slow, fast = worker.outbox.open(), worker.outbox.open()
     assert slow is not None
     assert fast is not None
@@ -217,26 +216,26 @@ def test_a_message_that_another_worker_has_begun_is_not_sent(worker: Worker) -> 
 def test_a_refused_create_can_be_begun_anew(worker: Worker) -> None:
     worker.service.set_faults({"fault": "error", "status": 400, "code": 44})
     with pytest.raises(InvalidRequestError):
-        worker.client.run(worker.share())
+        worker.share()
     assert worker.states() == {"1/create": "failed"}
     assert worker.outbox.open() is None
-    made = worker.client.run(worker.go_on("share"))
+    made = worker.go_on("share")
     assert worker.live("share") == [made.short_code]
 
 
 def test_the_key_of_a_row_finds_its_request_when_the_answer_is_lost(worker: Worker) -> None:
     worker.service.set_faults({"fault": "reset", "after_commit": True, "when": "POST /requests", "times": "always"})
-    made = worker.client.run(worker.request())
+    made = worker.request()
     assert (made.outcome, worker.live("request")) == ("replayed", [made.short_code])
 
 
 def test_an_unclear_message_is_not_sent_again(worker: Worker, receiver: Receiver) -> None:
     receiver.answers = lambda _: 500
     with pytest.raises(DeliveryError, match="may not have reached") as first:
-        worker.client.run(worker.share(receiver.target))
+        worker.share(receiver.target)
     worker.restart()
     with pytest.raises(DeliveryError, match="may have arrived") as second:
-        worker.client.run(worker.go_on("share"))
+        worker.go_on("share")
     for told in (first, second):
         assert "`sealpipe batch remind vendors -- 'row 0'` sends it once more" in told.value.remedy
         assert "reissue" not in told.value.remedy
@@ -244,7 +243,7 @@ def test_an_unclear_message_is_not_sent_again(worker: Worker, receiver: Receiver
     entry = worker.outbox.open()
     assert entry is not None
     receiver.answers = lambda _: 204
-    worker.client.run(resume(worker.session, entry, resend=True))
+    resume(worker.session, entry, resend=True)
     assert (len(receiver.hooks), worker.states()["1/message/0"]) == (2, "done")
 
 
@@ -255,7 +254,7 @@ def test_what_is_older_than_23_hours_is_never_sent_again(worker: Worker) -> None
     reopened = worker.outbox.open()
     assert reopened is not None
     with pytest.raises(OutcomeUnknownError, match="the row row 0 is older than 23 hours") as refused:
-        worker.client.run(resume(worker.session, reopened))
+        resume(worker.session, reopened)
     assert "sealpipe batch reissue vendors -- 'row 0'" in refused.value.remedy
 
 
@@ -330,30 +329,30 @@ def made_at(worker: Worker) -> Any:
 
 
 def test_a_submission_is_collected_once_and_its_request_expires(worker: Worker, tmp_path: Path) -> None:
-    made = worker.client.run(worker.request())
+    made = worker.request()
     worker.service.submitter().submit(made.collect_link, {"Password": "pa55"})
     pair = derive_request_key(worker.session.credential, "vendors", "row 0", 1)
     opener = make_ledger_opener(worker.store, worker.row)
     target = tmp_path / "password"
     options = CollectOneOptions(made.receipt, key=pair, to=[f"file:{target}"], after="expire")
-    (result,) = worker.client.run(collect(worker.session, use_ledger(options, opener)))
+    (result,) = collect(worker.session, use_ledger(options, opener))
     assert (result.status, target.read_text()) == ("collected", "pa55")
     assert result.ended is not None
     assert result.ended.outcome == "expired"
     assert worker.states()["1/expire"] == "done"
     assert options.state_path is None
-    again = worker.client.run(expire_request(worker.session, made.short_code, opener))
+    again = expire_request(worker.session, made.short_code, opener)
     assert (again.outcome, len(again.submissions)) == ("already-expired", 1)
     assert sum("submission" in name for name in worker.states()) == 1
 
 
 def test_another_generation_begins_anew(worker: Worker) -> None:
-    first = worker.client.run(worker.share())
+    first = worker.share()
     worker.row = worker.store.save(
         worker.row, state="new", due_at=worker.store.now(), content=worker.row.content or {}, generation=2, keep=True
     )
     assert worker.outbox.open() is None
-    second = worker.client.run(worker.share())
+    second = worker.share()
     assert {first.short_code, second.short_code} == set(worker.live("share"))
     assert worker.states() == {"1/create": "done", "2/create": "done"}
     worker.row = replace(worker.row, generation=1)

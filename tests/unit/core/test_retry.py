@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from inspect import unwrap
-from typing import Any
 
 import pytest
 
 from sealpipe import ConnectError, OutcomeUnknownError, RateLimitError, RetriesExhaustedError, ServiceError
 from sealpipe.api import Failure, Operation, Resend, Response
 from sealpipe.flows import MAX_TRIES, Budget, call
-from support import flows
 
 NOT_SENT, SENT = Failure(sent=False, detail="no connection"), Failure(sent=True, detail="it broke")
 Reaction = Callable[[int], Response | Failure]
@@ -33,11 +31,17 @@ class Clock:
         return self.now
 
 
+class Played(NamedTuple):
+    """A session without a network."""
+
+    send: Callable[[Operation[str], float], Response | Failure]
+    wait: Callable[[float], None]
+
+
 def drive(
     reaction: Reaction, clock: Clock, resend: Resend = Resend.KEYED, deadline: float = 60.0
 ) -> tuple[str | ServiceError, list[float], list[float]]:
     """What came out, the time that each try was given, and each wait."""
-    flow: Any = call(operation(resend), Budget(deadline, clock, lambda: 1.0))
     given: list[float] = []
     waits: list[float] = []
 
@@ -50,8 +54,9 @@ def drive(
         waits.append(seconds)
         clock.now += seconds * clock.oversleep
 
+    session = Played(send, wait)
     try:
-        return flows.drive(flow, send, wait), given, waits
+        return call(operation(resend), Budget(deadline, clock, lambda: 1.0, session)), given, waits
     except ServiceError as error:
         return error, given, waits
 

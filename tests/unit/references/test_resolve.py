@@ -16,13 +16,12 @@ from sealpipe.errors import (
     SecretNotFoundError,
     UsageError,
 )
-from sealpipe.flows import Do
 from sealpipe.flows.resolve import Cache, resolve, resolve_bytes, resolve_value
 from sealpipe.plugin import Document, Locator
 from sealpipe.reference import parse, parse_field
 from sealpipe.registry import Registry
 from sealpipe.wire.fields import Field
-from support.flows import as_nobody, drive, fetched, opened, registry, value_of
+from support.flows import as_nobody, fetched, opened, registry, value_of
 
 ENV = {"A": "a", "B": "b", "JSON": '{"x": "1", "y": "2"}', "EMPTY": ""}
 
@@ -49,15 +48,15 @@ def test_fields_come_in_the_order_of_their_references() -> None:
 def test_a_document_is_fetched_once_source_by_source() -> None:
     found = Counting()
     texts = ["env:A", "text:t", "env:JSON?format=json#x", "X=env:A?trim=1", "env:JSON?format=json#y", "env:B"]
-    drive(resolve([parse_field(text) for text in texts], lambda: found))
+    resolve([parse_field(text) for text in texts], lambda: found)
     assert found.asked == [["env:A", "env:JSON", "env:B"], ["text:t"]]
 
 
 def test_a_cache_serves_several_flows_misses_too() -> None:
     found, cache = Counting(), Cache()
-    drive(resolve([parse_field("stdin:"), parse_field("env:NONE?optional=1")], lambda: found, cache))
-    assert drive(resolve_value(parse("stdin:"), lambda: found, cache)).reveal() == "piped"
-    assert drive(resolve_value(parse("env:NONE?optional=1"), lambda: found, cache)) is None
+    resolve([parse_field("stdin:"), parse_field("env:NONE?optional=1")], lambda: found, cache)
+    assert resolve_value(parse("stdin:"), lambda: found, cache).reveal() == "piped"
+    assert resolve_value(parse("env:NONE?optional=1"), lambda: found, cache) is None
     assert found.asked == [["stdin:"], ["env:NONE"]]
 
 
@@ -71,7 +70,7 @@ def test_values_of_any_bytes_are_resolved_one_by_one(tmp_path: Path) -> None:
         "env:JSON?format=json#*",
         "env:A?type=multiline",
     ]
-    values = drive(resolve_bytes([parse(text) for text in texts], lambda: Counting()))
+    values = resolve_bytes([parse(text) for text in texts], lambda: Counting())
     odd, missing, left_out, public, several, typed = values
     assert (odd.data.reveal_bytes(), odd.type, odd.is_secret) == (b"\xff\0\n", "multiline", True)
     assert isinstance(missing, SecretNotFoundError)
@@ -87,14 +86,7 @@ def test_a_field_stands_as_it_is_and_needs_no_registry() -> None:
         raise AssertionError("asked for")
 
     field = Field("k", "v")
-    assert drive(resolve([field], none)) == [field]
-
-
-def test_everything_that_blocks_is_handed_to_the_driver() -> None:
-    found = Counting()
-    flow = resolve([parse_field("env:A")], lambda: found)
-    assert isinstance(next(flow), Do)
-    assert found.asked == []
+    assert resolve([field], none) == [field]
 
 
 def test_labels_may_come_twice() -> None:
@@ -105,7 +97,7 @@ def test_labels_may_come_twice() -> None:
 def test_nothing_is_fetched_where_one_reference_is_wrong(bad: str) -> None:
     found = Counting()
     with pytest.raises(ReferenceSyntaxError):
-        drive(resolve([parse_field("env:A"), parse_field(bad)], lambda: found))
+        resolve([parse_field("env:A"), parse_field(bad)], lambda: found)
     assert found.asked == []
 
 

@@ -453,7 +453,7 @@ def test_both_clients_ask_before_anything_is_sent(
 
 def test_every_method_of_a_client_is_asked_about_or_reads() -> None:
     """A new one stands in this file, too."""
-    others = {"run", "close", "resume", "from_settings", "from_session"}
+    others = {"close", "resume", "from_settings", "from_session"}
     methods = {name for kind in Client.__mro__ for name in vars(kind) if not name.startswith("_")}
     methods = {name for name in methods if callable(getattr(Client, name, None))}
     assert methods == {*CALLS, *READS, *others} - {"a literal field"}
@@ -466,7 +466,7 @@ def test_a_flow_that_forgets_to_ask_sends_nothing(enforcing: Callable[[str], Non
     where = {"base_url": service.base_url, "link_base_url": service.link_base_url}
     with Client(api_key=service.create_key(), **where) as client:
         with pytest.raises(PolicyError, match="the policy was not asked about this action"):
-            client.run(call(shares.expire("abc"), client.session.start_budget()))
+            call(shares.expire("abc"), client.session.start_budget())
         client.list_shares()
     assert [seen.method for seen in service.seen()] == ["GET"]
 

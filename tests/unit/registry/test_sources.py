@@ -35,7 +35,7 @@ from sealpipe.flows.resolve import resolve
 from sealpipe.reference import parse_field
 from sealpipe.registry import Registry
 registry = Registry()
-for field in drive(resolve([parse_field(text) for text in sys.argv[1:]], lambda: registry)):
+for field in resolve([parse_field(text) for text in sys.argv[1:]], lambda: registry):
     sys.stdout.buffer.write(opened(field))
 """
 

@@ -46,9 +46,10 @@ class Attic:
 
     def resolve(self, *references: str, cache: Cache | None = None) -> tuple[list[str], list[float]]:
         """The keys of the fields, and the pauses. Raises what the flow raises."""
-        flow = resolve([parse_field(text) for text in references], lambda: self.registry, cache)
         self.pauses: list[float] = []
-        return [field.key for field in drive(flow, wait=self.pauses.append)], self.pauses
+        fields = [parse_field(text) for text in references]
+        found = drive(lambda: resolve(fields, lambda: self.registry, cache), wait=self.pauses.append)
+        return [field.key for field in found], self.pauses
 
     @property
     def asked(self) -> list[str]:

@@ -10,7 +10,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime, timedelta
-from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sealpipe.errors import PluginError, ReferenceSyntaxError, UsageError

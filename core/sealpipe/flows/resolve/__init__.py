@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from sealpipe.errors import Note, PluginError, ReferenceValueError, SecretNotFoundError, UnavailableError, UsageError
