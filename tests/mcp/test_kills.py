@@ -135,7 +135,9 @@ def test_a_killed_share_is_finished_by_the_same_call(
         wanted = shares.SHARE_SECRET.parse({"fields": [{"reference": "text:hello"}], "to": receiver.target})
         for moment in count(1):
             state, sent = tmp_path / str(moment) / "mcp", len(receiver.secrets)
-            code = run_in_child(session, shares.share_once(session, state, "helper", wanted), moment)
+            code = run_in_child(
+                session, lambda there, state=state: shares.share_once(there, state, "helper", wanted), moment
+            )
             try:
                 _, is_new = shares.share_once(session, state, "helper", wanted)
                 ends.add("new" if is_new else "repeated")

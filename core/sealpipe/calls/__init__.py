@@ -128,12 +128,14 @@ def make_method(
 def copy_signature(method: Callable[..., Any], call: Callable[..., Any], result: str) -> None:
     """Give a method the signature of its call, with `self` instead of the session and its own return type.
 
-    `result` is the template of that type, such as `Iterator[{}]`; the flow's result or the pages' rows replace `{}`.
+    `result` is the template of that type, such as `Iterator[{}]`; the result or the pages' rows replace `{}`.
     """
     call_signature = signature(call)
     receiver = [Parameter("self", Parameter.POSITIONAL_OR_KEYWORD), *list(call_signature.parameters.values())[1:]]
-    _, _, inner = str(call.__annotations__["return"]).partition("[")
-    return_type = result.format(inner.removesuffix("]") or "Access")  # the access log's pages name no type
+    return_type = str(call.__annotations__["return"])
+    if result != "{}":
+        _, _, inner = return_type.partition("[")
+        return_type = result.format(inner.removesuffix("]") or "Access")  # the access log's pages name no type
     method.__signature__ = call_signature.replace(parameters=receiver, return_annotation=return_type)  # type: ignore[attr-defined]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from inspect import unwrap
+from typing import NamedTuple
 
 import pytest
 

@@ -17,19 +17,21 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sealpipe import AsyncClient, Client, Field, Outbox, ProtocolError, SealpipeError, Secret, UsageError, resolve
+from sealpipe.api import Operation
 from sealpipe.calls import Calls
 from sealpipe.calls.rules import RULES, Rule, check_argument, find_rule
 from sealpipe.reference import parse, parse_field, parse_target
 from sealpipe.wire import encoding, envelope, keys, sealed_box, tokens
 from sealpipe_rehearsal.control_client import mint
 from sealpipe_rehearsal.running_service import RunningService
+from support.flows import PlayedNetwork
 from support.ports import silent_port
 from support.terminal import PATIENCE, one_service, service
 from support.wires import accepted
@@ -430,15 +432,15 @@ def test_the_body_is_exactly_what_was_meant_or_there_is_none(
 ) -> None:
     sent: list[bytes] = []
 
-    class Only(Client):
-        def _send(self, operation: Any, timeout: float, cancellation: Any) -> Any:  # noqa: ARG002 - its signature
-            sent.append(bytes(operation.body))
-            raise ProtocolError("enough")
+    def only(operation: Operation[Any], _: float) -> NoReturn:
+        sent.append(bytes(operation.body or b""))
+        raise ProtocolError("enough")
 
     with (
-        Only(api_key=KEY, base_url="http://127.0.0.1:9/v1", link_base_url="http://127.0.0.1/s") as client,
+        Client(api_key=KEY, base_url="http://127.0.0.1:9/v1", link_base_url="http://127.0.0.1/s") as client,
         pytest.raises((UsageError, ProtocolError)) as caught,
     ):
+        client.session = client.session.with_transport(PlayedNetwork(only))
         client.create_share(data=data, access_token=access_token, **given)
     if isinstance(caught.value, UsageError):
         assert sent == []
