@@ -436,12 +436,10 @@ def test_the_body_is_exactly_what_was_meant_or_there_is_none(
         sent.append(bytes(operation.body or b""))
         raise ProtocolError("enough")
 
-    with (
-        Client(api_key=KEY, base_url="http://127.0.0.1:9/v1", link_base_url="http://127.0.0.1/s") as client,
-        pytest.raises((UsageError, ProtocolError)) as caught,
-    ):
+    with Client(api_key=KEY, base_url="http://127.0.0.1:9/v1", link_base_url="http://127.0.0.1/s") as client:
         client.session = client.session.with_transport(PlayedNetwork(only))
-        client.create_share(data=data, access_token=access_token, **given)
+        with pytest.raises((UsageError, ProtocolError)) as caught:
+            client.create_share(data=data, access_token=access_token, **given)
     if isinstance(caught.value, UsageError):
         assert sent == []
         return
