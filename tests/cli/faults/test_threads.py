@@ -21,7 +21,6 @@ from typing import Any
 import pytest
 import trio
 
-from cli.collect.submitter import ask
 from sealpipe import AsyncClient, Client, ConnectError, Field, SealpipeError, Secret, UsageError, aio, aresolve
 from sealpipe.api import Failure, Operation, Response
 from sealpipe.calls.shares import create_and_deliver
@@ -78,6 +77,15 @@ def open_entry(job: Job) -> Entry | str:
     while (entry := outbox.open(entry_id)) == "busy" and time.monotonic() < until:
         time.sleep(0.01)
     return entry
+
+
+def ask(job: Job, answer: str | None = None) -> str:
+    """Make a request, and submit the answer if there is one; its short code."""
+    with client_of(job) as client:
+        request = client.request(["Password"])
+    if answer is not None:
+        job.service.submitter().submit(request.collect_link, {"Password": answer})
+    return request.short_code
 
 
 @pytest.fixture
@@ -267,7 +275,7 @@ def test_the_entry_of_a_share_that_nobody_takes_is_kept(job: Job) -> None:
 
 def test_a_share_does_not_wait_for_a_hundred_calls_that_wait(job: Job) -> None:
     job.service.set_account(job.account, requests_per_minute=MANY)
-    codes = [ask(job).code for _ in range(5)]
+    codes = [ask(job) for _ in range(5)]
     waiting = 0
 
     def note(progress: Progress) -> None:
@@ -335,25 +343,23 @@ def test_a_call_whose_turn_does_not_come_has_sent_nothing() -> None:
 
 def test_a_callback_may_call_the_client_even_if_there_is_one_turn(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(aio, "MAX_CONNECTIONS", 1)
-    asked = ask(job)
-    asked.answer()
+    code = ask(job, "canary")
     found: list[str] = []
 
     async def scenario() -> None:
         async with AsyncClient(**arguments(job)) as client:
 
             async def listener(progress: Progress) -> None:
-                found.append(f"{progress.event} {(await client.get_request(asked.code)).short_code}")
+                found.append(f"{progress.event} {(await client.get_request(code)).short_code}")
 
-            await client.collect(asked.code, on_progress=listener)
+            await client.collect(code, on_progress=listener)
 
     asyncio.run(asyncio.wait_for(scenario(), PATIENCE))
-    assert found == [f"answered {asked.code}"]
+    assert found == [f"answered {code}"]
 
 
 def test_a_callback_is_cancelled_with_its_call(job: Job) -> None:
-    asked = ask(job)
-    asked.answer()
+    code = ask(job, "canary")
 
     async def scenario() -> list[str]:
         events: list[str] = []
@@ -368,10 +374,10 @@ def test_a_callback_is_cancelled_with_its_call(job: Job) -> None:
                 raise
 
         async with AsyncClient(**arguments(job)) as client:
-            task = asyncio.ensure_future(client.collect(asked.code, on_progress=listener))
+            task = asyncio.ensure_future(client.collect(code, on_progress=listener))
             await begun.wait()
             assert await cancel(task) < AT_ONCE
-            assert (await client.collect(asked.code)).count == 1, "its lock is free"
+            assert (await client.collect(code)).count == 1, "its lock is free"
         return events
 
     assert asyncio.run(scenario()) == ["cancelled"]
