@@ -117,7 +117,11 @@ def _select_raw(content: Any, ref: Reference) -> Iterator[_RawValue]:
         yield _RawValue(_get_default_label(ref), content, str(ref))
         return
     if not isinstance(content, Mapping | list):
-        _refuse(f"{ref} is one value, not a map", "leave the selector out, or add format=json, yaml or dotenv", ref)
+        _refuse(
+            f"{ref} is one value, not a map",
+            "leave the selector out, or add ?format=json, yaml or dotenv before the #",
+            ref,
+        )
     for item in ref.selector:
         yield from _select_item(content, item, ref)
 
