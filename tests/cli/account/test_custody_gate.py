@@ -88,7 +88,7 @@ def test_a_large_body_passes_in_a_few_milliseconds_a_mib(record_property: Callab
 def test_it_takes_at_most_five_percent_of_a_create(
     monkeypatch: pytest.MonkeyPatch, service: RunningService, way: str, record_property: Callable[[str, object], None]
 ) -> None:
-    """The best of five tries counts: what else runs on the machine takes caches from the search, too."""
+    """The best of ten tries counts: what else runs on the machine takes caches from the search, too."""
     for place, name in GATE_COST["SEARCHES"]:
         monkeypatch.setattr(place, name, GATE_COST["timed"](getattr(place, name)))
 
@@ -99,7 +99,7 @@ def test_it_takes_at_most_five_percent_of_a_create(
             searched, cost = GATE_COST["measure"](GATE_COST["WAYS"][way], client, 20)
         return 100 * float(searched) / float(cost)
 
-    best = min(measure() for _ in range(5))
+    best = min(measure() for _ in range(10))
     record_property("figure", f"the custody gate: {best:.1f} % of {way}")
     assert 0.5 < best <= 5
 
