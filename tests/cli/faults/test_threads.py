@@ -113,12 +113,19 @@ async def connected(wire: Wire) -> None:
 # -- cancelled --------------------------------------------------------------------------------------
 
 
-def test_a_source_that_hangs_does_not_hold_its_caller(job: Job, hanging: Wire) -> None:
+def test_a_source_that_hangs_holds_neither_its_caller_nor_a_turn(
+    job: Job, hanging: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(aio, "MAX_CONNECTIONS", 1)
+
     async def scenario() -> float:
         async with AsyncClient(**arguments(job)) as client:
             task = asyncio.ensure_future(client.share(["vault:secret/app#password"], outbox=job.outbox))
             await connected(hanging)
-            return await cancel(task)
+            seconds = await cancel(task)
+            async with asyncio.timeout(AT_ONCE):
+                await client.list_shares()
+            return seconds
 
     assert asyncio.run(scenario()) < AT_ONCE
     assert (job.entries(), job.shares()) == ([], [])
@@ -249,6 +256,7 @@ def test_calls_that_were_cancelled_leave_their_turns_and_connections(
 def test_the_entry_of_a_share_that_nobody_takes_is_kept(job: Job) -> None:
     session = client_of(job).session
     outbox = Outbox(job.outbox, session.credential)
+    entries: list[Entry] = []  # held here, for an entry that nobody holds is unlocked
 
     async def scenario() -> None:
         may_end = asyncio.Event()
@@ -256,7 +264,8 @@ def test_the_entry_of_a_share_that_nobody_takes_is_kept(job: Job) -> None:
 
         def work(_: Call) -> JournaledLink:
             asyncio.run_coroutine_threadsafe(may_end.wait(), loop).result(PATIENCE)
-            return JournaledLink(entry=outbox.add(session.make_entry_meta("share"), b""))
+            entries.append(outbox.add(session.make_entry_meta("share"), b""))
+            return JournaledLink(entry=entries[0])
 
         task = asyncio.ensure_future(Workers(1).run(work, timeout=1.0, grace=0.0))
         await asyncio.sleep(0)
