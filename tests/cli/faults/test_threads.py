@@ -306,7 +306,7 @@ def test_a_share_does_not_wait_for_a_hundred_calls_that_wait(job: Job) -> None:
             await asyncio.wait(tasks)
             return took
 
-    assert asyncio.run(scenario()) < 5.0  # 0.05 s where nothing else runs
+    assert asyncio.run(scenario()) < 1.0  # it took 0.02 s, at a load average of five
 
 
 def test_a_deadline_includes_the_wait_for_a_turn(
