@@ -26,7 +26,7 @@ from sealpipe.wire.encoding import decode_base64url
 REDACTED: Final = b"[withheld]"
 """What replaces a secret that was found."""
 
-_FOLDABLE: Final = 64 * 1024
+FOLDABLE: Final = 64 * 1024
 """Maximum bytes of data that is also searched for secrets in small letters."""
 _SMALL: Final = 1024
 """Maximum characters of a value to be sealed that is searched like all that is sent."""
@@ -72,7 +72,7 @@ class CustodyGate:
         return self._finder.holds(unquoted) or self._holds_decoded(unquoted)
 
     def _holds_folded(self, data: bytes | bytearray) -> bool:
-        return len(data) <= _FOLDABLE and any(end in data.lower() for end in self._folded)
+        return len(data) <= FOLDABLE and any(end in data.lower() for end in self._folded)
 
     def _holds_decoded(self, data: bytes | bytearray) -> bool:
         return any(decoded in data for decoded in self._decoded)

@@ -368,6 +368,12 @@ def test_a_host_of_a_plugin_that_holds_it_is_not_shown(http: httpx.Client) -> No
     assert CUSTODY.lower() not in told(caught.value)
 
 
+@pytest.mark.parametrize("size", [64 * 1024, CHUNK_SIZE, CHUNK_SIZE + 1])
+def test_nor_is_one_looked_up_that_holds_it_in_small_letters_beside_a_large_body(http: httpx.Client, size: int) -> None:
+    with pytest.raises(AccessDeniedError, match="the address holds the credential: nothing was sent"):
+        http.post(f"https://{CUSTODY}.example/", content=b"A" * size)
+
+
 def test_every_error_of_the_gate_is_ours() -> None:
     with pytest.raises(SealpipeError):
         GATE.check("it", KEY.encode())
