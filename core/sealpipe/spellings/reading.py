@@ -57,16 +57,21 @@ ENTITY: Final = (
     + _END
 )
 """Matches what follows `&`: a number, a number in hex, or a name."""
-LETTERS: Final = rb"u\{0{0,8}([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|x\{0{0,8}([0-9a-fA-F]{1,6})\}|U([0-9a-fA-F]{8})"
+_LEFT: Final = rb"(?:\{|%(?:25){0,2}7[bB])"
+_RIGHT: Final = rb"(?:\}|%(?:25){0,2}7[dD])"
+_WIDE: Final = _LEFT + rb"0{0,8}([0-9a-fA-F]{1,6})" + _RIGHT
+LETTERS: Final = rb"u%b|u([0-9a-fA-F]{4})|x%b|U([0-9a-fA-F]{8})" % (_WIDE, _WIDE)
 """Matches what follows a backslash for a character, in hex."""
 _LETTERS: Final = Pattern(LETTERS)
 _SLASHES: Final = rb"(?:\\|%%(?:25){0,2}5[cC])"
 _LOW: Final = Pattern((_SLASHES + rb"{1,16}u([dD][c-fC-F]%b{2})") % _HEX)
 _LOW_BEGUN: Final = rb"(?:" + _SLASHES + rb"{1,16}(?:u%b{0,3})?|" + _SLASHES + rb"{0,15}%%(?:2|25){0,2}5?)"
 _BYTE: Final = Pattern(rb"x(%b{2})|([0-3][0-7]{2})" % _HEX)
+_BRACE_BEGUN: Final = rb"(?:%(?:2|25){0,2}7?)?"
+_WIDE_BEGUN: Final = rb"(?:%b%b{0,14})?%b" % (_LEFT, _HEX, _BRACE_BEGUN)
 _LETTERS_BEGUN: Final = Pattern(
-    (rb"(?:u(?:\{%b{0,14}|%b{0,3})|u[dD][89abAB]%b{2}" + _LOW_BEGUN + rb"?|x(?:\{%b{0,14}|%b?)|U%b{0,7}|[0-3][0-7]?)?")
-    % ((_HEX,) * 7)
+    rb"(?:u(?:%b|%b{0,3})|u[dD][89abAB]%b{2}%b?|x(?:%b|%b?)|U%b{0,7}|[0-3][0-7]?)?"
+    % (_WIDE_BEGUN, _HEX, _HEX, _LOW_BEGUN % _HEX, _WIDE_BEGUN, _HEX, _HEX)
 )
 _CONTROLS: Final = {
     letter.encode(): meaning.encode() for letter, meaning in zip("abefnrtv0", "\a\b\x1b\f\n\r\t\v\0", strict=True)

@@ -176,6 +176,16 @@ def test_letters_in_octal_are_found() -> None:
     assert redact(Finder([b"Secret-123"]), f"it is {text}.".encode()) == b"it is ***."
 
 
+@pytest.mark.parametrize("times", [1, 2, 3])
+@pytest.mark.parametrize("letter", "ux")
+def test_letters_in_braces_are_found_in_a_url(letter: str, times: int) -> None:
+    text = "".join(f"\\{letter}{{{ord(sign):x}}}" for sign in "Secret-123")
+    for _ in range(times):
+        text = quote(text, safe="")
+    finder = Finder([b"Secret-123"])
+    assert redact(finder, *(text.encode()[at : at + 1] for at in range(len(text)))) == b"***"
+
+
 def test_a_character_of_two_units_is_found_in_json_within_a_url() -> None:
     text = quote(json.dumps("pass\U0001f600word")[1:-1])
     finder = Finder(["pass\U0001f600word".encode()])
