@@ -5,7 +5,7 @@ last 24 characters of one alone, and base64 and hex of the bytes that one encode
 `sealpipe.spellings` or in quoted-printable; those bytes as they are; and, in at most 64 KiB, a secret in capitals or
 small letters, as host names are written.** Not searched is ciphertext that we made ourselves: only the holder of its
 key can read it. A value that is sealed is searched in the same way up to 1,024 characters; the first 512 KiB of a
-longer one for the whole credential as it is.
+longer one for the custody secret as it is, or the auth secret of a key that has no custody secret.
 Specification: Authentication, "the custody secret never leaves the client".
 """
 
@@ -26,12 +26,12 @@ from sealpipe.wire.encoding import decode_base64url
 REDACTED: Final = b"[withheld]"
 """What replaces a secret that was found."""
 
-_FOLDABLE: Final = 64 * 1024
+FOLDABLE: Final = 64 * 1024
 """Maximum bytes of data that is also searched for secrets in small letters."""
 _SMALL: Final = 1024
 """Maximum characters of a value to be sealed that is searched like all that is sent."""
 _LARGE: Final = 512 * 1024
-"""Characters of a longer value that are searched for the credential as it is."""
+"""Characters of a longer value that are searched for the last secret of a credential as it is."""
 _END: Final = 24
 """Characters of a secret that are searched for alone, from either end."""
 _TO_STANDARD: Final = bytes.maketrans(b"-_", b"+/")
@@ -47,12 +47,12 @@ class CustodyGate:
 
     def __init__(self, *credentials: Credential | None) -> None:
         known = [each for each in credentials if each is not None]
-        revealed = [secret for each in known for secret in _list_parts(each)[1:]]
+        revealed = [secret for each in known for secret in _list_secrets(each)]
         self._decoded = [decode_base64url(secret.decode()) for secret in revealed]
         self._finder = Finder()
         for secret in revealed:
             self._finder.add(_list_needles(secret))
-        self._credentials = [b".".join(_list_parts(each))[:-1] for each in known]
+        self._last = [_list_secrets(each)[-1][:-1] for each in known]
         self._folded = [end.lower() for secret in revealed for end in _list_ends(secret)]
         self._begun = [secret[:_BEGUN] for secret in revealed] + [b"%s." % each.key_id.encode() for each in known]
         tags = [f"{each.tag}_sk_live_".encode() for each in known]
@@ -72,7 +72,7 @@ class CustodyGate:
         return self._finder.holds(unquoted) or self._holds_decoded(unquoted)
 
     def _holds_folded(self, data: bytes | bytearray) -> bool:
-        return len(data) <= _FOLDABLE and any(end in data.lower() for end in self._folded)
+        return len(data) <= FOLDABLE and any(end in data.lower() for end in self._folded)
 
     def _holds_decoded(self, data: bytes | bytearray) -> bool:
         return any(decoded in data for decoded in self._decoded)
@@ -86,8 +86,8 @@ class CustodyGate:
         if len(content) <= _SMALL:
             return self.holds(content if isinstance(content, bytes) else content.encode(errors="surrogatepass"))
         if isinstance(content, bytes):
-            return any(content.find(each, 0, _LARGE) >= 0 for each in self._credentials)
-        return any(content.find(each.decode(), 0, _LARGE) >= 0 for each in self._credentials)
+            return any(content.find(each, 0, _LARGE) >= 0 for each in self._last)
+        return any(content.find(each.decode(), 0, _LARGE) >= 0 for each in self._last)
 
     def check(self, what: str, *parts: bytes | bytearray) -> None:
         """Check that no part of `what` contains a secret of ours. UsageError shows none of it."""
@@ -124,10 +124,10 @@ def credential_leak_error(what: str) -> UsageError:
     )
 
 
-def _list_parts(credential: Credential) -> list[bytes]:
-    """Return the secrets of a credential, after the id of its key."""
+def _list_secrets(credential: Credential) -> list[bytes]:
+    """Return the auth secret of a credential, and its custody secret if it has one."""
     secrets = (credential.auth_secret, credential.custody_secret)
-    return [credential.key_id.encode(), *(secret.reveal_bytes() for secret in secrets if secret is not None)]
+    return [secret.reveal_bytes() for secret in secrets if secret is not None]
 
 
 def _list_needles(secret: bytes) -> Iterator[Needle]:

@@ -45,7 +45,19 @@ No message, attribute or cause of these ever holds a secret. Exit codes are part
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
+
+
+class Remedy(str):
+    """What to do next, in words of the command line. `python` says it in words of Python, where these differ."""
+
+    python: str
+
+    def __new__(cls, text: str, *, python: str = "") -> Self:
+        """Make it of both texts; without the second one for `copy` and `pickle`, which add it."""
+        made = super().__new__(cls, text)
+        made.python = python
+        return made
 
 
 class SealpipeError(Exception):
@@ -63,6 +75,16 @@ class SealpipeError(Exception):
         super().__init__(message)
         self.message = message
         self.remedy = self.default_remedy if remedy is None else remedy
+
+
+def note_remedy(error: SealpipeError) -> None:
+    """Let tracebacks show the remedy, in words of Python. To be called where an error reaches a program.
+
+    The command line prints the remedy itself, and of the notes on an error only each Note.
+    """
+    others = [line for line in getattr(error, "__notes__", ()) if not isinstance(line, Remedy)]
+    text = getattr(error.remedy, "python", error.remedy)
+    error.__notes__ = [Remedy(text, python=text), *others] if text and text not in error.message else others
 
 
 class Note(str):
@@ -327,7 +349,10 @@ class KeyAllowanceError(PermissionDeniedError):
 class CustodyError(PermissionDeniedError):
     """Custody was required and the service could not store the wrap. The share was expired again."""
 
-    default_remedy = "enrol the account's zero-knowledge key and plan feature, or share with --custody auto"
+    default_remedy = Remedy(
+        "enrol the account's zero-knowledge key and plan feature, or share with --custody auto",
+        python='enrol the account\'s zero-knowledge key and plan feature, or share with custody="auto"',
+    )
 
 
 class InvalidRequestError(ServiceError):
@@ -341,7 +366,10 @@ class ToolError(ServiceError):
     """A tool, or the tool endpoint, returned an error. `error_code` is the code of a JSON-RPC error."""
 
     exit_code = 5
-    default_remedy = "see `sealpipe tools list --output json` for the tools and the arguments that they take"
+    default_remedy = Remedy(
+        "see `sealpipe tools list --output json` for the tools and the arguments that they take",
+        python="see client.list_tools() for the tools and the arguments that they take",
+    )
 
 
 class NotFoundError(ServiceError):
@@ -358,7 +386,10 @@ class RateLimitError(ServiceError):
     """Every response was 429. Nothing changed. `retry_after` is in seconds, None if the service did not say."""
 
     exit_code = 7
-    default_remedy = "run it again later, or give it a longer --deadline"
+    default_remedy = Remedy(
+        "run it again later, or give it a longer --deadline",
+        python="call it again later, or make the client with a longer deadline",
+    )
 
 
 class RetriesExhaustedError(ServiceError):
@@ -372,7 +403,10 @@ class IdempotencyConflictError(ServiceError):
     """105: the idempotency key belongs to another body. Final: the body is never sent under a new key."""
 
     exit_code = 8
-    default_remedy = "check `sealpipe shares list` for a share created with this key, then share again"
+    default_remedy = Remedy(
+        "check `sealpipe shares list` for a share created with this key, then share again",
+        python="look for a share created with this key (client.iter_shares()), then share again",
+    )
 
 
 class OutcomeUnknownError(ServiceError):
@@ -437,7 +471,9 @@ class PendingError(CollectError):
     """There is no submission yet."""
 
     exit_code = 15
-    default_remedy = "run it again later, or give it more time with --wait"
+    default_remedy = Remedy(
+        "run it again later, or give it more time with --wait", python='call it again later, or with wait="15m"'
+    )
 
 
 class NoSubmissionError(CollectError):
@@ -451,7 +487,10 @@ class TooManySubmissionsError(CollectError):
     """There are more submissions than `pick` allows. Nothing was stored: anyone with the link can submit."""
 
     exit_code = 17
-    default_remedy = "choose with --pick newest, oldest, each, or a submission's code"
+    default_remedy = Remedy(
+        "choose with --pick newest, oldest, each, or a submission's code",
+        python='choose with pick="newest", "oldest", "each", or a submission\'s code',
+    )
 
 
 class SubmissionNotFoundError(CollectError):

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from sealpipe.errors import UsageError
+from sealpipe.errors import Remedy, UsageError
 from sealpipe.wire.fields import TYPES, suggest_type
 
 _ID: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
@@ -53,17 +53,29 @@ def split_type(text: str) -> tuple[str, str | None]:
 def check_prompt(prompt: Prompt) -> Prompt:
     """Check a prompt, and return it. Raises UsageError."""
     if not prompt.text.strip():
-        raise UsageError("a prompt is empty", remedy="write what is asked for, such as --ask 'Staging password'")
+        raise UsageError(
+            "a prompt is empty",
+            remedy=Remedy(
+                "write what is asked for, such as --ask 'Staging password'",
+                python='write what is asked for, such as "Staging password"',
+            ),
+        )
     if not prompt.text.isprintable():
         raise UsageError("a prompt contains a control character", remedy="write it as one line of text")
     if len(prompt.text) > MAX_LENGTH:
-        raise UsageError(f"a prompt has more than {MAX_LENGTH} characters", remedy="put the rest into --description")
+        raise UsageError(
+            f"a prompt has more than {MAX_LENGTH} characters",
+            remedy=Remedy("put the rest into --description", python="put the rest into description"),
+        )
     if prompt.type not in TYPES:
         raise UsageError(f"{prompt.type[:60]!r} is not a field type", remedy="known are " + ", ".join(TYPES))
     if not _ID.fullmatch(prompt.id):
         raise UsageError(
             f"the prompt {prompt.text[:60]!r} does not give a valid id",
-            remedy="give it an id: --ask 'password=" + prompt.text[:60] + "'",
+            remedy=Remedy(
+                f"give it an id: --ask 'password={prompt.text[:60]}'",
+                python=f"give it an id: {'password=' + prompt.text[:60]!r}",
+            ),
         )
     return prompt
 
@@ -71,13 +83,21 @@ def check_prompt(prompt: Prompt) -> Prompt:
 def check_prompts(prompts: Sequence[Prompt]) -> tuple[Prompt, ...]:
     """Check that there are prompts, all with different ids and texts, which identify values. Raises UsageError."""
     if not prompts:
-        raise UsageError("the request has no prompts", remedy="give at least one prompt: --ask 'Staging password'")
+        raise UsageError(
+            "the request has no prompts",
+            remedy=Remedy(
+                "give at least one prompt: --ask 'Staging password'",
+                python='give at least one prompt: ["Staging password"]',
+            ),
+        )
     for property_name, names in (("id", [each.id for each in prompts]), ("text", [each.text for each in prompts])):
         for name in names:
             if names.count(name) > 1:
                 raise UsageError(
                     f"two prompts have the {property_name} {name[:60]!r}",
-                    remedy="give each its own: --ask 'ID=PROMPT:TYPE'",
+                    remedy=Remedy(
+                        "give each its own: --ask 'ID=PROMPT:TYPE'", python='give each its own: "ID=PROMPT:TYPE"'
+                    ),
                 )
     return tuple(prompts)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import NoReturn, ParamSpec, Self, TypeVar
 
-from sealpipe.errors import SealpipeError
+from sealpipe.errors import SealpipeError, note_remedy
 
 watch: Callable[[Secret], None] | None = None
 """Sees every secret that is made, from any thread (`sealpipe mcp`)."""
@@ -89,8 +89,10 @@ T = TypeVar("T")
 
 
 def strip_frames(error: Exception) -> Exception:
-    """Return the exception without its frames, cause and context. For a bug, a note has the places."""
-    if not isinstance(error, SealpipeError):
+    """Return the exception without its frames, cause and context. A note has its remedy, or the places of a bug."""
+    if isinstance(error, SealpipeError):
+        note_remedy(error)
+    else:
         import traceback  # for a bug only
 
         places = [

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from sealpipe.errors import SettingError, UsageError
+from sealpipe.errors import Remedy, SettingError, UsageError
 
 _MAX_COUNT: Final = 2_147_483_647
 _DURATION = re.compile(r"([0-9]{1,9})([smhdw])", re.ASCII)
@@ -19,6 +19,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 _NAME = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,100}")
 NAME_PLACEHOLDER: Final = "{name}"
+ADD_NAME: Final = Remedy("add --name NAME", python="write name=NAME")
 
 
 def parse_name(text: str) -> str:
@@ -41,7 +42,7 @@ def fill_name(path: str, name: str | None, option: str) -> str:
     """
     before = path.split(NAME_PLACEHOLDER)[:-1]
     if before and name is None:
-        raise UsageError(f"{option} contains {{name}}, and there is no name", remedy="add --name NAME")
+        raise UsageError(f"{option} contains {{name}}, and there is no name", remedy=ADD_NAME)
     if name and any(begins_special(each, name) for each in before):
         raise UsageError(
             f"{option}: the name would begin a part of the path with . or -", remedy="write the name as staging-db"
@@ -80,7 +81,10 @@ def parse_duration(text: str) -> timedelta:
     if seconds == 0:
         raise UsageError("a duration cannot be zero", remedy="write at least 1s")
     if seconds > 100 * 366 * 86400:
-        raise UsageError(f"{_shorten(text)} is more than a hundred years", remedy="use --no-expiry for no end")
+        raise UsageError(
+            f"{_shorten(text)} is more than a hundred years",
+            remedy=Remedy("use --no-expiry for no end", python="write expires_in=None for no end"),
+        )
     return timedelta(seconds=seconds)
 
 

@@ -76,12 +76,12 @@ class Workers:
         try:
             self._start(partial(copy_context().run, call.execute, work))
             result = await call.attend()
-        except GeneratorExit:  # the loop is gone
-            call.cancel()
-            call.interrupt()
-            raise
-        except BaseException:
-            await call.leave(grace)
+        except BaseException as error:
+            if isinstance(error, GeneratorExit) or loop.is_closed():  # nothing can be awaited any more
+                call.cancel()
+                call.interrupt()
+            else:
+                await call.leave(grace)
             raise
         try:
             if result.error is not None:
@@ -287,6 +287,8 @@ class _Slots:
         self._lock = threading.Lock()
         self._free = number
         self._waiting: deque[Callable[[], object]] = deque()
+        self._gone: set[Callable[[], object]] = set()
+        """Those whose event loop was closed when it was their turn: they got no place, and will give up."""
 
     def take(self, wake: Callable[[], object], *, is_first: bool = False) -> bool:
         """Take a place. False if none is free: `wake` will be called once there is one, and has been taken."""
@@ -305,15 +307,19 @@ class _Slots:
                     self._free += 1
                     return
                 wake = self._waiting.popleft()
-            with suppress(RuntimeError):  # its event loop is closed
+            try:
                 wake()
                 return
+            except RuntimeError:  # its event loop is closed
+                with self._lock:
+                    self._gone.add(wake)
 
     def give_up(self, wake: Callable[[], object]) -> None:
         """Wait no longer. If the place was there at that moment, the next gets it."""
         with self._lock:
-            is_waiting = wake in self._waiting
-            if is_waiting:
+            has_place = wake not in self._waiting and wake not in self._gone
+            if wake in self._waiting:
                 self._waiting.remove(wake)
-        if not is_waiting:
+            self._gone.discard(wake)
+        if has_place:
             self.give()

@@ -9,6 +9,7 @@ import ssl
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from queue import SimpleQueue
 
 import click
 import pytest
@@ -315,9 +316,9 @@ def door(authority: trustme.CA, service: RunningService) -> Iterator[int]:
 
 
 @pytest.fixture
-def listening() -> Iterator[tuple[int, list[bytes]]]:
+def listening() -> Iterator[tuple[int, SimpleQueue[bytes]]]:
     """A port that takes connections, and all that arrives at it."""
-    arrived: list[bytes] = []
+    arrived: SimpleQueue[bytes] = SimpleQueue()
     with socket.create_server((LOOPBACK, 0)) as server:
 
         def serve() -> None:
@@ -328,7 +329,7 @@ def listening() -> Iterator[tuple[int, list[bytes]]]:
                     return
                 with line:
                     line.settimeout(5)
-                    arrived.append(line.recv(1000))
+                    arrived.put(line.recv(1000))
 
         threading.Thread(target=serve, daemon=True).start()
         yield server.getsockname()[1], arrived
@@ -338,11 +339,14 @@ def test_a_responding_link_address_is_reported(user: Terminal, service: RunningS
     assert rows(doctor(user))["link address"] == ("ok", f"{service.origin} can be reached -> ")
 
 
-def test_the_link_address_is_connected_to_and_asked_nothing(user: Terminal, listening: tuple[int, list[bytes]]) -> None:
+def test_the_link_address_is_connected_to_and_asked_nothing(
+    user: Terminal, listening: tuple[int, SimpleQueue[bytes]]
+) -> None:
     port, arrived = listening
     done = doctor(user, SEALPIPE_LINK_BASE_URL=f"http://{LOOPBACK}:{port}/s3cret-path")
     assert (done.code, rows(done)["link address"][0]) == (0, "ok")
-    assert arrived == [b""]
+    assert arrived.get(timeout=60) == b""
+    assert arrived.empty()
 
 
 def test_a_link_address_that_leads_nowhere_ends_with_10(user: Terminal, door: int, authority: trustme.CA) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from sealpipe.api import mcp
 from sealpipe.api.mcp import McpSession, Tool, ToolResult
 from sealpipe.api.responses import escape_text
-from sealpipe.errors import OutcomeUnknownError, ProtocolError, ServiceError, UsageError
+from sealpipe.errors import OutcomeUnknownError, ProtocolError, Remedy, ServiceError, UsageError
 from sealpipe.flows import Budget, call, outgoing, policy
 from sealpipe.flows.resolve import Cache, resolve_value
 from sealpipe.flows.session import Session
@@ -217,7 +217,10 @@ def _convert(name: str, text: str, schema: object) -> Any:
             return value
     raise UsageError(
         f"the argument {escape_text(name, 100)} is not {' or '.join(what for what, _ in readers)}",
-        remedy="see `sealpipe tools list --output json` for the tool's arguments",
+        remedy=Remedy(
+            "see `sealpipe tools list --output json` for the tool's arguments",
+            python="see client.list_tools() for the tool's arguments",
+        ),
     )
 
 

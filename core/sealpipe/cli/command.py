@@ -88,9 +88,15 @@ class Command(click.Command):
         if ctx.args:
             raise UsageError(
                 "unexpected argument" if len(ctx.args) == 1 else f"{len(ctx.args)} unexpected arguments",
-                remedy=self.unexpected_remedy or f"pass every value with its option: see `{ctx.command_path} --help`",
+                remedy=self.unexpected_remedy or self._describe_taken(ctx),
             )
         return super().invoke(ctx)
+
+    def _describe_taken(self, ctx: click.Context) -> str:
+        """Say what the command takes, for one that got more."""
+        taken = " ".join(each.make_metavar(ctx) for each in self.params if isinstance(each, click.Argument))
+        what = f"it takes {taken} once; " if taken else ""
+        return f"{what}pass every value with its option: see `{ctx.command_path} --help`"
 
 
 class SettingsGroup(Group):

@@ -19,7 +19,7 @@ import httpcore
 
 from sealpipe.api import Credential, Failure, Operation, Response
 from sealpipe.api.responses import escape_text
-from sealpipe.custody_gate import REDACTED, CustodyGate, credential_leak_error
+from sealpipe.custody_gate import FOLDABLE, REDACTED, CustodyGate, credential_leak_error
 from sealpipe.errors import UsageError
 from sealpipe.spellings import Finder, replace_spans
 from sealpipe.version import __version__
@@ -148,7 +148,8 @@ def check_request(
         gate.check("the body", body)
     else:
         small.append(body)  # one search, for most hold nothing
-    if gate.holds(b"\n".join(small)):
+    joined = b"\n".join(small)
+    if gate.holds(joined) or (len(joined) > FOLDABLE and any(map(gate.holds, small))):  # a large one hides no host
         is_in_address, is_in_body = gate.holds(b"\n".join((host, target))), gate.holds(body)
         raise credential_leak_error("the address" if is_in_address else "the body" if is_in_body else "a header")
 
@@ -260,7 +261,8 @@ class Redactor:
         if isinstance(result, Failure):
             return result._replace(detail=self._redact_text(result.detail))
         told = "\n".join(result.headers.values()).encode("utf-8", "surrogatepass")
-        if self._gate.may_hold(told + b"\n" + result.body):
+        whole = told + b"\n" + result.body
+        if self._gate.may_hold(whole) or (len(whole) > FOLDABLE and self._gate.may_hold(told)):
             headers = {name: self._redact_text(value) for name, value in result.headers.items()}
             body = self._redact_bytes(result.body)
             flaw = "repeats the credential" if body is None else result.flaw

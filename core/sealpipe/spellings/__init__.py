@@ -7,6 +7,9 @@ at each alignment, in lines or not, itself spelled in any of these ways.** The u
 zeros, and `&name;`; a sign after backslashes; a quote doubled, or closed and opened again as shells do it; a byte in
 octal after a backslash; a line break as CR LF; a blank as `+`, or as a line break with its indent; and UTF-16.
 
+Not found are: a quote that is doubled and then escaped twice; an escape whose own digits or braces are escaped; and a
+value of less than 12 bytes whose first ones make an escape with a backslash before them, if others are spelled, too.
+
 A value has at least four characters, and is searched as a whole and line by line; what is longer than 64 bytes, piece
 by piece. Else common text would count as a find, and much of a stream would have to wait for its next bytes.
 """

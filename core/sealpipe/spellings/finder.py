@@ -8,7 +8,7 @@ from functools import cache
 from typing import Final
 
 from sealpipe.spellings.needles import Needle, list_needles
-from sealpipe.spellings.reading import OPEN, SPECIAL, Pattern, Reading, read
+from sealpipe.spellings.reading import OPEN, SPECIAL, Pattern, Text, read
 from sealpipe.spellings.sieve import MOST, Sieve
 
 REACH: Final = 1024
@@ -17,16 +17,17 @@ _BLOCK: Final = 512
 """Bytes that are cheaper to read than to look at in halves."""
 _START: Final = 4
 """Bytes of the beginning of a needle that is looked up first."""
-# All backslashes of a run are read from its first one on.
-_SPECIAL: Final = Pattern(rb"(?<!\\)\\|[%b]" % re.escape(bytes(SPECIAL - {92})))
-_WRAP: Final = Pattern(rb"(?:[\r\n]|\\{1,8}[rn]|%0[AaDd]|&#1[03];){1,8}[ \t]{0,256}")
+_BACKSLASH: Final = rb"(?:\\|%(?:25){0,2}5[cC])"
+_FIRST_BACKSLASH: Final = rb"(?<!\\)(?<!%5[cC])(?<!%255[cC])(?<!%25255[cC])" + _BACKSLASH
+"""Matches where a run of backslashes begins: all of them are read from there on."""
+_NO_BACKSLASH: Final = rb"(?!" + _BACKSLASH + rb")["
+_SPECIAL: Final = Pattern(_FIRST_BACKSLASH + rb"|" + _NO_BACKSLASH + re.escape(bytes(SPECIAL)) + rb"]")
+_WRAP: Final = Pattern(rb"(?:(?:[\r\n]|\\{1,8}[rn]|%0[AaDd]|&#1[03];){1,8}[ \t]{0,256}){1,2}")
 _ANY: Final = b"\\%&"
 """Signs with which any character may begin; others only mean these:"""
 _SOME: Final = {b'"': b'"', b"'": b"'", b" ": b"\r\n+", b"\n": b"\r\n", b"\r": b"\r"}
 
 Span = tuple[int, int]
-Readings = dict[int, tuple[Reading, ...]]
-"""What can be read at places of some data."""
 
 
 class Finder:
@@ -66,37 +67,40 @@ class Finder:
                 middle = (start + stop) // 2
                 waiting += [(middle, stop), (start, middle)]
                 continue
-            known: Readings = {}
+            text = Text(data)
             for needle in possible:
                 for begin in _compile_starts(needle.text[:1]).finditer(data, start, stop):
-                    end, _ = match(data, begin.start(), needle, known)
+                    end, _ = match(text, begin.start(), needle)
                     if end != OPEN:
                         yield begin.start(), end
 
     def find_open(self, data: bytes) -> tuple[int, int]:
         """Return where the earliest possible value begins that may go on after the data, and how much of one is there.
 
-        The latter in bytes of the value. Without such a value: the end of the data, and 0.
+        The latter in bytes of the value, of which more than four count as four. Without such a value: the end of the
+        data, and 0.
         """
-        earliest, most, readings = len(data), 0, Readings()
-        for at, needles in self._list_begun(data):
+        earliest, most, text = len(data), 0, Text(data)
+        for at, needles in self._list_begun(text):
             for needle in needles:
-                _, known = match(data, at, needle, readings)
+                _, known = match(text, at, needle)
                 if known != OPEN:  # of others that begin alike, as much is there
-                    earliest, most = min(earliest, at), max(most, known)
+                    earliest, most = min(earliest, at), max(most, min(known, _START))
                     break
+            if most == _START:
+                break  # in a flood, all that follows begins alike, too
         return earliest, most
 
-    def _list_begun(self, data: bytes) -> Iterator[tuple[int, Iterable[Needle]]]:
+    def _list_begun(self, text: Text) -> Iterator[tuple[int, Iterable[Needle]]]:
         """Yield places where needles may begin that are not over yet, as the first bytes tell, and which."""
-        get = self._by_start.get
+        get, data = self._by_start.get, bytes(text.data)
         done = max(0, len(data) - REACH)
         for end in (*(special.start() for special in _SPECIAL.compiled.finditer(data, done)), len(data)):
             for at in range(done, end - _START + 1):
                 if needles := get(data[at : at + _START]):
                     yield at, needles
             begins = end < len(data) and data[end] in self._starts
-            follow = _list_meanings(data, end) if begins or end > done else ()
+            follow = _list_meanings(text, end) if begins or end > done else ()
             for at in range(max(done, end - _START + 1), end):
                 for begun in {data[at:end] + sign for sign in follow}:
                     if needles := get(begun[:_START]):
@@ -107,58 +111,62 @@ class Finder:
             done = end + 1
 
 
-def _list_meanings(data: bytes, at: int) -> Collection[bytes]:
+def _list_meanings(text: Text, at: int) -> Collection[bytes]:
     """Return how what is meant here may begin, line breaks left out, too; nothing where anything may be meant."""
-    places = [at, *(wrap.end() for wrap in (_WRAP.match(data, at),) if wrap)]
-    return {meaning[:1] for place in places for meaning, _ in read(data, place)}
+    places = [at, *(wrap.end() for wrap in (_WRAP.match(text.data, at),) if wrap)]
+    return {meaning[:1] for place in places for meaning, _ in read(text, place)}
 
 
-def match(data: bytes | bytearray, at: int, needle: Needle, known_readings: Readings) -> Span:
+def match(text: Text, at: int, needle: Needle) -> Span:
     """Return where a needle ends that begins at `at`, at the latest; and how much of it there is where the data ends.
 
-    OPEN if it does not begin there, or if more data would not change the former. What is read at a place of these data
-    is kept in the last argument: reading it again and again would take seconds in a flood of quotes.
+    OPEN if it does not begin there, or if more data would not change the former.
     """
-    text, wraps = needle
-    size, stop = len(text), len(data)
-    if text.isalnum() and data.startswith(text, at):
-        return at + size, OPEN
-    best = known = OPEN
-    waiting, seen = [(0, at)], {(0, at)}
-    while waiting:
-        done, place = waiting.pop()
-        while done < size and place < stop and (byte := data[place]) == text[done] and byte not in SPECIAL:
-            done, place = done + 1, place + 1
-        if place - at > REACH:
-            continue
-        if done == size:
-            best = max(best, place)
-            continue
-        if place == stop:
-            known = max(known, done)
-            continue
-        if data[place] not in SPECIAL:
-            continue
-        if (readings := known_readings.get(place)) is None:
-            readings = known_readings[place] = tuple(dict.fromkeys(read(data, place)))
-        found = [(meaning, end) for meaning, end in readings if text.startswith(meaning, done)]
-        if wraps and done and (wrap := _WRAP.match(data, place)):
-            found += [(b"", wrap.end())]
+    value = needle.text
+    if value.isalnum() and text.data.startswith(value, at):
+        return at + len(value), OPEN
+    first, last, known = _follow(text, needle, 0, at)
+    return (min(last, at + REACH) if first != OPEN and first <= at + REACH else OPEN), known
+
+
+def _follow(text: Text, needle: Needle, done: int, at: int, *, goes_on: bool = True) -> tuple[int, int, int]:
+    """Return where a needle ends first and last of which so much stood before a place; and how much, if the data ends.
+
+    What was found from a place is kept: in a flood of quotes, all places lead to the same ones. With `goes_on`, what
+    stands there may mean nothing, such as a line break.
+    """
+    key = needle, done << 1 | goes_on, at
+    if kept := text.known.get(key):
+        return kept
+    data, (value, wraps), place = text.data, needle, at
+    size, stop, count = len(value), len(data), done
+    while count < size and place < stop and (byte := data[place]) == value[count] and byte not in SPECIAL:
+        count, place = count + 1, place + 1
+    first = last = known = OPEN
+    if count == size:
+        first = last = place
+    elif place == stop:
+        known = count
+    elif data[place] in SPECIAL:
+        found = [(meaning, end) for meaning, end in read(text, place) if value.startswith(meaning, count)]
+        if wraps and (wrap := _WRAP.match(data, place)):
+            found.append((b"", wrap.end()))
+        goes_on = goes_on or count > done
         for meaning, end in found:
-            state = done + len(meaning), end
             if end == OPEN:
-                known = max(known, done)
-            elif (meaning or done) and state not in seen:
-                seen.add(state)
-                waiting.append(state)
-    return best, known
+                known = max(known, count)
+            elif meaning or (count and goes_on):
+                begun, ended, begins = _follow(text, needle, count + len(meaning), end, goes_on=bool(meaning))
+                first = begun if first == OPEN else min(first, begun) if begun != OPEN else first
+                last, known = max(last, ended), max(known, begins)
+    text.known[key] = first, last, known
+    return first, last, known
 
 
 @cache
 def _compile_starts(sign: bytes) -> re.Pattern[bytes]:
-    # All backslashes of a run are read from its first one on.
-    starts = _list_starts(sign).replace(b"\\", b"", sign != b"\\")
-    return re.compile(rb"(?<!\\)\\|[%b]" % re.escape(starts))
+    starts = re.escape(_list_starts(sign)) + b"]"
+    return re.compile(b"[" + starts if sign in (b"\\", b"%") else _FIRST_BACKSLASH + b"|" + _NO_BACKSLASH + starts)
 
 
 def _list_starts(sign: bytes) -> bytes:

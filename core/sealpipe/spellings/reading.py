@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
-from typing import Final
+from typing import Any, Final, TypeVar
 
 
 class Pattern:
@@ -29,10 +30,22 @@ class Pattern:
         return self.compiled.fullmatch(data, at)
 
 
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Data that is read. What was read of it once is kept: reading it again would take seconds in a flood of quotes."""
+
+    data: bytes | bytearray
+    known: dict[tuple[object, int, int], tuple[Any, ...]] = field(default_factory=dict)
+
+
 Reading = tuple[bytes, int]
 """What is meant, and where it ends. The end is OPEN where the data ends too early to tell; then what is meant is a
 beginning, which may be empty."""
 
+Escape = Callable[[Text, int, int], Iterator[Reading]]
+"""Yields what is meant by an escape, from the place after its first sign and to a depth."""
+
+T = TypeVar("T")
 OPEN: Final = -1
 _DEPTH: Final = 3
 _HEX: Final = rb"[0-9a-fA-F]"
@@ -44,16 +57,21 @@ ENTITY: Final = (
     + _END
 )
 """Matches what follows `&`: a number, a number in hex, or a name."""
-LETTERS: Final = rb"u\{0{0,8}([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|x\{0{0,8}([0-9a-fA-F]{1,6})\}|U([0-9a-fA-F]{8})"
+_LEFT: Final = rb"(?:\{|%(?:25){0,2}7[bB])"
+_RIGHT: Final = rb"(?:\}|%(?:25){0,2}7[dD])"
+_WIDE: Final = _LEFT + rb"0{0,8}([0-9a-fA-F]{1,6})" + _RIGHT
+LETTERS: Final = rb"u%b|u([0-9a-fA-F]{4})|x%b|U([0-9a-fA-F]{8})" % (_WIDE, _WIDE)
 """Matches what follows a backslash for a character, in hex."""
 _LETTERS: Final = Pattern(LETTERS)
 _SLASHES: Final = rb"(?:\\|%%(?:25){0,2}5[cC])"
 _LOW: Final = Pattern((_SLASHES + rb"{1,16}u([dD][c-fC-F]%b{2})") % _HEX)
 _LOW_BEGUN: Final = rb"(?:" + _SLASHES + rb"{1,16}(?:u%b{0,3})?|" + _SLASHES + rb"{0,15}%%(?:2|25){0,2}5?)"
 _BYTE: Final = Pattern(rb"x(%b{2})|([0-3][0-7]{2})" % _HEX)
+_BRACE_BEGUN: Final = rb"(?:%(?:2|25){0,2}7?)?"
+_WIDE_BEGUN: Final = rb"(?:%b%b{0,14})?%b" % (_LEFT, _HEX, _BRACE_BEGUN)
 _LETTERS_BEGUN: Final = Pattern(
-    (rb"(?:u(?:\{%b{0,14}|%b{0,3})|u[dD][89abAB]%b{2}" + _LOW_BEGUN + rb"?|x(?:\{%b{0,14}|%b?)|U%b{0,7}|[0-3][0-7]?)?")
-    % ((_HEX,) * 7)
+    rb"(?:u(?:%b|%b{0,3})|u[dD][89abAB]%b{2}%b?|x(?:%b|%b?)|U%b{0,7}|[0-3][0-7]?)?"
+    % (_WIDE_BEGUN, _HEX, _HEX, _LOW_BEGUN % _HEX, _WIDE_BEGUN, _HEX, _HEX)
 )
 _CONTROLS: Final = {
     letter.encode(): meaning.encode() for letter, meaning in zip("abefnrtv0", "\a\b\x1b\f\n\r\t\v\0", strict=True)
@@ -64,7 +82,7 @@ _ENTITY_BEGUN: Final = Pattern(
     rb"(?:(?:#|%[0-9]{1,6})(?:[xX]?[0-9a-fA-F]{0,15})?|[A-Za-z][A-Za-z0-9]{0,31})?(?:%[0-9]{0,5})?"
 )
 _BACKSLASH: Final = Pattern(rb"\\|%(?:25){0,2}5[cC]")
-_BACKSLASHES: Final = Pattern(rb"(?:\\|%(?:25){0,2}5[cC])*")
+_BACKSLASHES: Final = Pattern(rb"(?:\\|%(?:25){0,2}5[cC]){0,1024}")
 _MOST_BACKSLASHES: Final = 16
 """How many may stand for one; any number may stand before another sign."""
 _BREAK: Final = Pattern(rb"\r?\n[ \t]{0,256}")
@@ -72,26 +90,40 @@ _BREAK_BEGUN: Final = Pattern(rb"\r?(?:\n[ \t]{0,256})?")
 _INDENT: Final = Pattern(rb"[ \t]{0,256}")
 
 
-def read(data: bytes | bytearray, at: int, depth: int = _DEPTH) -> Iterator[Reading]:
-    """Yield what the text at this place can mean: the byte itself first, then what escapes that begin with it mean."""
-    sign = bytes(data[at : at + 1])
-    yield sign, at + 1
-    if sign in _ESCAPES:
-        yield from _go_on(data, sign, at + 1, depth)
+def read(text: Text, at: int, depth: int = _DEPTH) -> tuple[Reading, ...]:
+    """Return what the text at this place can mean: the byte itself first, then what escapes that begin with it mean."""
+    sign = bytes(text.data[at : at + 1])
+    return ((sign, at + 1), *_go_on(text, sign, at + 1, depth)) if sign in _ESCAPES else ((sign, at + 1),)
 
 
-def _go_on(data: bytes | bytearray, sign: bytes, at: int, depth: int) -> Iterator[Reading]:
+def _remember(find: Callable[[Text, bytes, int, int], Iterable[T]]) -> Callable[[Text, bytes, int, int], tuple[T, ...]]:
+    """Make a function keep what it finds of a text, each only once."""
+
+    def recall(text: Text, signs: bytes, at: int, depth: int) -> tuple[T, ...]:
+        key = (find, signs), at, depth
+        if (found := text.known.get(key)) is None:
+            found = text.known[key] = tuple(dict.fromkeys(find(text, signs, at, depth)))
+        return found
+
+    return recall
+
+
+@_remember
+def _go_on(text: Text, sign: bytes, at: int, depth: int) -> Iterator[Reading]:
     """Yield what an escape means that begins with a sign, which was itself spelled and ends here."""
-    for meaning, end in dict.fromkeys(_ESCAPES[sign](data, at, depth)):
+    for meaning, end in dict.fromkeys(_ESCAPES[sign](text, at, depth)):
         yield meaning, end
         if depth and end != OPEN and meaning in _ESCAPES and (meaning, sign) != (b"\\", b"\\"):
-            yield from _go_on(data, meaning, end, depth - 1)
+            yield from _go_on(text, meaning, end, depth - 1)
 
 
-def _after_backslash(data: bytes | bytearray, at: int, depth: int) -> Iterator[Reading]:
+def _after_backslash(text: Text, at: int, depth: int) -> Iterator[Reading]:
+    data = text.data
     run = _match(_BACKSLASHES, data, at)
     for again in islice(_BACKSLASH.compiled.finditer(data, at, run), _MOST_BACKSLASHES):
         yield b"\\", again.end()
+    if _BACKSLASH.match(data, run):
+        return  # more than can be a part of one piece
     if code := _LETTERS.match(data, run):
         yield from _to_characters(data, code)
     elif byte := _BYTE.match(data, run):
@@ -104,7 +136,7 @@ def _after_backslash(data: bytes | bytearray, at: int, depth: int) -> Iterator[R
     elif line_break := _BREAK.match(data, run):
         yield b"", line_break.end()
     elif depth and run < len(data):
-        yield from ((sign, end) for sign, end in read(data, run, depth - 1) if is_sign(sign) or end == OPEN)
+        yield from ((sign, end) for sign, end in read(text, run, depth - 1) if is_sign(sign) or end == OPEN)
     if _LETTERS_BEGUN.fullmatch(data, run) or _BREAK_BEGUN.fullmatch(data, run):
         yield b"", OPEN
 
@@ -125,14 +157,16 @@ def is_sign(meaning: bytes) -> bool:
     return len(meaning) == 1 and meaning >= b" " and not meaning.isalnum()
 
 
-def _after_percent(data: bytes | bytearray, at: int, _depth: int) -> Iterator[Reading]:
+def _after_percent(text: Text, at: int, _depth: int) -> Iterator[Reading]:
+    data = text.data
     if digits := _PERCENT.match(data, at):
         yield bytes([int(digits[0], 16)]), digits.end()
     elif len(data) - at < 2 and all(sign in b"0123456789abcdefABCDEF" for sign in data[at:]):
         yield b"", OPEN
 
 
-def _after_ampersand(data: bytes | bytearray, at: int, _depth: int) -> Iterator[Reading]:
+def _after_ampersand(text: Text, at: int, _depth: int) -> Iterator[Reading]:
+    data = text.data
     if found := _ENTITY.match(data, at):
         yield from ((meaning, found.end()) for meaning in decode_entity(found[1], found[2], found[3]))
     elif _ENTITY_BEGUN.fullmatch(data, at):
@@ -149,41 +183,42 @@ def decode_entity(decimal: bytes | None, digits: bytes | None, name: bytes | Non
     return _encode(int(decimal or digits or b"", 16 if decimal is None else 10))
 
 
-def _after_quote(sign: bytes, *others: bytes) -> Callable[[bytes | bytearray, int, int], Iterator[Reading]]:
+def _after_quote(sign: bytes, *others: bytes) -> Escape:
     """Read a quote that is doubled, or in one of the other ways in which it is closed, written and opened again."""
 
-    def go_on(data: bytes | bytearray, at: int, depth: int) -> Iterator[Reading]:
-        yield from ((sign, end) for rest in (sign, *others) for end in _read_signs(data, at, rest, depth - 1))
+    def go_on(text: Text, at: int, depth: int) -> Iterator[Reading]:
+        yield from ((sign, end) for rest in (sign, *others) for end in _read_signs(text, rest, at, depth - 1))
 
     return go_on
 
 
-def _read_signs(data: bytes | bytearray, at: int, signs: bytes, depth: int) -> Iterator[int]:
+@_remember
+def _read_signs(text: Text, signs: bytes, at: int, depth: int) -> Iterator[int]:
     """Yield where signs end that may be read here, each in any spelling."""
-    if not signs or at == len(data):
+    if not signs or at == len(text.data):
         yield OPEN if signs else at
     elif depth >= 0:
-        for meaning, end in dict.fromkeys(read(data, at, depth)):  # each once: they would multiply in a flood of quotes
+        for meaning, end in read(text, at, depth):
             if end == OPEN and signs.startswith(meaning):
                 yield OPEN
             elif meaning == signs[:1]:
-                yield from _read_signs(data, end, signs[1:], depth)
+                yield from _read_signs(text, signs[1:], end, depth)
 
 
-def _after_return(data: bytes | bytearray, at: int, depth: int) -> Iterator[Reading]:
-    yield from ((b"\n", end) for end in _read_signs(data, at, b"\n", depth - 1))
-    if at == len(data):
+def _after_return(text: Text, at: int, depth: int) -> Iterator[Reading]:
+    yield from ((b"\n", end) for end in _read_signs(text, b"\n", at, depth - 1))
+    if at == len(text.data):
         yield b" ", OPEN
 
 
-def _after_break(data: bytes | bytearray, at: int, _depth: int) -> Iterator[Reading]:
-    longest = _match(_INDENT, data, at)
+def _after_break(text: Text, at: int, _depth: int) -> Iterator[Reading]:
+    longest = _match(_INDENT, text.data, at)
     yield from ((b" ", end) for end in range(at, longest + 1))
-    if longest == len(data):
+    if longest == len(text.data):
         yield b" ", OPEN
 
 
-def _after_plus(_data: bytes | bytearray, at: int, _depth: int) -> Iterator[Reading]:
+def _after_plus(_text: Text, at: int, _depth: int) -> Iterator[Reading]:
     yield b" ", at
 
 
@@ -193,7 +228,7 @@ def _match(pattern: Pattern, data: bytes | bytearray, at: int) -> int:
     return at if found is None else found.end()
 
 
-_ESCAPES: Final[dict[bytes, Callable[[bytes | bytearray, int, int], Iterator[Reading]]]] = {
+_ESCAPES: Final[dict[bytes, Escape]] = {
     b"\\": _after_backslash,
     b"%": _after_percent,
     b"&": _after_ampersand,

@@ -9,7 +9,7 @@ import re
 from typing import Final
 from urllib.parse import quote
 
-from sealpipe.errors import EncodingError, FragmentError, SeedError, UsageError
+from sealpipe.errors import EncodingError, FragmentError, Remedy, SeedError, UsageError
 from sealpipe.wire.encoding import decode_base64url, decoded, encode_base64url, encoded, exactly
 from sealpipe.wire.tokens import KEY_SIZE, CustodySeed
 
@@ -78,8 +78,11 @@ def split_collect_link(text: str) -> tuple[str, str]:
     if "#" in text:
         raise UsageError(
             "this is a link with its key, not a collect link: nothing was sent",
-            remedy="other users of this machine can see the arguments of a command, so treat that key as exposed; for "
-            "an access link, give the collect link (the part before the #), and name the access link with --key REF",
+            remedy=Remedy(
+                "other users of this machine can see the arguments of a command, so treat that key as exposed; for an "
+                "access link, give the collect link (the part before the #), and name the access link with --key REF",
+                python="for an access link, give the part before the #, and the access link as a Secret: key=link",
+            ),
         )
     base, _, last = text.rpartition("/r/")
     code = decoded(last) if "%" in last else last

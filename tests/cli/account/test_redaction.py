@@ -92,6 +92,13 @@ def test_it_is_taken_out_of_what_a_broken_connection_says() -> None:
     assert result == Failure(sent=True, detail="illegal line: '[withheld]' \udc80")
 
 
+def test_a_header_that_repeats_it_in_small_letters_is_not_shown_whatever_the_size_of_the_body() -> None:
+    response = Response(400, {"x-host": f"{AUTH.lower()}.example"}, b"-" * 64 * 1024)
+    result = Redactor(CustodyGate(Credential.parse(KEY))).redact(response)
+    assert isinstance(result, Response)
+    assert (result.headers, result.body) == ({"x-host": "[withheld]"}, response.body)
+
+
 # -- all parts, of both credentials -------------------------------------------------------------
 
 

@@ -30,4 +30,5 @@ def test_a_store_that_does_not_answer_is_unavailable(monkeypatch: pytest.MonkeyP
         trouble.stop()
     assert isinstance(error, UnavailableError)
     assert error.retry_after == (FaultyServer.retry_after if how.isdigit() else None)
-    assert trouble.received == 1, "the core repeats, not the sink"
+    # A server that is slow to start has received none when the time is up.
+    assert trouble.received <= 1, "the core repeats, not the sink"

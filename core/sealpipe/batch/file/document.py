@@ -71,7 +71,8 @@ def read_document(path: Path) -> Document:
         members, find = load(content.removeprefix(_BOM), place)
         if not isinstance(members, Mapping):
             raise UnreadableFileError("the file is not a table of options", "begin it with name, kind, rows and key")
-        if other := identify_file(members, "batch"):
+        is_batch = isinstance(members.get(str(members.get("kind"))), Mapping)  # the table of what it asks for
+        if not is_batch and (other := identify_file(members, "batch")):
             raise UnreadableFileError(f"this is {other[0]}, not a batch file", other[1])
     except UnreadableFileError as error:
         raise BatchFileError(path.name, [Mistake(place, error.problem, error.remedy)]) from None

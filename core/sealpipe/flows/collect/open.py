@@ -20,6 +20,7 @@ from sealpipe.errors import (
     PayloadTooLargeError,
     PublicKeyMismatchError,
     ReferenceSyntaxError,
+    Remedy,
     UsageError,
     WireError,
     WrongKeyError,
@@ -70,7 +71,10 @@ def load_keys(session: Session, key: KeyChoice, receipt: Receipt | None = None) 
     if not opening_keys:
         raise UsageError(
             "the credential has no custody secret, so it cannot decrypt submissions",
-            remedy="use the whole credential, all three parts; or name the request's own key with --key REF",
+            remedy=Remedy(
+                "use the whole credential, all three parts; or name the request's own key with --key REF",
+                python="use the whole credential, all three parts; or name the request's own key: key=REF",
+            ),
         )
     return tuple(opening_keys)
 
@@ -88,7 +92,10 @@ def check_key(
         raise WrongKeyError(
             "wrong-key",
             f"the receipt of {short_code} names a key that is not available",
-            remedy="name that key with --key REF, or set SEALPIPE_API_KEY_PREVIOUS while rotating",
+            remedy=Remedy(
+                "name that key with --key REF, or set SEALPIPE_API_KEY_PREVIOUS while rotating",
+                python="name that key: key=REF; while rotating, make the client with api_key_previous",
+            ),
         )
     if public_key is None:
         return
@@ -96,7 +103,10 @@ def check_key(
         mismatch = PublicKeyMismatchError(
             f"the service shows {short_code} with another public key than its receipt: submissions to that key could "
             "not be decrypted",
-            remedy="do not use its link any more; earlier submissions open with --key once the request has ended",
+            remedy=Remedy(
+                "do not use its link any more; earlier submissions open with --key once the request has ended",
+                python="do not use its link any more; earlier submissions open with key=REF once the request has ended",
+            ),
         )
         mismatch.short_code = short_code
         raise mismatch
@@ -104,7 +114,10 @@ def check_key(
         raise WrongKeyError(
             "wrong-key",
             f"submissions to {short_code} are encrypted to a key that is not available",
-            remedy="name its key with --key REF; check that the credential is the one that created it",
+            remedy=Remedy(
+                "name its key with --key REF; check that the credential is the one that created it",
+                python="name its key: key=REF; check that the credential is the one that created it",
+            ),
         )
 
 

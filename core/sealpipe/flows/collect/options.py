@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from sealpipe.api.responses import escape_text
-from sealpipe.errors import CheckError, SubmissionNotFoundError, TooManySubmissionsError, UsageError
+from sealpipe.errors import CheckError, Remedy, SubmissionNotFoundError, TooManySubmissionsError, UsageError
 from sealpipe.flows.collect import OnProgress, OpenedSubmission, describe_no_match
 from sealpipe.flows.share import Need, list_needs, set_checked
 from sealpipe.flows.store import KeyMapping, SinkTarget, make_plain_name, map_keys, parse_targets
@@ -271,12 +272,16 @@ def _plan_job(request: str | Receipt, targets: Sequence[SinkTarget], folder: str
     if texts and job.name is None:
         raise UsageError(
             f"{texts[0]} contains {{name}}, and the name of request {code} is not known",
-            remedy="collect by a receipt of `sealpipe request --name NAME --receipt FILE`",
+            remedy=Remedy(
+                "collect by a receipt of `sealpipe request --name NAME --receipt FILE`",
+                python="collect by the .receipt of client.request(..., name=NAME)",
+            ),
         )
     plan_sample_writes(job)
     filled = Path(fill_name("" if folder is None else str(folder), job.name, "--dir"))
-    if filled.exists() and not filled.is_dir():
-        raise UsageError("--dir names a file, and takes a folder", remedy="name a folder, which may be a new one")
+    with suppress(OSError):  # what cannot be looked up is told where it is made
+        if filled.exists() and not filled.is_dir():
+            raise UsageError("--dir names a file, and takes a folder", remedy="name a folder, which may be a new one")
     return job
 
 
@@ -288,7 +293,10 @@ def _check_placeholders(target: SinkTarget, names: Sequence[str | None], *, take
     if takes_each and "submission" not in target.placeholders:
         raise UsageError(
             f"{target.text} accepts one submission, but --pick each can give several",
-            remedy="add {submission} to the target, or choose one with --pick",
+            remedy=Remedy(
+                "add {submission} to the target, or choose one with --pick",
+                python='add {submission} to the target, or choose one, such as pick="newest"',
+            ),
         )
     is_by_name = set(target.placeholders) == {"name"} and len(set(names)) == len(names)
     if len(names) > 1 and not is_by_name and not set(target.placeholders) & {*PLACEHOLDERS}:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from sealpipe.errors import PluginError, UsageError
+from sealpipe.errors import PluginError, Remedy, UsageError
 from sealpipe.flows.deliver.messages import parse_message_template
 from sealpipe.flows.resolve import Cache, resolve_value
 from sealpipe.plugin import SEGMENTS
@@ -79,10 +79,16 @@ def plan_delivery(
     )
     contents = {each.content for each in targets}
     if "passcode" in contents and not with_passcode:
-        raise UsageError("there is no passcode to send", remedy="add --passcode-generate or --passcode-from")
+        raise UsageError(
+            "there is no passcode to send",
+            remedy=Remedy(
+                "add --passcode-generate or --passcode-from", python="write passcode_generate=True or passcode=REF"
+            ),
+        )
     if template is not None:
         if "link" not in contents:
-            raise UsageError("--message-template needs --send", remedy="add --send CHANNEL")
+            remedy = Remedy("add --send CHANNEL", python='write send=["email:{to}"]')
+            raise UsageError("--message-template needs --send", remedy=remedy)
         parse_message_template(template)
     return DeliveryPlan(
         targets, _parse_params(params, {name for each in targets for name in each.pattern.names}), template
@@ -115,7 +121,10 @@ def _parse_params(params: Params, placeholders: set[str]) -> dict[str, Reference
     if missing := sorted(placeholders - parsed.keys()):
         raise UsageError(
             f"--param {missing[0]} is missing: the target contains {{{missing[0]}}}",
-            remedy=f"add --param {missing[0]}=REF, or write {{{{ for a brace",
+            remedy=Remedy(
+                f"add --param {missing[0]}=REF, or write {{{{ for a brace",
+                python=f'write params={{"{missing[0]}": REF}}, or {{{{ for a brace',
+            ),
         )
     if unused := [name for name in parsed if name not in placeholders]:
         raise UsageError(f"no channel uses --param {unused[0]}", remedy=f"write {{{unused[0]}}} where it belongs")

@@ -12,7 +12,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from sealpipe.errors import PluginError, ReferenceSyntaxError, UsageError
+from sealpipe.errors import PluginError, ReferenceSyntaxError, Remedy, UsageError
 from sealpipe.flows.resolve import resolve_value
 from sealpipe.flows.session import Session
 from sealpipe.flows.share import Need, list_needs, plan_optional_delivery, resolve_expiry, set_checked
@@ -164,7 +164,7 @@ def _parse_seed_target(kind: RequestKey, seed_to: Reference | str | None, name: 
     if kind != "new":
         raise UsageError(
             "--seed-to stores the seed of a new key, but the request uses an existing key",
-            remedy="add --key new, or leave --seed-to out",
+            remedy=Remedy("add --key new, or leave --seed-to out", python='write key="new", or leave seed_to out'),
         )
     (target,) = parse_targets([seed_to], name=name)
     for param in ("optional", "trim", "decode"):
@@ -208,7 +208,10 @@ def choose_key(options: RequestOptions, session: Session) -> ChosenKey:
     if custody is None:
         raise UsageError(
             "the credential has no custody secret, so it could not decrypt submissions",
-            remedy="use the whole credential, all three parts; or --key new with --seed-to SINK",
+            remedy=Remedy(
+                "use the whole credential, all three parts; or --key new with --seed-to SINK",
+                python='use the whole credential, all three parts; or key="new" with seed_to=SINK',
+            ),
         )
     pair = keys.from_custody_secret(custody.reveal(), tag=tag)
     return ChosenKey(pair)
@@ -228,7 +231,10 @@ def store_seed(options: RequestOptions, session: Session, chosen: ChosenKey) -> 
         raise PluginError(
             f"{reference} does not return the seed that was stored there; no request was created",
             locator=str(reference),
-            remedy="check the target, and use another one for --seed-to",
+            remedy=Remedy(
+                "check the target, and use another one for --seed-to",
+                python="check the target, and use another one for seed_to",
+            ),
         )
     return chosen._replace(seed=str(reference))
 
@@ -239,7 +245,10 @@ def _check_target(options: RequestOptions, session: Session) -> None:
     if is_write_only(session, write.ref):
         raise UsageError(
             f"{options.seed_target.text} cannot be read back, so the seed would be lost",
-            remedy="use a readable target for --seed-to, such as vault:secret/requests/acme#seed",
+            remedy=Remedy(
+                "use a readable target for --seed-to, such as vault:secret/requests/acme#seed",
+                python='use a readable target, such as seed_to="vault:secret/requests/acme#seed"',
+            ),
         )
     describe_writes(session, [write])
 

@@ -9,7 +9,7 @@ from shlex import quote
 
 from sealpipe.api import Resend
 from sealpipe.api import requests as api
-from sealpipe.errors import NotFoundError, ProtocolError, RetriesExhaustedError, ServiceError, UsageError
+from sealpipe.errors import NotFoundError, ProtocolError, Remedy, RetriesExhaustedError, ServiceError, UsageError
 from sealpipe.flows import call
 from sealpipe.flows.request.expire import Clock, EndedRequest, RequestExpiry, end_under_policy, get_utc_now
 from sealpipe.flows.session import Session
@@ -25,7 +25,10 @@ def purge_request(
     if confirm != short_code:
         raise UsageError(
             f"purging deletes request {short_code} and its submissions for good, and was not confirmed",
-            remedy="repeat the short code: --confirm CODE, in Python confirm=CODE",
+            remedy=Remedy(
+                "repeat the short code: --confirm CODE, in Python confirm=CODE",
+                python="repeat the short code: confirm=CODE",
+            ),
         )
     return end_under_policy(session, "purge", short_code, keep, partial(_purge_expired, short_code=short_code, now=now))
 

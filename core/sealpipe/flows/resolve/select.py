@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple, NoReturn
 
-from sealpipe.errors import EncodingError, PluginError, ReferenceValueError, SecretNotFoundError
+from sealpipe.errors import EncodingError, PluginError, ReferenceValueError, Remedy, SecretNotFoundError
 from sealpipe.plugin import Document
 from sealpipe.reference import Everything, Item, Key, Pointer, Reference
 from sealpipe.secret import Secret
@@ -117,7 +117,11 @@ def _select_raw(content: Any, ref: Reference) -> Iterator[_RawValue]:
         yield _RawValue(_get_default_label(ref), content, str(ref))
         return
     if not isinstance(content, Mapping | list):
-        _refuse(f"{ref} is one value, not a map", "leave the selector out, or add format=json, yaml or dotenv", ref)
+        _refuse(
+            f"{ref} is one value, not a map",
+            "leave the selector out, or add ?format=json, yaml or dotenv before the #",
+            ref,
+        )
     for item in ref.selector:
         yield from _select_item(content, item, ref)
 
@@ -260,8 +264,9 @@ def to_secret(value: bytes | str, where: str) -> Secret:
     if isinstance(value, bytes) and value[:2] in (b"\xff\xfe", b"\xfe\xff"):
         remedy = "it looks like UTF-16, as some Windows programs write: store it as UTF-8"
     else:
-        remedy = (
-            "a share holds text: encode it first (base64 FILE | sealpipe share -f LABEL=stdin:) and tell the "
-            "recipient; decode= is for a value that is base64 or hex at the source"
+        rest = "and tell the recipient; decode= is for a value that is base64 or hex at the source"
+        remedy = Remedy(
+            f"a share holds text: encode it first (base64 FILE | sealpipe share -f LABEL=stdin:) {rest}",
+            python=f"a share holds text: encode it first (Field(LABEL, base64.b64encode(value).decode())) {rest}",
         )
     raise PluginError(f"{where} is not UTF-8 text", locator=where, remedy=remedy)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from sealpipe.errors import UsageError
+from sealpipe.errors import Remedy, UsageError
 from sealpipe.reference import FieldSpec, Reference, Target, parse_field
 from sealpipe.secret import Secret
 from sealpipe.values import NOTIFY_ON, as_duration, parse_name
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 Custody = Literal["auto", "require", "off"]
+_ADD_RECIPIENT: Final = Remedy("add --passcode-to CHANNEL", python='write passcode_to=["email:{to}"]')
 
 
 @dataclass(frozen=True, repr=False, eq=False)  # neither is used, and generating them would slow every start
@@ -82,7 +83,13 @@ class ShareOptions:
     def __post_init__(self) -> None:
         """Check everything, as far as possible without a source, a sink or the service."""
         if not self.fields:
-            raise UsageError("there is nothing to share", remedy="name at least one field, such as -f env:DB_PASSWORD")
+            raise UsageError(
+                "there is nothing to share",
+                remedy=Remedy(
+                    "name at least one field, such as -f env:DB_PASSWORD",
+                    python='name at least one field: ["env:DB_PASSWORD"]',
+                ),
+            )
         set_checked(self, expires_at=resolve_expiry(self.expires_in, self.expires_at, "the share"))
         if self.name is not None:
             parse_name(self.name)
@@ -123,7 +130,7 @@ class ShareOptions:
         passcode = make_generator_reference(self.passcode) if self.passcode_generate else self.passcode
         # The name of a generated value may also be used by a field.
         known = self.passcode_to or (isinstance(passcode, Reference) and passcode.param("name") is not None)
-        return parse_passcode(passcode or "", "" if known else "add --passcode-to CHANNEL")
+        return parse_passcode(passcode or "", "" if known else _ADD_RECIPIENT)
 
 
 def _check_repeated(specs: Sequence[Field | FieldSpec]) -> None:
@@ -133,7 +140,11 @@ def _check_repeated(specs: Sequence[Field | FieldSpec]) -> None:
         if spec in given[:number]:
             shown = f"{spec.ref.name}:" if spec.ref.name == "text" else str(spec)  # what is typed may be a secret
             raise UsageError(
-                f"the field {shown} is given twice", remedy="leave one out, or give each its own label: -f LABEL=REF"
+                f"the field {shown} is given twice",
+                remedy=Remedy(
+                    "leave one out, or give each its own label: -f LABEL=REF",
+                    python='leave one out, or give each its own label: "LABEL=REF"',
+                ),
             )
 
 
@@ -143,7 +154,10 @@ def _check_views(views: int, recipients: int) -> None:
         count = "once" if views == 1 else f"{views} times"
         raise UsageError(
             f"the link goes to {recipients} recipients, but can be opened only {count}",
-            remedy=f"allow --views {recipients} (in Python views={recipients}), or make a share for each of them",
+            remedy=Remedy(
+                f"allow --views {recipients} (in Python views={recipients}), or make a share for each of them",
+                python=f"allow views={recipients}, or make a share for each of them",
+            ),
         )
 
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from sealpipe.api import shares
-from sealpipe.errors import PluginError, UsageError
+from sealpipe.errors import PluginError, Remedy, UsageError
 from sealpipe.flows.resolve import Cache, collect_remarks, find_earliest_expiry, resolve
 from sealpipe.flows.session import Session
 from sealpipe.flows.share import ShareOptions
@@ -54,7 +54,10 @@ def seal_share(options: ShareOptions, session: Session) -> SealedShare:
     if options.custody == "require" and session.credential.custody_secret is None:
         raise UsageError(
             "custody is required and the credential has no custody secret",
-            remedy="use the whole credential, all three parts, or --custody auto",
+            remedy=Remedy(
+                "use the whole credential, all three parts, or --custody auto",
+                python='use the whole credential, all three parts, or custody="auto"',
+            ),
         )
     if len(options.needs) > 1:
         from sealpipe.flows.needs import check_needs  # most shares need one source

@@ -19,7 +19,7 @@ from sealpipe.prompts import Prompt
 from sealpipe.reference import PARAMETERS, TARGET_PARAMETERS, Everything, Pointer, Reference, parse
 from sealpipe.reference.text import PLAIN_NAME_RULE, Template, parse_template
 from sealpipe.secret import Secret
-from sealpipe.values import NAME_PLACEHOLDER
+from sealpipe.values import ADD_NAME, NAME_PLACEHOLDER
 from sealpipe.wire.fields import Field, revealed
 
 MODES: Final[tuple[Mode, ...]] = get_args(Mode)
@@ -105,7 +105,7 @@ def _parse_target(ref: Reference, mode: Mode, placeholders: Collection[str]) -> 
     body = parse_template(ref.body, f"the body of {text}")
     for name in body.names:
         if name == "name" and name not in placeholders:
-            raise UsageError(f"{text} contains {{name}}, and there is no name", remedy="add --name NAME")
+            raise UsageError(f"{text} contains {{name}}, and there is no name", remedy=ADD_NAME)
         if name not in placeholders:
             known = ", ".join(f"{{{placeholder}}}" for placeholder in placeholders) or "none here"
             raise UsageError(

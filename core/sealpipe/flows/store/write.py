@@ -10,6 +10,7 @@ from sealpipe.errors import (
     NOT_TAKEN,
     Note,
     ReferenceValueError,
+    Remedy,
     SealpipeError,
     UnavailableError,
     UnknownOutcomeError,
@@ -156,7 +157,9 @@ def plan_share_writes(targets: Sequence[SinkTarget], share_fields: Sequence[fiel
             )
         except MisfitError as misfit:
             raise ReferenceValueError(
-                f"{target.text}: {misfit}", locator=target.text, remedy="list the fields with --dry-run"
+                f"{target.text}: {misfit}",
+                locator=target.text,
+                remedy=Remedy("list the fields with --dry-run", python="name the label of a field that is shared"),
             ) from None
         if sink_fields:
             writes.append(SinkWrite(target.fill({}), tuple(sink_fields), target.mode, ""))

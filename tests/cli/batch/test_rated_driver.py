@@ -1,0 +1,30 @@
+"""The delay that the rate of all workers asks for ends when the call is cancelled."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from cli.batch.world import BatchWorld
+from sealpipe.api import shares
+from sealpipe.cancellation import Cancellation, CancelledCallError
+from sealpipe.flows import Flow, call
+from sealpipe.flows.session import Session
+
+
+def look(session: Session) -> Flow[object]:
+    found: object = yield from call(shares.list_page(1, 25), session.start_budget())
+    return found
+
+
+def test_a_cancel_ends_the_delay_of_the_shared_rate_and_sends_nothing(world: BatchWorld) -> None:
+    world.store.rate.slow_down(world.store.rate.acquire(), retry_after=15.0)
+    driver, cancellation = world.driver(), Cancellation()
+    threading.Timer(0.1, cancellation.cancel).start()
+    began = time.monotonic()
+    with pytest.raises(CancelledCallError):
+        driver._run(look(driver.session), cancellation)
+    assert time.monotonic() - began < 12, "not the fifteen seconds"
+    assert world.network.log == []
