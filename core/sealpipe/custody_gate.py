@@ -47,12 +47,13 @@ class CustodyGate:
 
     def __init__(self, *credentials: Credential | None) -> None:
         known = [each for each in credentials if each is not None]
-        revealed = [secret for each in known for secret in _list_secrets(each)]
+        secrets = [_list_secrets(each) for each in known]
+        revealed = [secret for each in secrets for secret in each]
         self._decoded = [decode_base64url(secret.decode()) for secret in revealed]
         self._finder = Finder()
         for secret in revealed:
             self._finder.add(_list_needles(secret))
-        self._last = [_list_secrets(each)[-1][:-1] for each in known]
+        self._last = [each[-1][:-1] for each in secrets]
         self._folded = [end.lower() for secret in revealed for end in _list_ends(secret)]
         self._begun = [secret[:_BEGUN] for secret in revealed] + [b"%s." % each.key_id.encode() for each in known]
         tags = [f"{each.tag}_sk_live_".encode() for each in known]

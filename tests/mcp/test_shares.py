@@ -7,12 +7,14 @@ import re
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import anyio
 import pytest
 
 from sealpipe import aio
+from sealpipe.cancellation import Cancellation
 from sealpipe.mcp import shares
 from support.faults import holds, holds_before
 from support.faulty import Faulty
@@ -22,6 +24,7 @@ from support.mailbox import PASSWORD, Mailbox
 from support.terminal import opened
 
 TO = "email:kim@acme.example"
+PATIENCE = 60.0
 ONE: dict[str, Any] = {"fields": [{"reference": "env:DB_PASSWORD", "label": "Password"}], "to": TO, "title": "For Kim"}
 
 
@@ -190,6 +193,15 @@ def test_a_cancelled_call_is_finished_by_the_same_one(
     mode: str,
 ) -> None:
     monkeypatch.setattr(aio, "GRACE", 0.2)
+    heard, end = Event(), Cancellation.cancel
+
+    def cancel_and_note(call: Cancellation) -> bool:
+        try:
+            return end(call)
+        finally:
+            heard.set()
+
+    monkeypatch.setattr(Cancellation, "cancel", cancel_and_note)
     assistant = connect(mode)
     before.plan(fault)
 
@@ -200,6 +212,7 @@ def test_a_cancelled_call_is_finished_by_the_same_one(
             group.cancel_scope.cancel()
 
     assistant.portal.call(cancel)
+    assert heard.wait(PATIENCE)  # the server may hear of it later than its client goes on
     before.mend()
     (row,) = assistant.call("list")["made"]
     assert (row["finished"], row["sent_to"]) == (False, [])

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Any
 
 import anyio
 import pytest
 
+from cli.faults.cancelled_tasks import AT_ONCE, PATIENCE, arguments, cancel, reached, share_begun
 from cli.faults.resuming import assert_finished_by_resume
 from sealpipe import AsyncClient, Field, aio
 from sealpipe.api import Credential
@@ -18,9 +18,6 @@ from sealpipe.state.outbox import Outbox
 from support import faults
 from support.faulty import Exchange, Faulty, same_bytes
 from support.job import Job
-
-AT_ONCE, PATIENCE = 12.0, 60.0
-"""Seconds: what a busy machine may need, and how long whoever does not end at once would wait."""
 
 
 def entry_of(job: Job) -> Entry:
@@ -31,32 +28,6 @@ def entry_of(job: Job) -> Entry:
     return entry
 
 
-def arguments(job: Job, server: Faulty) -> dict[str, Any]:
-    return {
-        "api_key": job.api_key,
-        "base_url": server.base_url,
-        "link_base_url": job.service.link_base_url,
-        "deadline": 90,
-    }
-
-
-async def share_begun(client: AsyncClient, job: Job, server: Faulty) -> asyncio.Future[Any]:
-    """The task of a share that the service has."""
-    field = Field("DB_PASSWORD", job.secret, type="password")
-    task = asyncio.ensure_future(client.share([field], outbox=job.outbox))
-    await reached(server)
-    return task
-
-
-async def cancel(task: asyncio.Future[Any]) -> float:
-    """Cancel a task; the seconds until it ended."""
-    task.cancel()
-    began = time.monotonic()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    return time.monotonic() - began
-
-
 async def cancelled(job: Job, server: Faulty, *, release_after: float | None) -> float:
     """Start a share, cancel it once the service has it, release the answer; how long the task took to end."""
     async with AsyncClient(**arguments(job, server)) as client:
@@ -64,10 +35,6 @@ async def cancelled(job: Job, server: Faulty, *, release_after: float | None) ->
         if release_after is not None:
             asyncio.get_running_loop().call_later(release_after, server.released.set)
         return await cancel(task)
-
-
-async def reached(server: Faulty) -> None:
-    assert await asyncio.to_thread(server.committed.wait, 20)
 
 
 def test_a_share_cancelled_between_commit_and_answer_notes_its_short_code(

@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 import trio
 
+from cli.faults.cancelled_tasks import AT_ONCE, PATIENCE, arguments, cancel, reached, share_begun
 from sealpipe import AsyncClient, Client, ConnectError, Field, SealpipeError, Secret, UsageError, aio, aresolve
 from sealpipe.api import Failure, Operation, Response
 from sealpipe.calls.shares import create_and_deliver
@@ -36,34 +37,11 @@ from sealpipe.workers import Call, Workers
 from sealpipe_rehearsal.running_service import RunningService
 from support import faults
 from support.fake_web import Receiver
-from support.faulty import Faulty
-from support.job import MANY, Job, client_of, deletes, made
+from support.job import MANY, Job, Proxied, client_of, deletes, made
 from support.wires import Wire
 
-AT_ONCE, PATIENCE = 12.0, 60.0
-"""Seconds: what a busy machine may need, and how long it would take if it did not end at once."""
 SECRET = "whsec-0123456789abcdef"
 TARGET = "vault:secret/app/db?mode=replace#password=Password"
-
-Proxied = Callable[..., Faulty]
-
-
-def arguments(job: Job, server: Faulty | None = None) -> dict[str, Any]:
-    base_url = job.service.base_url if server is None else server.base_url
-    return {"api_key": job.api_key, "base_url": base_url, "link_base_url": job.service.link_base_url, "deadline": 90}
-
-
-async def cancel(task: asyncio.Future[Any]) -> float:
-    """Cancel a task; the seconds until it ended."""
-    task.cancel()
-    began = time.monotonic()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    return time.monotonic() - began
-
-
-async def reached(server: Faulty) -> None:
-    assert await asyncio.to_thread(server.committed.wait, PATIENCE)
 
 
 def open_entry(job: Job) -> Entry | str:
@@ -147,9 +125,7 @@ def test_no_message_is_sent_after_a_cancel_and_resume_sends_it(
 
     async def scenario() -> None:
         async with AsyncClient(**arguments(job, server)) as client:
-            field = Field("DB_PASSWORD", job.secret, type="password")
-            task = asyncio.ensure_future(client.share([field], send=[receiver.target], outbox=job.outbox))
-            await reached(server)
+            task = await share_begun(client, job, server, send=[receiver.target])
             asyncio.get_running_loop().call_later(0.3, server.released.set)
             await cancel(task)
 

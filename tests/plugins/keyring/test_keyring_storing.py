@@ -25,7 +25,7 @@ from sealpipe.registry.sinks import describe_write, write_fields
 PUT = """
 from sealpipe.plugin import Secret, SinkField
 from sealpipe.reference import parse
-from sealpipe.registry.calls import write_fields
+from sealpipe.registry.sinks import write_fields
 
 def put(text, value, mode="create"):
     try:

@@ -71,7 +71,7 @@ def row(**cells: str) -> Row:
     return Row("a", cells, Place("rows.csv", 2))
 
 
-def shape_of_request(done: RenderedRow, cell: str) -> None:
+def assert_data_in_request(done: RenderedRow, cell: str) -> None:
     options = done.make_request()
     assert options.form == (Prompt("for_x", f"For {cell}", "text"), Prompt("user", f"User of {cell}"))
     assert (options.title, options.description) == (f"Access to {cell}", f"{{{cell}}}")
@@ -89,7 +89,7 @@ def shape_of_request(done: RenderedRow, cell: str) -> None:
     assert note == f"Hello {cell}, {{link}}: LINK until THEN"
 
 
-def shape_of_share(done: RenderedRow, cell: str) -> None:
+def assert_data_in_share(done: RenderedRow, cell: str) -> None:
     options = done.make_share()
     specs: list[Any] = list(options.specs)
     assert [(each.label, each.ref) for each in specs] == [
@@ -105,12 +105,12 @@ def shape_of_share(done: RenderedRow, cell: str) -> None:
 
 @pytest.mark.parametrize("cell", HOSTILE)
 def test_a_hostile_cell_is_data_in_a_request(tmp_path: Path, cell: str) -> None:
-    shape_of_request(render_row(defined(tmp_path, ALL_REQUEST, "request"), row(x=cell, plain="p")), cell)
+    assert_data_in_request(render_row(defined(tmp_path, ALL_REQUEST, "request"), row(x=cell, plain="p")), cell)
 
 
 @pytest.mark.parametrize("cell", HOSTILE)
 def test_a_hostile_cell_is_data_in_a_share(tmp_path: Path, cell: str) -> None:
-    shape_of_share(render_row(defined(tmp_path, ALL_SHARE, "share"), row(x=cell, plain="p")), cell)
+    assert_data_in_share(render_row(defined(tmp_path, ALL_SHARE, "share"), row(x=cell, plain="p")), cell)
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +136,7 @@ def test_no_cell_changes_the_structure_of_a_request(request_batch: BatchDefiniti
     except UsageError:
         assert not cell.isprintable()
     else:
-        shape_of_request(done, cell)
+        assert_data_in_request(done, cell)
 
 
 @given(_any_text)
@@ -147,7 +147,7 @@ def test_no_cell_changes_the_structure_of_a_share(share_batch: BatchDefinition, 
     except UsageError:
         assert not cell.isprintable()
     else:
-        shape_of_share(done, cell)
+        assert_data_in_share(done, cell)
 
 
 @given(_any_text)

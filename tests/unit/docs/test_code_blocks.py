@@ -1,4 +1,4 @@
-"""Every block of code in the docs names its language, and its syntax is right."""
+"""Blocks of code in the docs name their language, their syntax is right, and tutorials type only what they printed."""
 
 from __future__ import annotations
 
@@ -129,3 +129,21 @@ def test_a_wrong_block_is_noticed(language: str, code: str) -> None:
     page = "# Page\n\n1. A block:\n\n   ```{}\n{}\n   ```\n"
     (problem, *_) = problems_in(page.format(language, textwrap.indent(code, "   ")))
     assert problem.startswith("line 5: ")
+
+
+SHORT_CODE = re.compile(r"(?<![\w-])[\w-]{12}(?![\w-])", re.ASCII)
+WITH_CODES = ("assistant", "first-batch", "first-request", "first-share", "gitlab", "vault-to-mailbox")
+
+
+@pytest.mark.parametrize("name", WITH_CODES)
+def test_a_tutorial_types_no_short_code_that_it_has_not_printed(name: str) -> None:
+    printed: set[str] = set()
+    typed: list[str] = []
+    for line in (ROOT / f"docs/tutorial/{name}.md").read_text(encoding="utf-8").splitlines():
+        codes = [word for word in SHORT_CODE.findall(line) if word.upper() != word != word.lower()]
+        if line.startswith("$ "):
+            typed += codes
+            assert printed.issuperset(codes), line
+        else:
+            printed.update(codes)
+    assert typed

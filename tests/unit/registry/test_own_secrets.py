@@ -19,7 +19,7 @@ from support.terminal import Done, Terminal
 LOCKED = "is in /proc, which exposes processes"
 
 
-def nothing_left(done: Done, service: RunningService, says: str) -> None:
+def assert_nothing_left(done: Done, service: RunningService, says: str) -> None:
     assert (done.code, done.out) == (2, ""), done
     assert says in done.err
     assert service.seen() == []
@@ -43,17 +43,17 @@ WAYS = {
 def test_what_the_kernel_tells_of_processes_is_no_source(user: Terminal, service: RunningService, way: str) -> None:
     (user.here / "linked").symlink_to("/proc/self/environ")
     (user.here / "folder").symlink_to("/proc/self")
-    nothing_left(user.sealpipe("share", "-f", WAYS[way]), service, LOCKED)
+    assert_nothing_left(user.sealpipe("share", "-f", WAYS[way]), service, LOCKED)
 
 
 def test_an_open_descriptor_is_no_way_round(user: Terminal, service: RunningService) -> None:
     inner = shlex.join([sys.executable, "-m", "sealpipe", "share", "-f", "file:/dev/fd/3"])
-    nothing_left(user.run(["sh", "-c", f"exec 3</proc/self/environ; {inner}"]), service, LOCKED)
+    assert_nothing_left(user.run(["sh", "-c", f"exec 3</proc/self/environ; {inner}"]), service, LOCKED)
 
 
 def test_standard_input_is_no_way_round(user: Terminal, service: RunningService) -> None:
     inner = shlex.join([sys.executable, "-m", "sealpipe", "share", "-f", "A=stdin:"])
-    nothing_left(user.run(["sh", "-c", f"{inner} </proc/self/environ"]), service, LOCKED)
+    assert_nothing_left(user.run(["sh", "-c", f"{inner} </proc/self/environ"]), service, LOCKED)
 
 
 def test_another_mount_of_it_is_no_way_round(user: Terminal, service: RunningService) -> None:
@@ -62,14 +62,14 @@ def test_another_mount_of_it_is_no_way_round(user: Terminal, service: RunningSer
         assert subprocess.run(["mount", "-t", "proc", "proc", str(place / "proc")], check=False).returncode == 0
         try:
             done = user.sealpipe("share", "-f", f"file:{place}/proc/self/environ")
-            nothing_left(done, service, LOCKED)
+            assert_nothing_left(done, service, LOCKED)
         finally:
             subprocess.run(["umount", "--lazy", str(place / "proc")], check=True)
 
 
 def test_a_message_has_no_such_text(user: Terminal, service: RunningService) -> None:
     words = ("--send", "file:out", "--message-template", "/proc/self/environ")
-    nothing_left(user.sealpipe("share", "-f", "text:x", *words), service, LOCKED)
+    assert_nothing_left(user.sealpipe("share", "-f", "text:x", *words), service, LOCKED)
 
 
 def test_what_is_on_no_disk_is_read_all_the_same(user: Terminal) -> None:
@@ -101,7 +101,7 @@ def test_the_credential_is_not_shared_whatever_names_it(
     user.file("key", api_key + "\n")
     user.file("ci.env", f"KEY={api_key}\n")
     done = user.sealpipe("share", *words, SEALPIPE_API_KEY_FILE=str(user.here / "key"), COPY=api_key)
-    nothing_left(done, service, "sealpipe's own credential, which is never shared")
+    assert_nothing_left(done, service, "sealpipe's own credential, which is never shared")
     assert api_key not in done.err
 
 
