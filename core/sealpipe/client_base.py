@@ -1,24 +1,19 @@
-"""Base of both clients: checked arguments, the registry of plugins, the session, and the driver of flows.
-
-`share` uses the driver alone, without the table of calls.
-"""
+"""What both clients and the command line open: the registry of plugins, and a session with its connections."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
-from functools import cache, partial, wraps
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from sealpipe.config import Config
 from sealpipe.custody_gate import CustodyGate
-from sealpipe.flows.session import Network, Session, open_session
+from sealpipe.flows.session import Network, Session
 from sealpipe.plugin.context import DEADLINE
 from sealpipe.registry import Registry
-from sealpipe.secret import Secret, strips_frames
 
 if TYPE_CHECKING:
     from sealpipe.http.plugin_network import PluginNetwork
@@ -26,20 +21,6 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-
-def checks_arguments(function: Callable[P, T]) -> Callable[P, T]:
-    """Check a function's arguments before each call. UsageError names the wrong one."""
-    skipped = int(function.__code__.co_varnames[:1] == ("self",))
-
-    @wraps(function)
-    def wrapper(*args: P.args, **options: P.kwargs) -> T:
-        from sealpipe.calls.arguments import check_arguments  # the command line needs none of the calls
-
-        check_arguments(function, args[skipped:], options, skip=skipped)
-        return function(*args, **options)
-
-    return wrapper
 
 
 def registry(
@@ -103,55 +84,6 @@ def _open_network(session: Session) -> Network:
     from sealpipe.http.exchange import Service  # commands without a service do not load the network
 
     return ServiceNetwork(Service(session.base_url, session.credential, session.gate, session.ca_file))
-
-
-class ClientSetup:
-    """Base class of both clients: makes and holds the session."""
-
-    @strips_frames
-    @checks_arguments
-    def __init__(
-        self,
-        *,
-        api_key: str | Secret,
-        base_url: str,
-        link_base_url: str,
-        service_tag: str | None = None,
-        deadline: float | timedelta | str = 60.0,
-        ca_file: str | Path | None = None,
-        api_key_previous: str | Secret | None = None,
-    ) -> None:
-        config = Config(os.environ)
-        self.session: Session = connect(
-            open_session(
-                config,
-                partial(registry, config=lambda: config.user),
-                api_key=api_key,
-                base_url=base_url,
-                link_base_url=link_base_url,
-                service_tag=service_tag,
-                deadline=deadline,
-                ca_file=ca_file,
-                api_key_previous=api_key_previous,
-            )
-        )
-
-    @classmethod
-    @strips_frames
-    def from_settings(cls) -> Self:
-        """Make a client from SEALPIPE_* variables and the user's config file. Raises SettingError."""
-        from sealpipe.settings_model import load_arguments
-
-        config = Config(os.environ)
-        plugins = partial(registry, config=lambda: config.user)
-        return cls.from_session(open_session(config, plugins, **load_arguments(config)))
-
-    @classmethod
-    def from_session(cls, session: Session) -> Self:
-        """Make a client for an existing session, as the command line does."""
-        client = cls.__new__(cls)
-        client.session = connect(session)
-        return client
 
 
 class Driver:

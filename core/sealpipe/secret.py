@@ -92,7 +92,7 @@ def strip_frames(error: Exception) -> Exception:
     """Return the exception without its frames, cause and context. A note has its remedy, or the places of a bug."""
     if isinstance(error, SealpipeError):
         note_remedy(error)
-    else:
+    elif not hasattr(error, "__notes__"):
         import traceback  # for a bug only
 
         places = [

@@ -71,8 +71,8 @@ def _finish_all(entry_id: str | None, values: dict[str, Any]) -> None:
 
 
 def _finish(client: Client, outbox: Outbox, name: str, values: dict[str, Any], *, is_named: bool) -> None:
-    from sealpipe.calls.shares import finish_entry
     from sealpipe.cli import deliver, disclosure
+    from sealpipe.flows.resume import finish_entry
     from sealpipe.state.entry import keep_entry_on_error
 
     entry = outbox.open(name)

@@ -86,12 +86,12 @@ shares.add_command(expire_shares)
 @options("log", common=COMMON)
 def log(code: str, **values: Any) -> None:
     """Show who opened a share, or tried to. Not every service has this log; without it, the command prints nothing."""
-    from sealpipe.calls.account import iter_share_log
+    from sealpipe.flows.lookup import walk_share_log
 
     entries: list[Access] = []
     with open_client(values) as client:
         code = resolve_share_code(client, code)
-        pages = iter_share_log(client.session, code, since=values["since"], until=values["until"])
+        pages = walk_share_log(client.session, code, values["since"], values["until"])
         while not pages.is_done and (values["limit"] is None or len(entries) < values["limit"]):
             entries += pages.fetch_next()
         entries = entries[: values["limit"]]

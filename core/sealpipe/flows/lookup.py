@@ -10,22 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
+from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 
-from sealpipe.api import Operation, requests, shares
+from sealpipe.api import Operation, account, requests, shares
+from sealpipe.api.account import Access, AccessLog, Capabilities, ShareInfo
+from sealpipe.api.pages import Page
 from sealpipe.api.requests import CreatedRequest, RequestInfo
 from sealpipe.errors import NotFoundError, OutcomeUnknownError, ProtocolError, ServiceError, UsageError
 from sealpipe.flows import call
 from sealpipe.flows.session import Session
 from sealpipe.wire.encoding import decoded, encoded
 from sealpipe.wire.link import called
-
-if TYPE_CHECKING:
-    from sealpipe.api.account import Access, AccessLog
-    from sealpipe.api.pages import Page
-
 
 T = TypeVar("T")
 
@@ -96,6 +94,38 @@ class LogPageWalk:
         self.is_done = self._cursor in self._used
         self._used.add(self._cursor)
         return list(page.entries) if page else []
+
+
+def walk_shares(session: Session, limit: int) -> PageWalk[ShareInfo]:
+    """Return the pages of all active shares, newest first, of so many rows each."""
+    return PageWalk(
+        lambda page: call(shares.list_page(page, limit), session.start_budget()), lambda row: row.short_code
+    )
+
+
+def walk_requests(session: Session, limit: int, status: Literal["expired"] | None = None) -> PageWalk[RequestInfo]:
+    """Return the pages of all active requests, or of the expired ones, newest first, of so many rows each."""
+    return PageWalk(
+        lambda page: call(requests.list_page(page, limit, status), session.start_budget()), lambda row: row.short_code
+    )
+
+
+def walk_share_log(session: Session, short_code: str, since: datetime | None, until: datetime | None) -> LogPageWalk:
+    """Return the pages of a share's access log."""
+
+    def fetch(cursor: str | None) -> AccessLog | None:
+        page = account.get_access_log(short_code, limit=100, cursor=cursor, since=since, until=until)
+        return call(page, session.start_budget())
+
+    return LogPageWalk(fetch)
+
+
+def find_capabilities(session: Session) -> Capabilities | None:
+    """Find what the key and the plan allow; None if the service does not say. Remembers the key's custody level."""
+    found = call(account.get_capabilities(), session.start_budget())
+    if found is not None:
+        session.note_custody(has_custody=found.has_custody)
+    return found
 
 
 Lookup = Callable[[str], bool]

@@ -158,7 +158,7 @@ def _finish(session: Session, folder: Path, made: Made, created: Created) -> Mad
 
 def resume(session: Session, folder: Path, made: Made, entry: Entry) -> Made:
     """Finish an open outbox entry, and return its completed record. Raises the errors of creating and sending."""
-    from sealpipe.calls.shares import finish_entry
+    from sealpipe.flows.resume import finish_entry
 
     created = finish_entry(session, entry)
     with keep_entry_on_error(created.entry):

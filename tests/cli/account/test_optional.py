@@ -202,7 +202,7 @@ def test_capabilities_are_returned_unchanged(client: Client, faulty: Faulty) -> 
 
 
 def test_who_shares_imports_none_of_this() -> None:
-    rare = ["api.mcp", "api.optional", "api.stats", "calls.account", "webhooks"]
+    rare = ["api.mcp", "api.optional", "api.stats", "flows.tools", "webhooks"]
     code = "import json, sys; from sealpipe import AsyncClient, Client; print(json.dumps(list(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = json.loads(done.stdout)

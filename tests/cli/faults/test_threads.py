@@ -23,11 +23,11 @@ import trio
 from cli.faults.cancelled_tasks import AT_ONCE, PATIENCE, arguments, cancel, reached, share_begun
 from sealpipe import AsyncClient, Client, ConnectError, Field, SealpipeError, Secret, UsageError, aio, aresolve
 from sealpipe.api import Failure, Operation, Response
-from sealpipe.calls.shares import create_and_deliver
 from sealpipe.cancellation import Cancellation, CancelledCallError, current, make_current
 from sealpipe.client_base import Driver
 from sealpipe.flows.collect import Progress
 from sealpipe.flows.request.expire import expire_request
+from sealpipe.flows.resume import send_messages
 from sealpipe.flows.session import Session, Transport
 from sealpipe.flows.share import ShareOptions
 from sealpipe.flows.share.post import share
@@ -180,7 +180,7 @@ def test_a_cancel_at_any_step_ends_as_a_kill_does(service: RunningService, recei
 
 def deliver_share(session: Session, options: ShareOptions, outbox: Outbox) -> None:
     """What `share` does, with its messages, until its entry has ended."""
-    create_and_deliver(session, share(session, options, outbox), resend=False).delivered()
+    send_messages(session, share(session, options, outbox)).delivered()
 
 
 def cancelled_by(cancellation: Cancellation, work: Callable[[], object]) -> None:

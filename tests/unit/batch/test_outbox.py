@@ -18,21 +18,29 @@ from sealpipe.batch.database.records import SECOND, Batch, ConflictError, Row
 from sealpipe.batch.database.sealing import derive_request_key
 from sealpipe.batch.database.store import BatchStore
 from sealpipe.batch.steps.outbox import RowOutbox, make_ledger_opener
-from sealpipe.calls.shares import create_and_deliver, resume
 from sealpipe.errors import DeliveryError, InvalidRequestError, OutcomeUnknownError, StateError
 from sealpipe.flows.collect.options import CollectOneOptions, use_ledger
 from sealpipe.flows.collect.poll import collect
 from sealpipe.flows.request import RequestOptions
 from sealpipe.flows.request.create import request
 from sealpipe.flows.request.expire import expire_request
+from sealpipe.flows.resume import finish_entry, send_messages
+from sealpipe.flows.session import Session
 from sealpipe.flows.share import ShareOptions
 from sealpipe.flows.share.post import share
 from sealpipe.secret import Secret
+from sealpipe.state.entry import Entry
 from sealpipe.state.ledger import PendingDelete
 from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.server import start
 from support.fake_web import Receiver
 from unit.batch.stores import MINUTE, Place, add_rows, claim, make_credential
+
+
+def finish(session: Session, entry: Entry, *, resend: bool = False) -> Any:
+    """What `Client.resume` does."""
+    return send_messages(session, finish_entry(session, entry, resend=resend), resend=resend)
+
 
 META: dict[str, Any] = {"idempotency_key": "one", "fragment": Secret("1canary"), "passcode": None, "title": "t"}
 HOUR = 60 * MINUTE
@@ -78,18 +86,18 @@ class Worker:
 
     def share(self, *targets: str) -> Any:
         options = ShareOptions(["text:hello"], send=targets)
-        return create_and_deliver(self.session, share(self.session, options, self.outbox), resend=False)
+        return send_messages(self.session, share(self.session, options, self.outbox))
 
     def request(self, *targets: str) -> Any:
         pair = derive_request_key(self.session.credential, "vendors", "row 0", 1)
         options = RequestOptions(["Password"], key=pair, send=targets)
         creating = request(self.session, options, self.outbox, own_key=True)
-        return create_and_deliver(self.session, creating, resend=False)
+        return send_messages(self.session, creating)
 
     def go_on(self, kind: str, *targets: str) -> Any:
         """What a worker does with a row: finish what was begun, or begin."""
         entry = self.outbox.open()
-        return getattr(self, kind)(*targets) if entry is None else resume(self.session, entry)
+        return getattr(self, kind)(*targets) if entry is None else finish(self.session, entry)
 
     def live(self, kind: str) -> list[str]:
         """The short codes of what there is at the service."""
@@ -150,7 +158,7 @@ def test_a_row_is_created_and_delivered_and_leaves_no_secret(worker: Worker, rec
     assert "body" not in effect.content
     reopened = worker.outbox.open()
     assert reopened is not None
-    again = resume(worker.session, reopened)
+    again = finish(worker.session, reopened)
     assert (again.link.reveal(), again.short_code) == (made.link.reveal(), made.short_code)
     assert len(receiver.hooks) == 1
     again.delivered()
@@ -243,7 +251,7 @@ def test_an_unclear_message_is_not_sent_again(worker: Worker, receiver: Receiver
     entry = worker.outbox.open()
     assert entry is not None
     receiver.answers = lambda _: 204
-    resume(worker.session, entry, resend=True)
+    finish(worker.session, entry, resend=True)
     assert (len(receiver.hooks), worker.states()["1/message/0"]) == (2, "done")
 
 
@@ -254,7 +262,7 @@ def test_what_is_older_than_23_hours_is_never_sent_again(worker: Worker) -> None
     reopened = worker.outbox.open()
     assert reopened is not None
     with pytest.raises(OutcomeUnknownError, match="the row row 0 is older than 23 hours") as refused:
-        resume(worker.session, reopened)
+        finish(worker.session, reopened)
     assert "sealpipe batch reissue vendors -- 'row 0'" in refused.value.remedy
 
 

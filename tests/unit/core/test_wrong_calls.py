@@ -25,8 +25,7 @@ from hypothesis import strategies as st
 
 from sealpipe import AsyncClient, Client, Field, Outbox, ProtocolError, SealpipeError, Secret, UsageError, resolve
 from sealpipe.api import Operation
-from sealpipe.calls import Calls
-from sealpipe.calls.rules import RULES, Rule, check_argument, find_rule
+from sealpipe.arguments import RULES, Rule, check_argument, find_rule
 from sealpipe.reference import parse, parse_field, parse_target
 from sealpipe.wire import encoding, envelope, keys, sealed_box, tokens
 from sealpipe_rehearsal.control_client import mint
@@ -107,7 +106,7 @@ VALID: dict[str, dict[str, Any]] = {
     "get_share": {"short_code": "aB3"},
     "expire_share": {"short_code": "aB3"},
     "share": {"fields": [Field("a", "b")]},
-    "resume": {},
+    "resume": {"entry": "needs an outbox"},
     "create_request": {"title": "t", "public_key": POINT, "fields": [("P", "text")]},
     "list_requests": {},
     "iter_requests": {},
@@ -160,7 +159,7 @@ def called(client: Client, method: str, given: dict[str, Any]) -> BaseException 
 
 
 def rule(method: str, name: str) -> Rule | None:
-    return find_rule(method, inspect.signature(getattr(Client, method)).parameters[name])
+    return find_rule(method, name, inspect.signature(getattr(Client, method)).parameters[name].annotation)
 
 
 def may_leave(method: str, name: str, value: object) -> bool:
@@ -217,9 +216,16 @@ def test_from_asyncio_it_is_the_same(case: tuple[str, str], value: Any) -> None:
 
 def test_every_parameter_of_every_method_has_a_rule() -> None:
     unruled = [f"{method}({name}=)" for method, name in CASES if rule(method, name) is None]
-    assert unruled == [], "add a rule to RULES, or its type to BY_TYPE, in core/sealpipe/calls/rules.py"
-    public = {name for name in vars(Calls) if not name.startswith("_")}
+    assert unruled == [], "add a rule to RULES, or its type to BY_TYPE, in core/sealpipe/arguments.py"
+    public = {name for name in vars(Client) if not name.startswith("_")}
     assert public == set(VALID), "VALID of this file has a valid call of each method"
+
+
+def test_both_clients_have_the_same_methods_with_the_same_parameters() -> None:
+    for method in VALID:
+        blocking, awaited = (inspect.signature(getattr(kind, method)) for kind in (Client, AsyncClient))
+        assert awaited.parameters == blocking.parameters
+        assert awaited.return_annotation.removeprefix("Async") == blocking.return_annotation
 
 
 @pytest.mark.parametrize(
@@ -252,23 +258,48 @@ def test_a_request_of_a_raw_body_takes_no_reference_to_a_passcode() -> None:
 
 
 @pytest.mark.parametrize("kind", [Client, AsyncClient])
-def test_a_client_of_nothing_names_all_that_it_lacks(kind: Any) -> None:
-    with pytest.raises(UsageError) as caught:
+def test_a_client_of_nothing_is_a_type_error_that_names_all_that_it_lacks(kind: Any) -> None:
+    with pytest.raises(TypeError, match=r"missing 3 .*'api_key', 'base_url', and 'link_base_url'"):
         kind()
-    assert caught.value.message == "Client() lacks api_key and base_url and link_base_url"
-    assert "from_settings" in caught.value.remedy
+
+
+MISUSED = [
+    (lambda c: c.share(), r"missing 1 required positional argument: 'fields'"),
+    (lambda c: c.share(["env:A"], expire_in="24h"), r"share\(\) got an unexpected keyword argument 'expire_in'"),
+    (lambda c: c.share(["env:A"], "a name"), r"takes 2 positional arguments but 3 were given"),
+    (lambda c: c.get_share(), r"missing 1 required positional argument: 'short_code'"),
+    (lambda c: c.get_share("a", "b"), r"takes 2 positional arguments but 3 were given"),
+    (lambda c: c.get_share("a", short_code="b"), r"got multiple values for argument 'short_code'"),
+    (lambda c: c.get_share(session="a"), r"unexpected keyword argument 'session'"),
+    (lambda c: c.list_shares(custody=5), r"unexpected keyword argument 'custody'"),
+    (lambda c: c.iter_shares(pages=1), r"unexpected keyword argument 'pages'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "said"), MISUSED)
+def test_a_missing_or_unknown_argument_is_pythons_own_type_error(
+    client: Client, ear: Ear, call: Callable[[Any], object], said: str
+) -> None:
+    before = ear.knocks
+    with pytest.raises(TypeError, match=said):
+        call(client)
+    assert ear.knocks == before
+
+
+@pytest.mark.parametrize(("call", "said"), MISUSED)
+def test_so_it_is_with_asyncio(call: Callable[[Any], Any], said: str) -> None:
+    async def job() -> None:
+        settings = {"base_url": "http://127.0.0.1:9/v1", "link_base_url": "http://127.0.0.1/s"}
+        async with AsyncClient(api_key=KEY, **settings) as client:
+            await call(client)
+
+    with pytest.raises(TypeError, match=said):
+        asyncio.run(job())
 
 
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda c: c.share(), "share() lacks fields"),
-        (lambda c: c.share(["env:A"], expire_in="24h"), "share() takes no argument expire_in"),
-        (lambda c: c.get_share(), "get_share() lacks short_code"),
-        (lambda c: c.get_share("a", "b"), "get_share() was given too many arguments by position"),
-        (lambda c: c.get_share("a", short_code="b"), "get_share() was given short_code twice"),
-        (lambda c: c.get_share(session="a"), "get_share() takes no argument session"),
-        (lambda c: c.iter_shares(pages=1), "iter_shares() takes no argument pages"),
         (lambda c: c.share("env:A"), "share(): fields is not a list of Fields and references (got str)"),
         (lambda c: c.share([1, b"x", "env:A"]), ("share(): fields is not a list of Fields and references"
          " (got list of bytes, int, str)")),
@@ -321,7 +352,8 @@ def test_each_remedy_is_an_example_that_is_right(client: Client, method: str, na
     if name == "entry":
         assert (example, callable(Outbox.open)) == ("outbox.open(outbox_id)", True)
         return
-    check_argument(method, inspect.signature(call).parameters[name], eval(example, EXAMPLES))  # noqa: S307 - ours
+    annotation = inspect.signature(call).parameters[name].annotation
+    check_argument(method, name, annotation, eval(example, EXAMPLES))  # noqa: S307 - ours
 
 
 @pytest.mark.parametrize("deadline", [float("nan"), float("inf"), 0, -1, "banana", "", True, None, timedelta(days=30)])
@@ -334,7 +366,7 @@ def test_references_are_a_list() -> None:
     for wrong in ("env:A", None, [1], [b"env:A"]):
         with pytest.raises(UsageError):
             resolve(wrong)  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="lacks references"):
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'references'"):
         resolve()  # type: ignore[call-arg]
 
 
@@ -528,7 +560,7 @@ def test_nor_does_one_of_asyncio(ear: Ear) -> None:
         with pytest.raises(SealpipeError) as caught:
             asyncio.run(job(*asked))
         ours = {name for name in frames(caught.value) if name not in ("job", "run", "run_until_complete")}
-        assert ours <= {"test_nor_does_one_of_asyncio", "_iterate_rows", "_fetch_page"}
+        assert ours <= {"test_nor_does_one_of_asyncio", "_iterate", "_fetch_page"}
         assert (caught.value.__cause__, caught.value.__context__) == (None, None)
 
 

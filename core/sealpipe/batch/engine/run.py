@@ -242,10 +242,10 @@ def choose_threads(calls_per_minute: float | None) -> int:
 
 def learn_limit(engine: Engine) -> None:
     """Ask the service for the plan's rate once, if it tells."""
-    from sealpipe.calls.account import get_capabilities
+    from sealpipe.flows.lookup import find_capabilities
 
     with suppress(SealpipeError):
-        capabilities = get_capabilities(engine.driver.session)
+        capabilities = find_capabilities(engine.driver.session)
         limit = None if capabilities is None else capabilities.key.get("rate_limit_rpm")
         if isinstance(limit, int) and not isinstance(limit, bool) and limit > 0:
             engine.store.rate.set_limit(min(limit, MAX_LIMIT))

@@ -17,8 +17,8 @@ from sealpipe.batch.database.sealing import derive_idempotency_key
 from sealpipe.batch.steps.outbox import RowOutbox
 from sealpipe.batch.steps.states import Event
 from sealpipe.batch.steps.work import BlockedError, RowWork, StepResult, to_datetime, to_microseconds
-from sealpipe.calls.shares import finish_entry
 from sealpipe.errors import CustodyError
+from sealpipe.flows.resume import finish_entry
 from sealpipe.state.entry import Entry
 
 _TOO_LATE: Final = "it is too late to send the same bytes again"

@@ -35,11 +35,11 @@ from sealpipe.batch.steps.work import (
     to_datetime,
     to_microseconds,
 )
-from sealpipe.calls.shares import finish_entry
 from sealpipe.errors import IdempotencyConflictError, NotFoundError, UnreadableSubmissionError, UsageError
 from sealpipe.flows import call
 from sealpipe.flows.collect import CollectResult
 from sealpipe.flows.request import RequestOptions, create
+from sealpipe.flows.resume import finish_entry
 from sealpipe.secret import Secret
 from sealpipe.values import format_time
 from sealpipe.wire import link

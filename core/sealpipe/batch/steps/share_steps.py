@@ -26,9 +26,9 @@ from sealpipe.batch.steps.work import (
     finish_delivery,
     mark_unclear,
 )
-from sealpipe.calls.shares import finish_entry
 from sealpipe.errors import IdempotencyConflictError, MissingScopeError, NotFoundError, StateError
 from sealpipe.flows import call, outgoing
+from sealpipe.flows.resume import finish_entry
 from sealpipe.flows.share import ShareOptions, post
 
 

@@ -1,4 +1,4 @@
-"""Rules for the arguments of calls from Python, by name and by type: a name means the same in every call."""
+"""What the arguments of calls from Python must be, by name and by type: a name means the same in every call."""
 
 from __future__ import annotations
 
@@ -6,18 +6,23 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from inspect import Parameter
+from functools import wraps
 from os import PathLike, fsencode, fspath
-from typing import Any, Final
+from typing import Any, Final, ParamSpec, TypeVar
 
 from sealpipe.errors import EncodingError, PointError, UsageError
+from sealpipe.prompts import Prompt
 from sealpipe.reference import FieldSpec, Reference, Target
-from sealpipe.secret import Secret
+from sealpipe.secret import Secret, strips_frames
 from sealpipe.state.entry import Entry
+from sealpipe.state.receipt import Receipt
 from sealpipe.values import NOTIFY_ON
 from sealpipe.wire.encoding import decode_base64, decode_base64url
 from sealpipe.wire.fields import Field
 from sealpipe.wire.jsontext import dumps, is_text
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 MAX_INTEGER: Final = 2**31 - 1
 MAX_CODE_LENGTH: Final = 4096
@@ -146,8 +151,6 @@ def _field(value: object) -> bool:
 
 
 def _prompt(value: object) -> bool:
-    from sealpipe.prompts import Prompt
-
     return _is_text(value) or (isinstance(value, Prompt) and all(map(_is_text, value)))
 
 
@@ -177,8 +180,6 @@ def _is_event_list(value: object) -> bool:
 
 
 def _is_request(value: object) -> bool:
-    from sealpipe.state.receipt import Receipt
-
     return _is_code(value) or isinstance(value, Receipt)
 
 
@@ -291,26 +292,46 @@ EXAMPLES: Final[Mapping[str, str]] = {
 """Examples that tell more than those of the arguments' rules."""
 
 
-def find_rule(call: str, parameter: Parameter) -> Rule | None:
-    """Find the rule for an argument of a call: by its name, else by its type."""
-    by_type = BY_TYPE.get(str(parameter.annotation).removesuffix(" | None"))
-    return RULES_BY_CALL.get((call, parameter.name)) or RULES.get(parameter.name) or by_type
+def checks_arguments(function: Callable[P, T]) -> Callable[P, T]:
+    """Check the values of a function's arguments before each call, and strip the frames of what it raises.
+
+    The wrong value is a UsageError; an argument that is missing or unknown is Python's own TypeError.
+    """
+    positional = function.__code__.co_varnames[: function.__code__.co_argcount]
+    name = "Client" if function.__name__ == "__init__" else function.__name__
+
+    @wraps(function)
+    @strips_frames
+    def wrapper(*args: P.args, **options: P.kwargs) -> T:
+        given = {**dict(zip(positional, args, strict=False)), **options}
+        for argument in given.keys() & function.__annotations__.keys():
+            check_argument(name, argument, function.__annotations__[argument], given[argument])
+        return function(*args, **options)
+
+    return wrapper
 
 
-def check_argument(call: str, parameter: Parameter, value: object) -> None:
+def check_argument(call: str, argument: str, annotation: str, value: object) -> None:
     """Check an argument of a call by its rule.
 
     UsageError names the argument and the kind of what it was given, never its value: it may be a secret.
     """
-    rule = find_rule(call, parameter)
-    if rule is not None and not rule.accepts(value):
-        raise UsageError(
-            f"{call}(): {parameter.name} is not {rule.description} (got {describe_kind(value)})",
-            remedy=f"write {parameter.name}={EXAMPLES.get(parameter.name, rule.example)}",
-        )
+    rule = find_rule(call, argument, annotation)
+    if rule is None or (value is None and annotation.endswith("| None")) or rule.accepts(value):
+        return
+    raise UsageError(
+        f"{call}(): {argument} is not {rule.description} (got {_describe_kind(value)})",
+        remedy=f"write {argument}={EXAMPLES.get(argument, rule.example)}",
+    )
 
 
-def describe_kind(value: object) -> str:
+def find_rule(call: str, argument: str, annotation: str) -> Rule | None:
+    """Find the rule for an argument of a call: by its name, else by its type, as its signature has it."""
+    by_type = BY_TYPE.get(annotation.removesuffix(" | None"))
+    return RULES_BY_CALL.get((call, argument)) or RULES.get(argument) or by_type
+
+
+def _describe_kind(value: object) -> str:
     """Name the type of a value, and of what a list holds."""
     kinds = sorted({type(each).__name__ for each in value}) if isinstance(value, _ANY_ORDER) else []
     return " of ".join(filter(None, (type(value).__name__, ", ".join(kinds[:3]))))

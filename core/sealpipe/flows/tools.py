@@ -1,12 +1,11 @@
-"""Calls about the account: statistics, capabilities, the access log of shares, and tools of the hosted MCP endpoint."""
+"""The tools of the hosted MCP endpoint (specification: POST /v1/mcp)."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from sealpipe.api import mcp
 from sealpipe.api.mcp import McpSession, Tool, ToolResult
@@ -19,10 +18,6 @@ from sealpipe.plugin import OutgoingAction
 from sealpipe.reference import Reference
 from sealpipe.secret import Secret
 
-if TYPE_CHECKING:
-    from sealpipe.api.account import AccessLog, Capabilities, Stats
-    from sealpipe.flows.lookup import LogPageWalk
-
 T = TypeVar("T")
 Exchange = Callable[[McpSession, Budget], T]
 
@@ -30,56 +25,8 @@ MAX_PAGES = 100
 """Maximum number of pages of tools: an endless list must not keep us busy for ever."""
 
 
-def get_stats(session: Session) -> Stats:
-    """Get the number of shares, and their views on each of the last 14 days (specification: GET /v1/stats)."""
-    from sealpipe.api import account
-
-    return call(account.get_stats(), session.start_budget())
-
-
-def get_capabilities(session: Session) -> Capabilities | None:
-    """Get the capabilities of the key and the plan; None if the service does not have this endpoint."""
-    from sealpipe.api import account
-
-    found = call(account.get_capabilities(), session.start_budget())
-    if found is not None:
-        session.note_custody(has_custody=found.has_custody)
-    return found
-
-
-def share_log(
-    session: Session,
-    short_code: str,
-    *,
-    limit: int | None = None,
-    cursor: str | None = None,
-    since: datetime | None = None,
-    until: datetime | None = None,
-) -> AccessLog | None:
-    """Get a page of a share's access log (scope `audit:read`); None if the service does not have one.
-
-    `limit` is at most 100, `cursor` the `next_cursor` of the previous page. Raises NotFoundError.
-    """
-    from sealpipe.api import account
-
-    page = account.get_access_log(short_code, limit=limit, cursor=cursor, since=since, until=until)
-    return call(page, session.start_budget())
-
-
-def iter_share_log(
-    session: Session, short_code: str, *, since: datetime | None = None, until: datetime | None = None
-) -> LogPageWalk:
-    """Iterate over a share's access log, page by page; yields nothing if the service does not have one."""
-    from sealpipe.flows.lookup import LogPageWalk
-
-    def fetch(cursor: str | None) -> AccessLog | None:
-        return share_log(session, short_code, limit=100, cursor=cursor, since=since, until=until)
-
-    return LogPageWalk(fetch)
-
-
 def list_tools(session: Session) -> tuple[Tool, ...]:
-    """List the tools of the hosted MCP endpoint (specification: POST /v1/mcp)."""
+    """List the tools. See `Client.list_tools`."""
 
     def exchange(mcp_session: McpSession, budget: Budget) -> tuple[Tool, ...]:
         tools, _ = _list_all(mcp_session, budget)
@@ -88,19 +35,16 @@ def list_tools(session: Session) -> tuple[Tool, ...]:
     return _run_in_session(session, exchange)
 
 
-def call_tool(session: Session, name: str, arguments: Mapping[str, Any] | None = None) -> ToolResult:
-    """Call a tool of the hosted MCP endpoint once. `arguments` are JSON values, as in its `input_schema`.
-
-    Raises MissingScopeError if the key does not have the tool's scope, ToolError if the tool fails or does not exist,
-    and OutcomeUnknownError if there is no response: a tool may change something, so a call is never repeated.
-    """
-    values = arguments or {}
-    body = mcp.call(McpSession(), name, values).body or b""
+def call_tool(session: Session, name: str, arguments: Mapping[str, Any]) -> ToolResult:
+    """Call a tool once. See `Client.call_tool`."""
+    body = mcp.call(McpSession(), name, arguments).body or b""
     session.gate.check("the call of the tool", body)  # before the handshake
-    plan = describe_tool_call(session, name, [None] if values else [])
+    plan = describe_tool_call(session, name, [None] if arguments else [])
 
     def work(session: Session) -> ToolResult:
-        return _run_in_session(session, lambda mcp_session, budget: call(mcp.call(mcp_session, name, values), budget))
+        return _run_in_session(
+            session, lambda mcp_session, budget: call(mcp.call(mcp_session, name, arguments), budget)
+        )
 
     return policy.run_under_policy(session, plan, work)
 
