@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import socket
 import sys
 from collections.abc import Iterator
 
 from bench import SEALPIPE, Bench
 from measuring import Command, Pair
 from table import Row
+
+from support.ports import free_port
 
 IMPORT = "import mcp.server.lowlevel, mcp.server.stdio"
 MARGIN = 700
@@ -29,7 +30,7 @@ def rows(bench: Bench) -> Iterator[Row]:
     yield Row("mcp-start-wall", what, "ms", beyond, MARGIN, bounds_ours=True)
     if sys.platform == "linux":
         yield from _list_idle(bench, "mcp-idle", "`sealpipe mcp`", (0, 0))
-        yield from _list_idle(bench, "mcp-idle-http", "`sealpipe mcp --http`", (_find_port(), _find_port()))
+        yield from _list_idle(bench, "mcp-idle-http", "`sealpipe mcp --http`", (free_port(), free_port()))
 
 
 def _list_idle(bench: Bench, name: str, what: str, ports: tuple[int, int]) -> Iterator[Row]:
@@ -51,8 +52,3 @@ def _list_idle(bench: Bench, name: str, what: str, ports: tuple[int, int]) -> It
 
 def _compare(name: str, what: str, unit: str, ours: float, theirs: float) -> Row:
     return Row(name, what, unit, Pair(ours, theirs, ours / theirs if theirs else float(bool(ours))))
-
-
-def _find_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from sealpipe_rehearsal import control_client
+from support.ports import free_port
 from support.terminal import PATIENCE, Done, Terminal
 
 SHARE_AND_COUNT = "link=$(sealpipe share -f env:DB_PASSWORD) && echo ${link%%#*} && sealpipe shares list"
@@ -113,11 +113,8 @@ def test_a_plan_in_the_working_directory_is_not_read_on_its_own(bare: Terminal) 
 
 
 def test_serve_has_its_plan_from_the_start_and_the_door_can_end_it(bare: Terminal) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = str(probe.getsockname()[1])
     bare.file("plan.toml", plan('fault = "answer"; status = 418; times = "always"'))
-    process = bare.start("rehearsal", "serve", "--port", port, "--faults", "plan.toml")
+    process = bare.start("rehearsal", "serve", "--port", str(free_port()), "--faults", "plan.toml")
     try:
         assert process.stderr
         base = process.stderr.readline().split()[2]

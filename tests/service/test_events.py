@@ -25,6 +25,7 @@ from sealpipe_rehearsal.service.webhook_deliveries import BACKOFF
 from sealpipe_rehearsal.service.webhooks import queue_event
 from service.callers import Api
 from support.fake_web import Asked, Receiver
+from support.ports import silent_port
 
 DAY = 24 * 60 * 60
 PATIENCE = 30
@@ -307,9 +308,7 @@ def test_what_is_not_taken_is_sent_again_by_the_services_clock(
 
 
 def test_after_the_last_attempt_the_operator_gets_a_note(service: RunningService, api: Api) -> None:
-    with closing(socket.create_server(("127.0.0.1", 0))) as gone:
-        port = gone.getsockname()[1]
-    webhook = service.add_webhook(f"http://127.0.0.1:{port}/")
+    webhook = service.add_webhook(f"http://127.0.0.1:{silent_port()}/")
     deleted(api)
     for seconds in BACKOFF:
         assert service.deliveries()[0].state == "waiting"

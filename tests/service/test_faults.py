@@ -21,6 +21,7 @@ from sealpipe_rehearsal.service.faults import FAULTS
 from service.callers import Api, body
 from service.callers import refusal as said
 from support.parts import ROOT
+from support.ports import free_port
 
 RESET, EOF, OPEN = "reset", "end of file", "still open"
 QUIET = 0.3
@@ -243,7 +244,8 @@ def test_a_client_that_goes_away_ends_its_fault(service: RunningService, api: Ap
 
 @pytest.mark.parametrize("name", ["hang", "endless", "refuse"])
 def test_a_service_ends_at_once_whatever_its_faults_are_doing(name: str, caller: Callable[..., Api]) -> None:
-    with start(faults=[{"fault": name, **({"seconds": 1_000} if name == "refuse" else {})}]) as service:
+    fault = {"fault": name, **({"seconds": 1_000} if name == "refuse" else {})}
+    with start(free_port(), faults=[fault]) as service:
         api = caller(service)
         with connected(service) as sock:
             send(sock, api)

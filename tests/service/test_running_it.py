@@ -24,6 +24,7 @@ from sealpipe_rehearsal import control_client
 from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.server import StateFileError, serve, start
 from service.callers import TOKEN, WRAP, Api, refusal, two_parts
+from support.ports import free_port
 
 SERVE = """
 import sys
@@ -178,7 +179,7 @@ def test_a_taken_port_is_an_error() -> None:
 
 
 def test_stopping_closes_the_port_and_stopping_again_does_nothing() -> None:
-    running = start()
+    running = start(free_port())
     running.stop()
     running.stop()
     with pytest.raises(control_client.RehearsalError):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -25,6 +24,7 @@ from botocore.loaders import JSONFileLoader, Loader
 from support.fake_web import Asked, FakeWeb, Fault, FrontDoor, Reply, first
 from support.parts import ROOT, missing
 from support.places import BOTH, Place, Values
+from support.ports import free_port
 
 STORE = "SEALPIPE_STORE__OTHER__"
 DEFAULT = "SEALPIPE_PLUGIN_AWS__"
@@ -87,9 +87,7 @@ def moto() -> Iterator[Moto]:
     """A server that answers."""
     if find_spec("moto") is None:
         missing("moto's server is not installed")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     program = [sys.executable, "-P", str(ROOT / "tests/plugins/aws/mended_moto.py")]
     process = subprocess.Popen(
         [*program, "-H", "127.0.0.1", "-p", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL

@@ -11,6 +11,7 @@ from unittest.mock import patch
 from sealpipe.http import plugin_network
 from sealpipe.testing.contract import FaultyServer
 from sealpipe_rehearsal.running_service import RunningService
+from support.ports import silent_port
 from support.terminal import Terminal, created
 from support.wires import Intercepting
 
@@ -51,16 +52,15 @@ def network_failures(
 ) -> dict[str, Failure]:
     """Five on the way to an HTTP server on this port: `address` is the variable that names it. Timeouts are short."""
     stack.enter_context(patch.object(plugin_network, "TIMEOUT", 0.5))
-    silent, busy, gone = (FaultyServer(how) for how in ("silent", "429", "closed"))
+    silent, busy = FaultyServer("silent"), FaultyServer("429")
     stack.callback(silent.stop)
     stack.callback(busy.stop)
-    gone.stop()
     busy.retry_after = 0
     host = "store.example"
     proxy = stack.enter_context(Intercepting(folder, {host: port}))
     behind = {**at, address: f"https://{host}"}
     return {
-        "unreachable": Failure(reference, {**at, address: gone.url}),
+        "unreachable": Failure(reference, {**at, address: f"http://127.0.0.1:{silent_port()}"}),
         "timeout": Failure(reference, {**at, address: silent.url}),
         "rate limit": Failure(reference, {**at, address: busy.url}),
         "a proxy's login": Failure(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import secrets
 import socket
+from contextlib import suppress
 from functools import cache
 
 
@@ -20,7 +22,13 @@ def silent_port() -> int:
 
 
 def free_port() -> int:
-    """A port for a server that is started at once."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port for a server that is started at once.
+
+    The system gives none of these to a connection or to a server that asks for any port, so that only another call of
+    this function could take it before the server does.
+    """
+    while True:
+        port = 10_000 + secrets.randbelow(22_768)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port

@@ -231,8 +231,8 @@ def check_round_trip(session: Session, connection: ServiceConnection) -> Iterato
     sealed = seal_share(test, session)
     findings: list[Finding] = []
 
-    def work(_: Session) -> str:
-        return _run_calls(connection, sealed, findings)
+    def work(session: Session) -> str:
+        return _run_calls(session, connection, sealed, findings)
 
     action = describe_share(session, test, sealed)
     try:
@@ -246,21 +246,21 @@ def _describe_outcome(short_code: str) -> Mapping[str, object]:
     return {"outcome": "created", "short_code": short_code, "ended": True}
 
 
-def _run_calls(connection: ServiceConnection, sealed: SealedShare, findings: list[Finding]) -> str:
+def _run_calls(session: Session, connection: ServiceConnection, sealed: SealedShare, findings: list[Finding]) -> str:
     try:
-        created = _call(connection, shares.create(sealed.body, str(uuid.uuid4())))
+        created = _call(session, shares.create(sealed.body, str(uuid.uuid4())))
     except InvalidRequestError as error:
         if sealed.wrap_at is None or "item_key_wrap" not in error.additional_data:
             raise
-        connection.session.note_custody(has_custody=False)
+        session.note_custody(has_custody=False)
         findings.append(
             report_warning(
                 "custody", "the key has no custody level", "register its custody key, or share with --custody off"
             )
         )
-        created = _call(connection, shares.create(shares.without_wrap(sealed.body, sealed.wrap_at), str(uuid.uuid4())))
+        created = _call(session, shares.create(shares.without_wrap(sealed.body, sealed.wrap_at), str(uuid.uuid4())))
     create_ms = connection.milliseconds
-    _call(connection, shares.expire(created.short_code))
+    _call(session, shares.expire(created.short_code))
     findings.append(
         report_ok(
             "roundtrip", f"a test share was created in {create_ms} ms and expired in {connection.milliseconds} ms"
@@ -274,9 +274,9 @@ def _run_calls(connection: ServiceConnection, sealed: SealedShare, findings: lis
     return created.short_code
 
 
-def _call(connection: ServiceConnection, operation: Operation[T]) -> T:
+def _call(session: Session, operation: Operation[T]) -> T:
     """Send one call, and return its decoded response."""
-    result = connection.send(operation)
+    result = session.send(operation, CALL_TIMEOUT)
     if isinstance(result, Failure):
         kind = OutcomeUnknownError if result.sent else ConnectError
         raise kind(f"could not {operation.name}: {result.detail}", remedy=_EXPIRY_REMEDY if result.sent else None)

@@ -1,16 +1,17 @@
 """Checks policies and notifies observers before anything is sent, stored or ended. This is the one gate.
 
-Work that changes something at the service is a function of the session that `run_under_policy` hands out;
-`Session.send` refuses the changes of every other session. So a verb that forgets to ask sends nothing if there are
-policies or observers. Reads pass. Each verb describes what they see: never a value, never a fragment.
+Work that changes something at the service is a function of the session that `run_under_policy` hands out, which may
+send what `OPERATIONS` lists for the action that policies have allowed. `Session.send` refuses every other change. So a
+verb that forgets to ask, or does more than it asked for, sends nothing of it if there are policies or observers. Reads
+pass. Each verb describes what they see: never a value, never a fragment.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self, TypeVar
 
 from sealpipe.custody_gate import REDACTED
 from sealpipe.custody_gate import credential_leak_error as refused_by_gate
@@ -27,6 +28,21 @@ T = TypeVar("T")
 
 EARLY_POLICIES = ("policy",)
 """Policies that are also asked before sources are read: a source that they do not list is not read."""
+
+OPERATIONS: Final[Mapping[str, tuple[str, ...]]] = {
+    "share": ("create the share", "expire the share"),  # without the custody that it requires, it is expired again
+    "request": ("create the request",),
+    "collect": (),  # expiring afterwards is an action of its own
+    "tool": ("call the tool",),
+    "expire share": ("expire the share",),
+    "expire request": ("expire the request",),
+    "purge request": ("expire the request", "purge the request"),
+    "unseal": (),
+    "batch": (),
+    "run": (),
+    "read": (),
+}
+"""The names of the operations that each action may send besides reads, by its kind and its subject (if it has one)."""
 
 
 class PolicyContext(Protocol):
@@ -48,8 +64,8 @@ class PolicyContext(Protocol):
     def origin(self) -> tuple[tuple[str, str], ...]:
         """What every event is part of, as names and values."""
 
-    def clear(self) -> Self:
-        """Return it for work that policies have allowed."""
+    def clear(self, operations: Collection[str]) -> Self:
+        """Return it for work that policies have allowed, and that may send these operations."""
 
 
 AnyContext = TypeVar("AnyContext", bound=PolicyContext)
@@ -63,7 +79,7 @@ class LocalContext(NamedTuple):
     gate: CustodyGate
     origin: tuple[tuple[str, str], ...] = ()
 
-    def clear(self) -> LocalContext:
+    def clear(self, operations: Collection[str]) -> LocalContext:  # noqa: ARG002 - as a session has it
         """Return it: it sends nothing."""
         return self
 
@@ -85,6 +101,7 @@ def run_under_policy(
 ) -> T:
     """Ask every policy, notify every observer, do the work, and report its outcome, which `describe` gives.
 
+    The work gets a session that may send the operations of this action, and no others that `session` may send.
     If `describe` returns None, the work has reported itself. Each event is recorded before its step. If an observer
     fails at the end, the result's `warnings` (if it has any) name it: completed work stays completed.
     """
@@ -92,7 +109,7 @@ def run_under_policy(
         return work(session)
     _begin(session, plan)
     try:
-        result = work(session.clear())
+        result = work(session.clear(_list_operations(plan)))
     except SealpipeError as error:
         with suppress(PluginError):  # the first error matters more
             _report(session, plan, {"outcome": type(error).__name__})
@@ -151,6 +168,10 @@ def _check(session: PolicyContext, plan: OutgoingAction) -> None:
 def _begin(session: PolicyContext, plan: OutgoingAction) -> None:
     _check(session, plan)
     _report(session, plan, {"outcome": "sending" if plan.kind in _CREATIONS else "begun"})
+
+
+def _list_operations(plan: OutgoingAction) -> tuple[str, ...]:
+    return OPERATIONS[f"{plan.kind} {plan.subject}".rstrip()]
 
 
 def _report(session: PolicyContext, plan: OutgoingAction, members: Mapping[str, object]) -> None:

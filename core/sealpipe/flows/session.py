@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -103,8 +103,8 @@ class Session:
     """What each event of this session is part of, as names and values: a batch and its row."""
     custody_levels: CustodyLevels = field(default_factory=CustodyLevels, repr=False, compare=False)
     """Which keys the service said to have no custody level."""
-    is_cleared: bool = False
-    """Whether policies have allowed what it changes."""
+    cleared: Collection[str] = ()
+    """The names of the operations that policies have allowed, of those that change something."""
     transport: Transport = field(default_factory=lambda: Transport(), repr=False, compare=False)
     """Its connections, which sessions made from this one share."""
     gate: CustodyGate = field(init=False, repr=False, compare=False)
@@ -118,12 +118,12 @@ class Session:
         return Budget(self.deadline, session=self)
 
     def send(self, operation: Operation[Any], timeout: float) -> Response | Failure:
-        """Send one operation once, within `timeout` seconds. PolicyError for a change that no policy was asked about.
+        """Send one operation once, within `timeout` seconds. PolicyError for a change that policies have not allowed.
 
         One of two places where the service is touched. Raises CancelledCallError.
         """
         is_changing = operation.resend is not Resend.READ
-        if is_changing and self.policy_hooks and not self.is_cleared:
+        if is_changing and self.policy_hooks and operation.name not in self.cleared:
             raise PolicyError(f"internal: the policy was not asked about this action ({operation.name})")
         finish = None if flows.watch is None else flows.watch(operation)
         current().begin(is_changing=is_changing)
@@ -141,10 +141,10 @@ class Session:
         """Wait, while the caller may cancel. Raises CancelledCallError."""
         flows.wait(seconds)
 
-    def clear(self) -> Session:
-        """Return this session for work that policies have allowed (`sealpipe.flows.policy`)."""
+    def clear(self, operations: Collection[str]) -> Session:
+        """Return this session for work that policies have allowed, with its operations (`sealpipe.flows.policy`)."""
         session = copy(self)  # it shares the gate, which is slow to make
-        object.__setattr__(session, "is_cleared", True)
+        object.__setattr__(session, "cleared", operations)
         return session
 
     def make_entry_meta(self, kind: str) -> dict[str, Any]:

@@ -15,45 +15,27 @@ import httpx
 from opening import URL, headers
 
 from sealpipe import Client
+from sealpipe.cancellation import Cancellation, make_current
 from sealpipe.cli import collect_report, render
-from sealpipe.client_base import get_service
-from sealpipe.errors import SealpipeError
-from sealpipe.flows import Do, Notify, Send, Wait
+from sealpipe.client_base import connect
 from sealpipe.flows.collect import poll
 from sealpipe.flows.collect.options import CollectEachOptions
-from sealpipe.http import ServiceNetwork
+from sealpipe.flows.session import Transport
 
 SETTINGS = {name: os.environ[f"SEALPIPE_{name.upper()}"] for name in ("api_key", "base_url", "link_base_url")}
 PLAN = 100 / 60
 """Requests a second of the smallest plan (specification: Limits)."""
 
 
-class Jumping:
+class Jumping(Cancellation):
     """A clock that moves when somebody waits, and the requests that left, each at its time."""
 
     def __init__(self):
+        super().__init__()
         self.now, self.asked = 0.0, []
 
-    def drive(self, flow, network):
-        """`sealpipe.client_base.run`, but for what waiting is."""
-        result, error = None, None
-        while True:
-            try:
-                step = flow.send(result) if error is None else flow.throw(error)
-            except StopIteration as stop:
-                return stop.value
-            result, error = None, None
-            try:
-                match step:
-                    case Wait(seconds):
-                        self.now += seconds
-                    case Send(operation, timeout):
-                        self.asked.append(self.now)
-                        result = network.send(operation, timeout)
-                    case Do(work, _) | Notify(work):
-                        result = work()
-            except SealpipeError as raised:
-                error = raised
+    def sleep(self, seconds):
+        self.now += seconds
 
     def burst(self):
         level = most = before = 0.0
@@ -63,15 +45,27 @@ class Jumping:
         return most
 
 
+class Noting(Transport):
+    """Connections that note at the clock what leaves."""
+
+    def __init__(self, clock):
+        super().__init__()
+        self._clock = clock
+
+    def send(self, *words):
+        self._clock.asked.append(self._clock.now)
+        return super().send(*words)
+
+
 def ours(client, codes, seconds, *, countdown):
     clock, progress = Jumping(), collect_report.ProgressReport()
+    make_current(clock)
+    session = connect(client.session.with_transport(Noting(clock)))
     plan = CollectEachOptions(codes, wait=timedelta(seconds=seconds), on_progress=progress)
-    network = ServiceNetwork(get_service(client.session))
-    flow = poll.collect(client.session, plan, tick=1.0 if countdown else None, clock=lambda: clock.now)
     began = time.process_time()
-    found = clock.drive(flow, network)
+    found = poll.collect(session, plan, tick=1.0 if countdown else None, clock=lambda: clock.now)
     spent = time.process_time() - began
-    network.close()
+    session.transport.close()
     assert [each.status for each in found] == ["pending"] * len(codes)
     return {"cpu": 1000 * spent, "requests": len(clock.asked), "burst": clock.burst()}
 

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import threading
 import time
+from contextvars import copy_context
 
 import pytest
 
 from cli.batch.world import BatchWorld
 from sealpipe.api import shares
-from sealpipe.cancellation import Cancellation, CancelledCallError
-from sealpipe.flows import Flow, call
-from sealpipe.flows.session import Session
-
-
-def look(session: Session) -> Flow[object]:
-    found: object = yield from call(shares.list_page(1, 25), session.start_budget())
-    return found
+from sealpipe.cancellation import Cancellation, CancelledCallError, make_current
+from sealpipe.flows import call
 
 
 def test_a_cancel_ends_the_delay_of_the_shared_rate_and_sends_nothing(world: BatchWorld) -> None:
     world.store.rate.slow_down(world.store.rate.acquire(), retry_after=15.0)
-    driver, cancellation = world.driver(), Cancellation()
+    session, cancellation = world.driver().session, Cancellation()
+
+    def look() -> object:
+        make_current(cancellation)
+        return call(shares.list_page(1, 25), session.start_budget())
+
     threading.Timer(0.1, cancellation.cancel).start()
     began = time.monotonic()
     with pytest.raises(CancelledCallError):
-        driver._run(look(driver.session), cancellation)
+        copy_context().run(look)
     assert time.monotonic() - began < 12, "not the fifteen seconds"
     assert world.network.log == []

@@ -236,7 +236,7 @@ class Machine:
         self.store = world.open_store()
         self.store.ledger_folder = world.folder / name / "requests"
         self.driver = world.driver(store=self.store)
-        self.driver._network.before, self.driver._network.after = self.send, self.take_answer  # type: ignore[attr-defined]
+        world.network.before, world.network.after = self.send, self.take_answer
         self.calls: list[str] = []
         self.moment, self.interrupt = ("", 0), lambda: None
 

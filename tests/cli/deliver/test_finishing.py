@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -24,11 +23,9 @@ def user(user: Terminal) -> Terminal:
 
 
 @pytest.fixture
-def closed() -> Iterator[str]:
-    """A target where nobody listens; its port stays ours."""
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        yield f"webhook:http://127.0.0.1:{bound.getsockname()[1]}/"
+def closed() -> str:
+    """A target where nobody listens."""
+    return f"webhook:http://127.0.0.1:{silent_port()}/"
 
 
 def share(user: Terminal, *words: str, **environ: str | None) -> Done:

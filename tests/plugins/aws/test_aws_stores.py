@@ -254,8 +254,7 @@ class TestTheWay:
         refusing.close()
 
     def test_an_address_without_a_server_cannot_be_reached(self) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            port = probe.getsockname()[1]
+        port = silent_port()
         environ = {**NAMED, **KEYS, f"{STORE}ENDPOINT_URL": f"http://127.0.0.1:{port}"}
         refused(environ, "other:db", UnavailableError, f"AWS at 127.0.0.1:{port}")
 

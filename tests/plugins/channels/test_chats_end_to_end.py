@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,6 +14,7 @@ from sealpipe_rehearsal.running_service import RunningService
 from support.commands import SEALPIPE
 from support.fake_web import Fault, Reply, hang
 from support.leaks import Detector
+from support.ports import silent_port
 from support.strace import watch
 from support.terminal import Terminal, opened
 from support.wires import Intercepting
@@ -91,9 +91,7 @@ def failures(mattermost: FakeMattermost, discord: FakeDiscord, tmp_path: Path) -
     In place of these stand webhooks that are switched off, posts that are refused, and rate limits.
     """
     with ExitStack() as stack:
-        taken = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
-        nobody = f"http://127.0.0.1:{taken.getsockname()[1]}"
-        taken.close()
+        nobody = f"http://127.0.0.1:{silent_port()}"
 
         def common(fake: FakeMattermost | FakeDiscord, variable: str, path: str) -> Cases:
             proxy = stack.enter_context(Intercepting(tmp_path, {HOST: fake.port}))

@@ -26,6 +26,7 @@ from sealpipe.errors import (
     UnsupportedError,
 )
 from support.mailbox import PASSWORD, USER, Mailbox
+from support.ports import silent_port
 
 TO = "ann@example.com"
 LONGEST = f"{'a' * 64}@{'b' * 61}.{'b' * 61}.{'b' * 61}.ccc"
@@ -299,8 +300,7 @@ class TestTheServer:
         assert error.message == "the login of email lacks its password"
 
     def test_no_server_is_an_error(self, mailbox: Mailbox) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as taken:
-            port = taken.getsockname()[1]
+        port = silent_port()
         error = email(mailbox, port=str(port)).fails(UnavailableError, TO)
         assert error.message == f"the mail server at 127.0.0.1:{port}: connection refused"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import ssl
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ from sealpipe.plugin import Context
 from sealpipe_plugins.http_api import Endpoint
 from support.fake_chat import FakeSlack
 from support.fake_web import Reply, hang, hang_after
+from support.ports import silent_port
 
 
 @pytest.fixture
@@ -65,8 +65,7 @@ def test_tls_where_there_is_none() -> None:
 
 
 def test_no_server_is_an_error() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    port = silent_port()
     error = Using("slack", {"SLACK_WEBHOOK_URL": f"http://127.0.0.1:{port}/x"}).fails(UnavailableError, "")
     assert error.message == f"Slack at 127.0.0.1:{port}: connection refused"
 

@@ -24,6 +24,7 @@ from sealpipe.errors import (
 from sealpipe.plugin import Document
 from support.flows import answers, refused, registry, values
 from support.kubernetes import TOKEN, Cluster, status
+from support.ports import silent_port
 
 DEFAULT, STORE = "SEALPIPE_PLUGIN_K8S__", "SEALPIPE_STORE__OTHER__"
 NAMED = {f"{STORE}PLUGIN": "k8s"}
@@ -141,8 +142,7 @@ class TestFailures:
             refused(environ, "k8s:prod/db", UnavailableError, "did not respond")
 
     def test_a_server_that_is_not_there_cannot_be_reached(self) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            port = probe.getsockname()[1]
+        port = silent_port()
         environ = {f"{DEFAULT}SERVER": f"http://127.0.0.1:{port}", f"{DEFAULT}TOKEN": TOKEN}
         refused(environ, "k8s:prod/db", UnavailableError, f"Kubernetes at 127.0.0.1:{port}")
 

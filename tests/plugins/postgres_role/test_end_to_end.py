@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -17,6 +16,7 @@ from support.commands import SEALPIPE
 from support.failures import Failure, assert_told_apart, without
 from support.job import Job
 from support.leaks import Detector
+from support.ports import silent_port
 from support.storing import asked_at_once
 from support.strace import watch
 from support.terminal import Terminal, opened
@@ -77,14 +77,11 @@ def failures(roles: Roles, user: Terminal, tmp_path: Path) -> Iterator[dict[str,
     with ExitStack() as stack:
         silent = FaultyServer("silent")
         stack.callback(silent.stop)
-        taken = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
-        closed = str(taken.getsockname()[1])
-        taken.close()
         yield {
             "wrong path": Failure("postgres-role:nobody", at),
             "denied": Failure("postgres-role:admin?mode=replace", roles.environ("deputy")),
             "expired login": Failure(target, roles.environ(expired)),
-            "unreachable": Failure(target, {**at, "PGHOST": "127.0.0.1", "PGPORT": closed}),
+            "unreachable": Failure(target, {**at, "PGHOST": "127.0.0.1", "PGPORT": str(silent_port())}),
             "timeout": Failure(
                 target,
                 {**at, "PGHOST": "127.0.0.1", "PGPORT": silent.url.rpartition(":")[2], "PGCONNECT_TIMEOUT": "2"},

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import sealpipe
 from sealpipe import AsyncClient, Client, Field, NotConfiguredError, PolicyError, SettingError
+from sealpipe.api import Operation, mcp, requests, shares
+from sealpipe.api.shares import CreatedShare
 from sealpipe.cli.commands import COMMANDS
-from sealpipe.flows import call
+from sealpipe.flows import call, policy
+from sealpipe.flows.session import Session
+from sealpipe.flows.share import post
 from sealpipe.plugin import OutgoingAction
+from sealpipe.plugin.context import ACTIONS
 from sealpipe.registry import Registry
 from sealpipe.registry.stores import PolicyHook
+from sealpipe.wire import keys
 from sealpipe_rehearsal.running_service import RunningService
 from support.distributions import ALLOWS_ALL, Machine, Site, lists
 from support.ports import silent_port
@@ -423,13 +432,11 @@ READS = {
 }  # fmt: skip
 
 
-def _key() -> bytes:
-    from sealpipe.wire import keys
-
-    return keys.from_seed(b"\1" * 32).public_key
+KEY = keys.from_seed(b"\1" * 32).public_key
 
 
-KEY = _key()
+def addresses_of(service: RunningService) -> dict[str, str]:
+    return {"base_url": service.base_url, "link_base_url": service.link_base_url}
 
 
 @pytest.mark.parametrize("way", CALLS)
@@ -437,8 +444,7 @@ def test_both_clients_ask_before_anything_is_sent(
     enforcing: Callable[[str], None], service: RunningService, way: str
 ) -> None:
     enforcing(lists() + "actions = []\n")
-    api_key = service.create_key()
-    where = {"base_url": service.base_url, "link_base_url": service.link_base_url}
+    api_key, where = service.create_key(), addresses_of(service)
 
     async def there() -> None:
         async with AsyncClient(api_key=api_key, **where) as client:
@@ -460,15 +466,114 @@ def test_every_method_of_a_client_is_asked_about_or_reads() -> None:
 
 
 def test_a_flow_that_forgets_to_ask_sends_nothing(enforcing: Callable[[str], None], service: RunningService) -> None:
-    from sealpipe.api import shares
-
     enforcing(ALLOWS_ALL)
-    where = {"base_url": service.base_url, "link_base_url": service.link_base_url}
-    with Client(api_key=service.create_key(), **where) as client:
+    with Client(api_key=service.create_key(), **addresses_of(service)) as client:
         with pytest.raises(PolicyError, match="the policy was not asked about this action"):
             call(shares.expire("abc"), client.session.start_budget())
         client.list_shares()
     assert [seen.method for seen in service.seen()] == ["GET"]
+
+
+CHANGES: dict[str, Operation[Any]] = {
+    each.name: each
+    for each in (
+        shares.create(b"{}", "key"),
+        shares.expire("abc"),
+        requests.create(b"{}", "key", KEY),
+        requests.delete("abc"),
+        replace(requests.delete("abc"), name="purge the request"),
+        mcp.call(mcp.McpSession(), "share_stats", {}),
+    )
+}
+KIND_AT = {"OutgoingAction": 0, "describe_raw": 1, "describe_new": 1, "use_values": 1, "use_values_in": 1}
+"""Which argument of a function is an action's kind."""
+
+
+def list_actions() -> set[str]:
+    """Each kind that stands in the code of core, with its subject if it has one."""
+    found = set()
+    for path in Path(sealpipe.__file__).parent.rglob("*.py"):
+        for each in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(each, ast.Call):
+                continue
+            name = each.func.attr if isinstance(each.func, ast.Attribute) else getattr(each.func, "id", "")
+            words = [word.value if isinstance(word, ast.Constant) else None for word in each.args]
+            if name == "describe_ending":
+                found.add((words[1], words[2]))
+            elif name == "end_under_policy":
+                found.add((words[1], "request"))
+            elif name in KIND_AT:
+                found.add((words[KIND_AT[name]], ""))
+    return {f"{kind} {subject}".rstrip() for kind, subject in found if kind is not None}
+
+
+def test_every_action_of_the_code_has_its_operations() -> None:
+    assert list_actions() == set(policy.OPERATIONS)
+    assert {name.partition(" ")[0] for name in policy.OPERATIONS} == set(ACTIONS)
+    assert {name for names in policy.OPERATIONS.values() for name in names} == set(CHANGES)
+
+
+def send_under(session: Session, action: str, *operations: Operation[Any]) -> None:
+    kind, _, subject = action.partition(" ")
+    plan = OutgoingAction(kind, subject=subject)
+    policy.run_under_policy(session, plan, lambda cleared: [cleared.send(each, 30.0) for each in operations])
+
+
+@pytest.mark.parametrize("action", policy.OPERATIONS)
+def test_work_sends_the_operations_of_its_action_and_no_others(
+    enforcing: Callable[[str], None], service: RunningService, action: str
+) -> None:
+    enforcing(ALLOWS_ALL)
+    meant = policy.OPERATIONS[action]
+    with Client(api_key=service.create_key(), **addresses_of(service)) as client:
+        for name, operation in CHANGES.items():
+            if name not in meant:
+                with pytest.raises(PolicyError, match="the policy was not asked about this action"):
+                    send_under(client.session, action, operation)
+        assert service.seen() == []
+        send_under(client.session, action, shares.list_page(), *(CHANGES[name] for name in meant))
+    assert len(service.seen()) == 1 + len(meant)
+
+
+def test_work_that_asks_again_may_send_the_second_action_only(
+    enforcing: Callable[[str], None], service: RunningService
+) -> None:
+    enforcing(ALLOWS_ALL)
+
+    def share_and_end(session: Session) -> None:
+        send_under(session, "share", requests.delete("abc"))
+
+    plan = OutgoingAction("expire", subject="request")
+    with Client(api_key=service.create_key(), **addresses_of(service)) as client:
+        with pytest.raises(PolicyError, match="was not asked"):
+            policy.run_under_policy(client.session, plan, share_and_end)
+        with pytest.raises(PolicyError, match="was not asked"):  # nor what lies between the two
+            policy.run_under_policy(
+                client.session,
+                OutgoingAction("share"),
+                lambda session: policy.run_under_policy(session, plan, lambda _: session.send(requests.delete("a"), 9)),
+            )
+    assert service.seen() == []
+
+
+def test_a_share_that_would_also_end_a_request_sends_nothing(
+    enforcing: Callable[[str], None], service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A send is planted in the work of a verb, behind its policy."""
+    enforcing(ALLOWS_ALL)
+    create = post._create
+
+    def create_and_end(session: Session, posting: post.Posting, *, unclear: bool) -> CreatedShare:
+        call(requests.delete("abc"), session.start_budget(), max_tries=1)
+        return create(session, posting, unclear=unclear)
+
+    monkeypatch.setattr(post, "_create", create_and_end)
+    with (
+        Client(api_key=service.create_key(), **addresses_of(service)) as client,
+        pytest.raises(PolicyError, match="expire the request"),
+    ):
+        client.share(["text:x"])
+    assert service.seen() == []
 
 
 def test_a_python_caller_cannot_choose_another_service(
