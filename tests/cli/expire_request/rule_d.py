@@ -1,8 +1,12 @@
-"""Rule D driven by hand: commands as generators, a service as the specification has it, a network that does its worst.
+"""Rule D driven by hand: commands in threads, a service as the specification has it, a network that does its worst.
 
-Time is virtual and every choice comes from one seeded generator, so a schedule can be played again. The state
-folder is real. Commands are the real flows, interleaved step by step; a kill drops one wherever it stands, lets go
-of its lock as the kernel does, and may tear what it was writing.
+Time is virtual and every choice comes from one seeded generator, so a schedule can be played again: one thread runs
+at a time, and the schedule decides which. The state folder is real. Commands are the real ones, and stop at each
+request, each wait and each call of their ledger; a kill ends one wherever it stands, lets go of its lock as the
+kernel does, and may tear what it was writing.
+
+A command that stops plays the schedule on itself, up to the moment when a command is to go on: mostly the same one,
+so that few steps cost a change of threads.
 
 What is taken for granted of the network, because no client could do without: a DELETE does not arrive more than a
 minute after it left where the request ends by itself meanwhile, and never more than an hour after. And of clocks:
@@ -15,20 +19,22 @@ import heapq
 import json
 import os
 import random
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 from sealpipe.api import Failure, Operation, Response
 from sealpipe.errors import DeliveryError, NotFoundError, SealpipeError
-from sealpipe.flows import Budget, Do, Send, Wait
+from sealpipe.flows import Budget
 from sealpipe.flows.request.expire import EndedRequest, expire_request
 from sealpipe.flows.request.purge import purge_request
 from sealpipe.flows.session import Session
-from sealpipe.state.ledger import Ledger
+from sealpipe.state.ledger import Ledger, open_ledger
 
 CODE = "AbC/1"
 BASE_URL = "https://api.example/v1"
@@ -99,40 +105,128 @@ def told(status: int, members: dict[str, Any]) -> Response:
     return Response(status, {}, json.dumps(members).encode())
 
 
-@dataclass
-class Clocked:
-    """What a flow needs of a session: who it talks to, and time that the schedule moves."""
+class Killed(BaseException):
+    """Ends the thread of a command that is killed: whatever it still tries on its way out is not done."""
 
-    clock: Callable[[], float]
-    chance: Callable[[], float]
-    base_url: str = BASE_URL
-    policy_hooks: tuple[()] = ()
-    deadline: float = 60.0
 
-    def start_budget(self) -> Budget:
-        return Budget(self.deadline, self.clock, self.chance)
-
-    def check_clear(self, *texts: str | None) -> None:
-        """It has no credential that a text could hold."""
+def nothing() -> None:
+    """What there is to do about a killed command."""
 
 
 class Command:
-    """One run of `requests expire` or `requests purge --confirm`."""
+    """One run of `requests expire` or `requests purge --confirm`, in a thread that stops at each step."""
 
     def __init__(self, schedule: Schedule, kind: str, *, faults: bool) -> None:
-        session = cast(Session, Clocked(lambda: schedule.now, schedule.random.random))
         self.kind = kind
         self.faults = faults
-        if kind == "purge":
-            self.flow: Any = purge_request(session, CODE, CODE, schedule.folder, schedule.our_clock)
-        else:
-            self.flow = expire_request(session, CODE, schedule.folder, schedule.our_clock)
         self.deletes = 0
         self.read: set[str] | None = None
         """What the service has handed out to it."""
         self.record: Ledger | None = None
         self.ended: EndedRequest | SealpipeError | None = None
         self.killed = False
+        self.runs = False
+        """Whether it has begun, and not ended in any way."""
+        self.answer: tuple[Any, Exception | None] = None, None
+        """What its last step came to."""
+        self._schedule = schedule
+        self._thread = threading.Thread(target=self._work, daemon=True)
+        self._baton = threading.Event()
+        session = cast(Session, Clocked(schedule, self))
+        if kind == "purge":
+            self._run = partial(purge_request, session, CODE, CODE, self._open, schedule.our_clock)
+        else:
+            self._run = partial(expire_request, session, CODE, self._open, schedule.our_clock)
+
+    def resume(self) -> None:
+        """Let its thread run."""
+        if self.runs:
+            self._baton.set()
+        else:
+            self.runs = True
+            self._thread.start()
+
+    def stop(self, what: Callable[[], None]) -> Any:
+        """In its thread: let the schedule do something about a step, and return what the step came to."""
+        if not self.killed and self._schedule.play_on(what) is not self:
+            self._schedule.resume_next()
+            self._baton.wait()
+            self._baton.clear()
+        if self.killed:
+            raise Killed
+        result, error = self.answer
+        if error is not None:
+            raise error
+        return result
+
+    def kill(self) -> None:
+        """Let it do nothing any more."""
+        self.killed = True
+        if self.record is not None:
+            self.record._release()  # type: ignore[attr-defined]
+
+    def join(self) -> None:
+        """Wait for its thread, if there was one."""
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _work(self) -> None:
+        try:
+            what = partial(self._schedule.ended, self, self._run())
+        except SealpipeError as error:
+            what = partial(self._schedule.ended, self, error)
+        except Killed:
+            what = partial(nothing)
+        except BaseException as error:  # noqa: BLE001 - the schedule raises it
+            what = partial(self._schedule.fail, error)
+        self.runs = False
+        self._schedule.play_on(what)
+        self._schedule.resume_next()
+
+    def _open(self, base_url: str, short_code: str) -> Ledger | None:
+        work = partial(open_ledger, self._schedule.folder, base_url, short_code)
+        record: Ledger | None = self.stop(partial(self._schedule.do, self, work))
+        return None if record is None else cast(Ledger, Stopping(record, self))
+
+
+@dataclass
+class Clocked:
+    """What a command needs of a session: who it talks to, and time that the schedule moves."""
+
+    schedule: Schedule
+    command: Command
+    base_url: str = BASE_URL
+    policy_hooks: tuple[()] = ()
+    deadline: float = 60.0
+
+    def start_budget(self) -> Budget:
+        return Budget(self.deadline, lambda: self.schedule.now, self.schedule.random.random, self)
+
+    def send(self, operation: Operation[Any], timeout: float) -> Response | Failure:
+        answer: Response | Failure = self.command.stop(partial(self.schedule.send, self.command, operation, timeout))
+        return answer
+
+    def wait(self, seconds: float) -> None:
+        self.command.stop(partial(self.schedule.wait, self.command, seconds))
+
+    def check_clear(self, *texts: str | None) -> None:
+        """It has no credential that a text could hold."""
+
+
+@dataclass
+class Stopping:
+    """A ledger each of whose calls is a step of its command."""
+
+    ledger: Ledger
+    command: Command
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.ledger, name)
+        if not callable(found) or name == "close":
+            return found
+        return lambda *words: self.command.stop(
+            partial(self.command._schedule.do, self.command, partial(found, *words))
+        )
 
 
 @dataclass
@@ -156,6 +250,9 @@ class Schedule:
         self.skew = chance.choice([-9 * HOUR, 9 * HOUR]) if self.wild else chance.uniform(-600, 600)
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._number = 0
+        self._next: Command | None = None
+        self._failure: BaseException | None = None
+        self._baton = threading.Event()
 
     def our_clock(self) -> datetime:
         return EPOCH + timedelta(seconds=self.now + self.skew)
@@ -180,10 +277,47 @@ class Schedule:
         self._finish()
 
     def _run(self) -> None:
-        while self._events:
-            when, _, what = heapq.heappop(self._events)
-            self.now = max(self.now, when)
+        if self.play_on(nothing) is not None:
+            self.resume_next()
+            self._baton.wait()
+            self._baton.clear()
+        if self._failure is not None:
+            raise self._failure
+
+    def play_on(self, what: Callable[[], None]) -> Command | None:
+        """Do that and then all that is planned, until a command is to go on: which? None at the end."""
+        self._next = None
+        try:
             what()
+            while self._next is None and self._events:
+                when, _, what = heapq.heappop(self._events)
+                self.now = max(self.now, when)
+                what()
+        except BaseException as error:  # noqa: BLE001 - raised in the thread that began
+            self._failure, self._next = error, None
+        return self._next
+
+    def resume_next(self) -> None:
+        """Let the command that is to go on do so, or at the end the thread that began."""
+        if self._next is None:
+            self._baton.set()
+        else:
+            self._next.resume()
+
+    def fail(self, error: BaseException) -> None:
+        """End it: a command has failed with what is no error of ours."""
+        raise error
+
+    def close(self) -> None:
+        """End all threads. One that still runs is killed."""
+        self._events.clear()
+        for command in self.commands:
+            if command.runs:
+                command.kill()
+                command.resume()
+                self._baton.wait()
+                self._baton.clear()
+            command.join()
 
     def _finish(self) -> None:
         """A user who runs it again and again, an hour apart, without faults: at most three times."""
@@ -210,21 +344,11 @@ class Schedule:
         if command.faults and self.random.random() < 0.03:
             self.kill(command)
             return
-        try:
-            step = command.flow.send(result) if error is None else command.flow.throw(error)
-        except StopIteration as stop:
-            self.ended(command, stop.value)
-            return
-        except SealpipeError as failed:
-            self.ended(command, failed)
-            return
-        match step:
-            case Send(operation, timeout):
-                self.send(command, operation, timeout)
-            case Wait(seconds):
-                self.at(self.now + seconds, lambda: self.go_on(command, None, None))
-            case Do(work):
-                self.do(command, work)
+        command.answer = result, error
+        self._next = command
+
+    def wait(self, command: Command, seconds: float) -> None:
+        self.at(self.now + seconds, lambda: self.go_on(command, None, None))
 
     def do(self, command: Command, work: Callable[[], Any]) -> None:
         size = self.size()
@@ -249,13 +373,13 @@ class Schedule:
 
     def kill(self, command: Command, torn_after: int | None = None) -> None:
         """As SIGKILL: nothing of ours runs any more, and the kernel lets go of the lock."""
-        command.killed = True
         self.again(command)
         if torn_after is not None:
             (file,) = self.folder.iterdir()
             os.truncate(file, self.random.randint(torn_after, self.size()))
-        if command.record is not None:
-            command.record._release()  # type: ignore[attr-defined]
+        command.kill()
+        if command.runs:
+            self._next = command  # its thread ends
 
     def ended(self, command: Command, result: EndedRequest | SealpipeError) -> None:
         command.ended = result
@@ -363,6 +487,9 @@ class Schedule:
 def played(seed: int, folder: Path) -> Schedule:
     """A schedule, played to its end in a state folder of its own."""
     schedule = Schedule(seed, folder)
-    schedule.play()
+    try:
+        schedule.play()
+    finally:
+        schedule.close()
     schedule.verdict()
     return schedule

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cli.expire_request.rule_d import Schedule, played
+from sealpipe.api import Operation, Resend
 from sealpipe.api.requests import Submissions
+from sealpipe.flows import Budget, call
 from sealpipe.flows.request import expire
 
 BLOCKS = 10
@@ -39,6 +44,35 @@ def breaks(promise: str, folder: Path) -> bool:
         for seed in range(1000)
         for wrong in played(seed, folder / str(seed) / "requests").wrong
     )
+
+
+def test_a_schedule_is_played_again_from_its_seed(tmp_path: Path) -> None:
+    def told(schedule: Schedule) -> list[tuple[str, int, str]]:
+        return [
+            (each.kind, each.deletes, repr(each.ended).replace(str(schedule.folder), "")) for each in schedule.commands
+        ]
+
+    first, again = (block(0, tmp_path / run) for run in ("first", "again"))
+    assert [told(each) for each in first] == [told(each) for each in again]
+
+
+def test_a_command_that_fails_by_a_bug_fails_the_schedule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def bug(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("sealpipe.state.ledger.Ledger.keep", bug)
+    before = threading.active_count()
+    with pytest.raises(ZeroDivisionError):
+        block(0, tmp_path)
+    assert threading.active_count() == before
+
+
+def test_the_schedules_notice_a_delete_that_is_sent_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def repeated(operation: Operation[Any], budget: Budget, **_: int) -> Any:
+        return call(replace(operation, resend=Resend.REPEATABLE), budget)
+
+    monkeypatch.setattr(expire, "call", repeated)
+    assert breaks("one expire sent 2 DELETEs", tmp_path)
 
 
 def test_the_schedules_notice_a_second_delete_that_follows_too_soon(

@@ -13,13 +13,13 @@ from sealpipe.errors import NotFoundError, ProtocolError, Remedy, RetriesExhaust
 from sealpipe.flows import call
 from sealpipe.flows.request.expire import Clock, EndedRequest, RequestExpiry, end_under_policy, get_utc_now
 from sealpipe.flows.session import Session
-from sealpipe.state.ledger import Ledger
+from sealpipe.state.ledger import Ledger, LedgerOpener
 from sealpipe.values import format_time
 from sealpipe.wire.encoding import encoded
 
 
 def purge_request(
-    session: Session, short_code: str, confirm: str, keep: Path | None, now: Clock = get_utc_now
+    session: Session, short_code: str, confirm: str, keep: Path | LedgerOpener | None, now: Clock = get_utc_now
 ) -> EndedRequest:
     """Expire the request if it is active, store the ciphertext, and only then delete it for good."""
     if confirm != short_code:
