@@ -55,7 +55,6 @@ def shown_after_message(error: SealpipeError) -> str:
         (lambda c: c.collect("aB3", pick="each", to=["file:x"]), 'or choose one, such as pick="newest"'),
         (lambda c: c.purge_request("aB3", confirm="aB4"), "repeat the short code: confirm=CODE"),
         (lambda c: list(c.iter_shares(limit=0)), "write limit=10"),
-        (lambda _: Client(), "give api_key, base_url, link_base_url, or use Client.from_settings()"),
         (lambda _: resolve(["no reference"]), "such as env:DB_PASSWORD"),
     ],
 )  # fmt: skip
