@@ -73,8 +73,7 @@ class AsyncClient(ClientSetup):
 
     async def close(self) -> None:
         """Close the connections."""
-        client = Client.from_session(self.session)
-        await self._workers.run(lambda _: client.close(), timeout=None, grace=GRACE)
+        await self._workers.run(lambda _: self.session.close(), timeout=None, grace=GRACE)
         self._workers.close()
 
     def with_origin(self, *origin: tuple[str, str]) -> Self:

@@ -15,7 +15,7 @@ from sealpipe.api import account as account_api
 from sealpipe.api import requests as requests_api
 from sealpipe.api import shares as shares_api
 from sealpipe.arguments import checks_arguments
-from sealpipe.client_base import Driver, connect, open_fields, registry
+from sealpipe.client_base import connect, open_fields, registry
 from sealpipe.config import Config
 from sealpipe.flows import call, lookup, outgoing, policy
 from sealpipe.flows.resume import finish_entry, send_messages
@@ -99,13 +99,23 @@ class ClientSetup:
         return client
 
 
-class Client(ClientSetup, Driver):
+class Client(ClientSetup):
     """Client of the service for blocking code. A context manager; several threads may use one client.
 
     `api_key` has three parts, or two; `base_url` ends in /v1. `deadline` (seconds) is for one call, retries included.
     `ca_file` is trusted in addition to the system's certificates. `api_key_previous` (during a rotation) opens what was
     sealed to it, and is never sent. Raises SettingError.
     """
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.session.close()
 
     @checks_arguments
     def create_share(

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from sealpipe.config import Config
 from sealpipe.custody_gate import CustodyGate
@@ -84,22 +83,3 @@ def _open_network(session: Session) -> Network:
     from sealpipe.http.exchange import Service  # commands without a service do not load the network
 
     return ServiceNetwork(Service(session.base_url, session.credential, session.gate, session.ca_file))
-
-
-class Driver:
-    """Holds one session, and closes it with its connections. A context manager; several threads may use one."""
-
-    def __init__(self, session: Session) -> None:
-        self.session = connect(session)
-        import_module("sealpipe.http")  # before the outbox has an entry; commands without a service do not need it
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the connections."""
-        self.session.transport.close()
-        self.session.close()
