@@ -20,7 +20,7 @@ from sealpipe.config import Config
 from sealpipe.flows import call, lookup, outgoing, policy
 from sealpipe.flows.resume import finish_entry, send_messages
 from sealpipe.flows.session import Session, open_session
-from sealpipe.flows.share import ShareOptions, post
+from sealpipe.flows.share import plan_share, post
 from sealpipe.flows.share.expire import expire_share
 from sealpipe.plugin.context import LITERAL
 from sealpipe.secret import Secret, strips_frames
@@ -257,7 +257,7 @@ class Client(ClientSetup):
         All are checked before anything is sent. `.deliveries` has the state of each message. Raises UsageError,
         PluginError, ServiceError, DeliveryError if a message is not sent; OutcomeUnknownError has `.outbox_id`.
         """
-        options = ShareOptions(
+        job = plan_share(
             fields,
             name=name,
             title=title,
@@ -277,7 +277,7 @@ class Client(ClientSetup):
             message_template=message_template,
             also_to=also_to,
         )
-        created = post.share(self.session, options, self._open_outbox(outbox))
+        created = post.share(self.session, job, self._open_outbox(outbox))
         return send_messages(self.session, created)
 
     @checks_arguments
@@ -443,9 +443,9 @@ class Client(ClientSetup):
         message is not sent; PublicKeyMismatchError if the service stored another public key; OutcomeUnknownError, which
         has `.outbox_id`.
         """
-        from sealpipe.flows.request import RequestOptions, create  # most programs only share
+        from sealpipe.flows.request import create, plan_request  # most programs only share
 
-        options = RequestOptions(
+        job = plan_request(
             prompts,
             name=name,
             title=title,
@@ -465,7 +465,7 @@ class Client(ClientSetup):
             send=send,
             params=params,
         )
-        created = create.request(self.session, options, self._open_outbox(outbox))
+        created = create.request(self.session, job, self._open_outbox(outbox))
         return send_messages(self.session, created)
 
     @checks_arguments
@@ -504,10 +504,10 @@ class Client(ClientSetup):
         ServiceError or PluginError; the error's `.collected` has what was collected before it.
         """
         from sealpipe.flows.collect import poll  # most programs only share
-        from sealpipe.flows.collect.options import CollectOneOptions
+        from sealpipe.flows.collect.options import plan_collect
 
-        options = CollectOneOptions(
-            request,
+        plan = plan_collect(
+            [request],
             key=key,
             wait=wait,
             pick=pick,
@@ -519,7 +519,7 @@ class Client(ClientSetup):
             state=state,
             on_progress=on_progress,
         )
-        (result,) = poll.collect(self.session, options)
+        (result,) = poll.collect(self.session, plan)
         error = result.error or next(iter(result.failures), None)
         if error is not None:
             error.collected = result
@@ -549,9 +549,9 @@ class Client(ClientSetup):
         would raise.
         """
         from sealpipe.flows.collect import poll  # most programs only share
-        from sealpipe.flows.collect.options import CollectEachOptions
+        from sealpipe.flows.collect.options import plan_collect
 
-        options = CollectEachOptions(
+        plan = plan_collect(
             requests,
             key=key,
             wait=wait,
@@ -564,7 +564,7 @@ class Client(ClientSetup):
             state=state,
             on_progress=on_progress,
         )
-        return poll.collect(self.session, options)
+        return poll.collect(self.session, plan)
 
     @checks_arguments
     def delete_request(self, short_code: str) -> DeletedRequest:

@@ -16,12 +16,12 @@ WARNED = "looks like a secret: do not use text:"
 
 
 def test_in_python_a_passcode_is_itself_and_no_text_reference(service: RunningService) -> None:
-    from sealpipe.flows.share import ShareOptions
+    from sealpipe.flows.share import plan_share
     from sealpipe.reference import parse
 
     with Client(api_key=service.create_key(), base_url=service.base_url, link_base_url=service.link_base_url) as client:
         with pytest.raises(UsageError, match="a passcode is a secret"):
-            ShareOptions(["env:HOME"], passcode=parse(f"text:{PASSCODE}"))
+            plan_share(["env:HOME"], passcode=parse(f"text:{PASSCODE}"))
         share = client.share(["env:HOME"], passcode=PASSCODE, expires_in=timedelta(hours=1))
         assert opened(service, share.link.reveal(), PASSCODE)
         share = client.share([f"Password=text:{PASSCODE}"])

@@ -15,7 +15,7 @@ import pytest
 from sealpipe import Client
 from sealpipe.client_base import connect
 from sealpipe.errors import DeliveryError
-from sealpipe.flows.request import RequestOptions
+from sealpipe.flows.request import plan_request
 from sealpipe.flows.request.create import request
 from sealpipe.flows.session import Session
 from sealpipe.http import ServiceNetwork
@@ -72,7 +72,7 @@ def plan(session: Session) -> made.Made:
 def ask(session: Session, state: Path) -> made.Made:
     """What `request_secret` does."""
     planned = plan(session)
-    options, outbox = RequestOptions(["A:text"], name=planned.name), made.open_outbox(session, state)
+    options, outbox = plan_request(["A:text"], name=planned.name), made.open_outbox(session, state)
     return made.create(session, state, planned, lambda: request(session, options, outbox))
 
 

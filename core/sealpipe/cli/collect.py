@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,6 @@ from sealpipe.errors import DeliveryError, NotFoundError, SealpipeError, Setting
 if TYPE_CHECKING:
     from sealpipe.client import Client
     from sealpipe.flows.collect import CollectResult
-    from sealpipe.flows.collect.options import CollectEachOptions
     from sealpipe.state.receipt import Receipt
 
 
@@ -37,7 +35,7 @@ def collect(requests: Sequence[str], **values: Any) -> None:
     from sealpipe.cli import disclosure
     from sealpipe.cli.collect_report import ProgressReport, print_errors, print_results, print_warnings
     from sealpipe.flows.collect import choose_worst_error, poll
-    from sealpipe.flows.collect.options import CollectEachOptions
+    from sealpipe.flows.collect.options import plan_collect
 
     is_stored = bool(values["to"] or values["dir"])
     gate = disclosure.plan_disclosure(
@@ -48,16 +46,19 @@ def collect(requests: Sequence[str], **values: Any) -> None:
         dry_run=values["dry_run"],
     )
     progress = ProgressReport()
-    arguments = call_arguments("collect", CollectEachOptions, values)
+    arguments = call_arguments("collect", plan_collect, values)
     arguments["requests"] = [_parse_request(word) for word in requests]
+    arguments["on_progress"] = progress
     # If the values go to stdout, the requests are expired afterwards.
     arguments["after"] = values["after"] if is_stored else "keep"
     arguments["state"] = find_state_folder(values, "requests")
-    collect_options = CollectEachOptions(**arguments, on_progress=progress)
-    with open_client(values, collect_options.needs) as client:
-        collect_options = _resolve_codes(client, collect_options, requests, values)
+    plan = plan_collect(**arguments)
+    with open_client(values, plan.needs) as client:
+        found = _resolve_codes(client, arguments["requests"], requests, values)
+        if found != arguments["requests"]:
+            plan = plan_collect(**{**arguments, "requests": found})
         try:
-            results = poll.collect(client.session, collect_options, dry_run=values["dry_run"], tick=progress.tick)
+            results = poll.collect(client.session, plan, dry_run=values["dry_run"], tick=progress.tick)
         finally:
             progress.clear()
         problems: list[SealpipeError] = []
@@ -65,7 +66,7 @@ def collect(requests: Sequence[str], **values: Any) -> None:
             _name_batch(result, values)
             print_warnings(result)
         try:
-            print_results(client.session, results, collect_options, values, gate)
+            print_results(client.session, results, plan, values, gate)
         except DeliveryError as error:
             error.remedy = (
                 "stored values stay stored: run the command again for the report"
@@ -87,21 +88,21 @@ def collect(requests: Sequence[str], **values: Any) -> None:
 
 
 def _resolve_codes(
-    client: Client, options: CollectEachOptions, words: Sequence[str], values: dict[str, Any]
-) -> CollectEachOptions:
-    """Decode percent-encoded codes in the options.
+    client: Client, given: Sequence[str | Receipt], words: Sequence[str], values: dict[str, Any]
+) -> list[str | Receipt]:
+    """Return the requests with the short codes that percent-encoded words name.
 
     UsageError if a code is ambiguous or repeated, or a collect link is of another service.
     """
-    found = list(options.requests)
-    for number, (each, word) in enumerate(zip(options.requests, words, strict=True)):
+    found = list(given)
+    for number, (each, word) in enumerate(zip(given, words, strict=True)):
         if _is_link(word):
             _check_link(word, client.session.link_base_url)
         elif each == word:  # no receipt, and no `code:` prefix
             found[number] = resolve_request_code(client, word, find_state_folder(values, "requests"))
     if len({each if isinstance(each, str) else each.short_code for each in found}) < len(found):
         raise UsageError("the same request is given twice, as is and percent-encoded", remedy="give each request once")
-    return options if found == options.requests else replace(options, requests=found)
+    return found
 
 
 def _name_batch(result: CollectResult, values: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ from sealpipe.cli import render
 from sealpipe.cli.disclosure import Disclosure
 from sealpipe.errors import SealpipeError
 from sealpipe.flows.collect import CollectResult, OpenedSubmission, Progress
-from sealpipe.flows.collect.options import CollectOptions
+from sealpipe.flows.collect.options import CollectPlan
 from sealpipe.flows.session import Session
 from sealpipe.secret import Secret
 from sealpipe.values import format_time
@@ -118,7 +118,7 @@ def _format_error(error: SealpipeError) -> str:
 def print_results(
     session: Session,
     results: Sequence[CollectResult],
-    options: CollectOptions,
+    plan: CollectPlan,
     values: dict[str, Any],
     gate: Disclosure,
 ) -> None:
@@ -126,7 +126,7 @@ def print_results(
     if values["to"] or values["dir"] or values["dry_run"] or not any(result.submissions for result in results):
         _print_results(results, values)
     else:
-        gate.write(session.registry, _list_secrets(results, options), lambda: _print_results(results, values))
+        gate.write(session.registry, _list_secrets(results, plan), lambda: _print_results(results, values))
 
 
 def _print_results(results: Sequence[CollectResult], values: dict[str, Any]) -> None:
@@ -194,13 +194,13 @@ def _describe_submission(submission: OpenedSubmission, *, with_values: bool) -> 
     return {"short_code": submission.short_code, "created_at": created_at, "marker": submission.marker, "fields": rows}
 
 
-def _list_secrets(results: Sequence[CollectResult], options: CollectOptions) -> Iterator[Secret]:
+def _list_secrets(results: Sequence[CollectResult], plan: CollectPlan) -> Iterator[Secret]:
     """Yield all values to mask: all except those for prompts of type `text`.
 
     Only the prompt's own type counts; the submitter controls the type in the submission.
     """
     public_prompts = {
-        job.short_code: {each.text for each in job.prompts or () if each.type == "text"} for job in options.jobs
+        job.short_code: {each.text for each in job.prompts or () if each.type == "text"} for job in plan.jobs
     }
     values = [
         text

@@ -190,13 +190,15 @@ def options(
     return decorate
 
 
-def call_arguments(command: str, call: type[Any], values: Mapping[str, Any], but: Sequence[str] = ()) -> dict[str, Any]:
+def call_arguments(
+    command: str, call: Callable[..., Any], values: Mapping[str, Any], but: Sequence[str] = ()
+) -> dict[str, Any]:
     """Return the values of a command's options as arguments of the corresponding call from Python.
 
-    `call` is the dataclass of those arguments, such as `ShareOptions`; `but` are names to leave out.
+    `call` takes them, such as `plan_share`; `but` are names to leave out.
     """
     named = {ARGUMENTS.get(setting.name, setting.name): values[setting.name] for setting in COMMANDS[command]}
-    return {name: value for name, value in named.items() if name in call.__dataclass_fields__ and name not in but}
+    return {name: value for name, value in named.items() if name in call.__annotations__ and name not in but}
 
 
 EXPIRY = ("expires_in", "expires_at")

@@ -32,7 +32,7 @@ from sealpipe.values import format_time
 
 if TYPE_CHECKING:
     from sealpipe.api.requests import Submission
-    from sealpipe.flows.request import RequestOptions
+    from sealpipe.flows.request import RequestJob
     from sealpipe.flows.request.create import PlannedRequest
     from sealpipe.flows.session import Session
 
@@ -57,23 +57,23 @@ def request(ctx: click.Context, /, **values: Any) -> None:
     """
     from sealpipe.cli import deliver, disclosure
     from sealpipe.client_base import connect
-    from sealpipe.flows.request import RequestOptions
     from sealpipe.flows.request import create as requesting
+    from sealpipe.flows.request import plan_request
 
     to = deliver.check_targets(None, values["receipt"], values["name"])
-    arguments = call_arguments("request", RequestOptions, values, but=EXPIRY) | choose_expiry(ctx, values)
+    arguments = call_arguments("request", plan_request, values, but=EXPIRY) | choose_expiry(ctx, values)
     arguments |= {name: arguments[name] or None for name in ("requires_login", "requires_mfa")}
-    request_options = RequestOptions(**arguments)
+    job = plan_request(**arguments)
     _check_seed(values)
-    session = make_session(values, request_options.needs)
+    session = make_session(values, job.needs)
     disclosure.get_ci(session.registry)  # if it cannot be used, nothing is sent
     with closing(connect(session)):
         if values["dry_run"]:
-            planned = requesting.plan_dry_run(session, request_options)
-            _print_plan(request_options, planned, session, to["receipt"], as_json=values["output"] == "json")
+            planned = requesting.plan_dry_run(session, job)
+            _print_plan(job, planned, session, to["receipt"], as_json=values["output"] == "json")
             return
         outbox = open_outbox(values, session.credential)
-        created = requesting.request(session, request_options, outbox, deliver=to)
+        created = requesting.request(session, job, outbox, deliver=to)
         created_folder = find_state_folder(values, "created")
         deliver.finish(
             session, created, to, disclosure.NO_DISCLOSURE, created=created_folder, as_json=values["output"] == "json"
@@ -81,17 +81,17 @@ def request(ctx: click.Context, /, **values: Any) -> None:
 
 
 def _print_plan(
-    options: RequestOptions, planned: PlannedRequest, session: Session, receipt: str | None, *, as_json: bool
+    job: RequestJob, planned: PlannedRequest, session: Session, receipt: str | None, *, as_json: bool
 ) -> None:
     """Print what the command would do, without values."""
-    members = _describe_plan(options, planned, session, receipt)
+    members = _describe_plan(job, planned, session, receipt)
     if as_json:
         render.print_json(members)
         return
     lines = [f"would post to {members['base_url']}/requests ({members['body_bytes']} bytes)"]
     lines += [f"  prompt {row['id']} ({row['type']}): {render.escape(row['text'])}" for row in members["prompts"]]
     option_names = {argument: name for name, argument in ARGUMENTS.items()}
-    for name in (*_list_sent_options(), "key", "seed_to", "receipt"):
+    for name in (*_list_sent_options(job), "key", "seed_to", "receipt"):
         if value := members[name]:
             text = "yes" if value is True else str(value) if isinstance(value, str | int) else ",".join(value)
             lines.append(f"  {option_names.get(name, name).replace('_', '-')}: {render.escape(text)}")
@@ -100,35 +100,28 @@ def _print_plan(
     render.print_lines(lines)
 
 
-def _describe_plan(
-    options: RequestOptions, planned: PlannedRequest, session: Session, receipt: str | None
-) -> dict[str, Any]:
-    sent = {name: getattr(options, name) for name in _list_sent_options()}
+def _describe_plan(job: RequestJob, planned: PlannedRequest, session: Session, receipt: str | None) -> dict[str, Any]:
+    sent = {name: getattr(job, name) for name in _list_sent_options(job)}
     return {
         "dry_run": True,
         "base_url": session.base_url,
         "body_bytes": planned.body_size,
-        "prompts": [each._asdict() for each in options.form],
+        "prompts": [each._asdict() for each in job.prompts],
         **sent,
-        "title": options.heading,
-        "expires_at": None if options.expires_at is None else format_time(options.expires_at),
-        "passcode": options.code is not None,
-        "key": options.key_kind,
-        "seed_to": None if options.seed_target is None else options.seed_target.text,
+        "expires_at": None if job.expires_at is None else format_time(job.expires_at),
+        "passcode": job.passcode is not None,
+        "key": job.key,
+        "seed_to": None if job.seed_target is None else job.seed_target.text,
         "receipt": receipt,
         "send": [{"what": each.content, "to": str(each)} for each in planned.recipients],
     }
 
 
-def _list_sent_options() -> list[str]:
+def _list_sent_options(job: RequestJob) -> list[str]:
     """List the options whose values the service can read."""
     from sealpipe.api.requests import RequestMembers
-    from sealpipe.flows.request import RequestOptions
 
-    own = ("passcode", "fields", "public_key")
-    return [
-        each for each in RequestMembers.__slots__ if each in RequestOptions.__dataclass_fields__ and each not in own
-    ]
+    return [name for name in RequestMembers.__slots__ if hasattr(job, name) and name != "passcode"]
 
 
 def _check_seed(values: dict[str, Any]) -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from sealpipe.cli.deliver import Targets
     from sealpipe.flows.session import Session
-    from sealpipe.flows.share import ShareOptions
+    from sealpipe.flows.share import ShareJob
     from sealpipe.flows.share.seal import SealedShare
     from sealpipe.wire.fields import Field
 
@@ -58,7 +58,7 @@ def share(ctx: click.Context, /, **values: Any) -> None:
     """
     from sealpipe.cli import deliver, disclosure
     from sealpipe.client_base import connect
-    from sealpipe.flows.share import ShareOptions
+    from sealpipe.flows.share import plan_share
     from sealpipe.flows.share import post as sharing
 
     if ctx.get_parameter_source("bind") is ParameterSource.COMMANDLINE and not values["seal_link"]:
@@ -67,11 +67,11 @@ def share(ctx: click.Context, /, **values: Any) -> None:
         **deliver.check_targets(values["link_file"], values["receipt"], values["name"]),
         **deliver.describe_seal_target(values["bind"], wanted=values["seal_link"]),
     }
-    fields = call_arguments("share", ShareOptions, values, but=EXPIRY)
-    fields["message_template"] = deliver.read_message_template(values["message_template"])
-    share_options = ShareOptions(**fields, **choose_expiry(ctx, values, (*EXPIRY, "no_expiry")))
-    _note_text(share_options.specs)
-    session = make_session(values, share_options.needs)
+    arguments = call_arguments("share", plan_share, values, but=EXPIRY)
+    arguments["message_template"] = deliver.read_message_template(values["message_template"])
+    job = plan_share(**arguments, **choose_expiry(ctx, values, (*EXPIRY, "no_expiry")))
+    _note_text(job.fields)
+    session = make_session(values, job.needs)
     gate = disclosure.plan_disclosure(
         "the link",
         "send it with --send, write it to a file with --link-file, or seal it with --seal-link",
@@ -86,10 +86,10 @@ def share(ctx: click.Context, /, **values: Any) -> None:
     import_module("sealpipe.http")  # before the outbox has an entry; commands without a service do not need it
     with closing(connect(session)):
         if values["dry_run"]:
-            _print_plan(share_options, sharing.plan_dry_run(session, share_options), session, to, as_json=as_json)
+            _print_plan(job, sharing.plan_dry_run(session, job), session, to, as_json=as_json)
             return
         outbox = open_outbox(values, session.credential)
-        created = sharing.share(session, share_options, outbox, deliver=to)
+        created = sharing.share(session, job, outbox, deliver=to)
         deliver.finish(session, created, to, gate, created=find_state_folder(values, "created"), as_json=as_json)
 
 
@@ -105,15 +105,15 @@ def _is_bare_text(spec: FieldSpec) -> bool:
     return spec.ref.name == "text" and spec.label is None
 
 
-def _print_plan(options: ShareOptions, sealed: SealedShare, session: Session, to: Targets, *, as_json: bool) -> None:
+def _print_plan(job: ShareJob, sealed: SealedShare, session: Session, to: Targets, *, as_json: bool) -> None:
     """Print what the command would do, without values. The sources have been read and the share is sealed."""
-    members = _describe_plan(options, sealed, session, to)
+    members = _describe_plan(job, sealed, session, to)
     if as_json:
         render.print_json(members)
         return
     lines = [f"would post to {members['base_url']}/shares ({members['body_bytes']} bytes)"]
     lines += [f"  field {render.escape(row['key'])} ({row['type']})" for row in members["fields"]]
-    for name in (*_list_sent_options(options), "custody", "link_file", "receipt"):
+    for name in (*_list_sent_options(job), "custody", "link_file", "receipt"):
         if value := members[name]:
             text = str(value) if isinstance(value, str | int) else ",".join(value)
             lines.append(f"  {name.replace('_', '-')}: {render.escape(text)}")
@@ -124,14 +124,14 @@ def _print_plan(options: ShareOptions, sealed: SealedShare, session: Session, to
     render.print_lines(lines)
 
 
-def _list_sent_options(options: ShareOptions) -> list[str]:
+def _list_sent_options(job: ShareJob) -> list[str]:
     """List the options whose values the service can read."""
     from sealpipe.api.shares import ShareMembers
 
-    return [name for name in ShareMembers.__slots__ if hasattr(options, name)]
+    return [name for name in ShareMembers.__slots__ if hasattr(job, name)]
 
 
-def _describe_plan(options: ShareOptions, sealed: SealedShare, session: Session, to: Targets) -> dict[str, Any]:
+def _describe_plan(job: ShareJob, sealed: SealedShare, session: Session, to: Targets) -> dict[str, Any]:
     from sealpipe.values import format_time
 
     return {
@@ -139,11 +139,11 @@ def _describe_plan(options: ShareOptions, sealed: SealedShare, session: Session,
         "base_url": session.base_url,
         "body_bytes": len(sealed.body),
         "fields": [{"key": key, "type": kind} for key, kind in sealed.labels],
-        **{name: getattr(options, name) for name in _list_sent_options(options)},
+        **{name: getattr(job, name) for name in _list_sent_options(job)},
         "expires_at": None if sealed.expires_at is None else format_time(sealed.expires_at),
-        "views": "unlimited" if options.views is None else options.views,
+        "views": "unlimited" if job.views is None else job.views,
         "passcode": sealed.passcode is not None,
-        "custody": options.custody if sealed.wrap_at is not None else "none",
+        "custody": job.custody if sealed.wrap_at is not None else "none",
         "link_file": to["link_file"],
         "receipt": to["receipt"],
         "send": [{"what": each.content, "to": str(each)} for each in sealed.recipients],

@@ -21,7 +21,7 @@ from sealpipe.doctor.findings import Finding, report_failure, report_ok, report_
 from sealpipe.errors import ConnectError, InvalidRequestError, OutcomeUnknownError, SealpipeError, SettingError
 from sealpipe.flows import policy
 from sealpipe.flows.session import Session, Transport
-from sealpipe.flows.share import ShareOptions
+from sealpipe.flows.share import plan_share
 from sealpipe.flows.share.post import describe_share
 from sealpipe.flows.share.seal import SealedShare, seal_share
 from sealpipe.http import ServiceNetwork, find_proxy, make_tls_context
@@ -225,7 +225,7 @@ _EXPIRY_REMEDY = "the test share expires by itself within five minutes"
 
 def check_round_trip(session: Session, connection: ServiceConnection) -> Iterator[Finding]:
     """Create and expire a test share: at most three calls, each sent once. Policies apply as to any share."""
-    test = ShareOptions([Field("test", VALUE, type="text")], title="sealpipe doctor: a test", expires_in=LIFETIME)
+    test = plan_share([Field("test", VALUE, type="text")], title="sealpipe doctor: a test", expires_in=LIFETIME)
     session = session.with_transport(_OnConnection(connection))
     session.note_custody(has_custody=True)  # so that the service is asked
     sealed = seal_share(test, session)

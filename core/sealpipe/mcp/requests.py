@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sealpipe.flows.collect import CollectResult
-    from sealpipe.flows.collect.options import CollectOneOptions
+    from sealpipe.flows.collect.options import CollectPlan
     from sealpipe.flows.session import Session
 
 LONGEST_WAIT: Final = 900
@@ -66,11 +66,11 @@ def _parse_prompt(row: Mapping[str, Any]) -> Prompt:
     return check_prompt(Prompt(derived, row["text"], row.get("type", "password")))
 
 
-def _plan_collect(receipt: Receipt, to: Reference | str, state: Path | None = None) -> CollectOneOptions:
+def _plan_collect(receipt: Receipt, to: Reference | str, state: Path | None = None) -> CollectPlan:
     """Return how the one submission is collected: stored where the request said, then the request is expired."""
-    from sealpipe.flows.collect.options import CollectOneOptions
+    from sealpipe.flows.collect.options import plan_collect
 
-    return CollectOneOptions(request=receipt, to=[to], pick="only", mode="create", after="expire", state=state)
+    return plan_collect([receipt], to=[to], pick="only", mode="create", after="expire", state=state)
 
 
 async def _request(call: Call, request: Request) -> Answer:
@@ -86,8 +86,8 @@ async def _request(call: Call, request: Request) -> Answer:
 
 
 def _make_request(session: Session, call: Call, request: Request) -> made.Made:
-    from sealpipe.flows.request import RequestOptions
     from sealpipe.flows.request import create as creating
+    from sealpipe.flows.request import plan_request
 
     planned = made.plan(
         session,
@@ -98,7 +98,7 @@ def _make_request(session: Session, call: Call, request: Request) -> made.Made:
         sent_to=tuple(map(str, request.send)),
         prompts=tuple(tuple(each) for each in request.prompts),
     )
-    options = RequestOptions(
+    job = plan_request(
         prompts=request.prompts,
         name=planned.name,
         title=request.title,
@@ -110,15 +110,15 @@ def _make_request(session: Session, call: Call, request: Request) -> made.Made:
     unfinished.settle(session, call.state)
     _check_sink(session, _plan_collect(Receipt("pending", "", request.prompts), request.to))
     outbox = made.open_outbox(session, call.state)
-    return made.create(session, call.state, planned, lambda: creating.request(session, options, outbox))
+    return made.create(session, call.state, planned, lambda: creating.request(session, job, outbox))
 
 
-def _check_sink(session: Session, options: CollectOneOptions) -> None:
+def _check_sink(session: Session, plan: CollectPlan) -> None:
     """Check that the sink understands what will be written: nobody is asked for what cannot be stored."""
     from sealpipe.flows.collect.options import plan_sample_writes
     from sealpipe.flows.store.write import describe_writes
 
-    for job in options.jobs:
+    for job in plan.jobs:
         describe_writes(session, plan_sample_writes(job))
 
 

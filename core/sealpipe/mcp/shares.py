@@ -104,10 +104,10 @@ def share_once(session: Session, folder: Path, client: str, wanted: Wanted) -> t
 
 
 def _create(session: Session, folder: Path, made: Made, wanted: Wanted) -> Made:
-    from sealpipe.flows.share import ShareOptions
+    from sealpipe.flows.share import plan_share
     from sealpipe.flows.share.post import share
 
-    options = ShareOptions(
+    job = plan_share(
         wanted.fields,
         name=made.name,
         title=wanted.title,
@@ -116,7 +116,7 @@ def _create(session: Session, folder: Path, made: Made, wanted: Wanted) -> Made:
         send=[wanted.to],
     )
     outbox = records.open_outbox(session, folder)
-    return records.create(session, folder, made, lambda: share(session, options, outbox))
+    return records.create(session, folder, made, lambda: share(session, job, outbox))
 
 
 def _is_over(folder: Path, made: Made) -> bool:

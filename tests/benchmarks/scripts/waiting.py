@@ -19,7 +19,7 @@ from sealpipe.cancellation import Cancellation, make_current
 from sealpipe.cli import collect_report, render
 from sealpipe.client_base import connect
 from sealpipe.flows.collect import poll
-from sealpipe.flows.collect.options import CollectEachOptions
+from sealpipe.flows.collect.options import plan_collect
 from sealpipe.flows.session import Transport
 
 SETTINGS = {name: os.environ[f"SEALPIPE_{name.upper()}"] for name in ("api_key", "base_url", "link_base_url")}
@@ -61,7 +61,7 @@ def ours(client, codes, seconds, *, countdown):
     clock, progress = Jumping(), collect_report.ProgressReport()
     make_current(clock)
     session = connect(client.session.with_transport(Noting(clock)))
-    plan = CollectEachOptions(codes, wait=timedelta(seconds=seconds), on_progress=progress)
+    plan = plan_collect(codes, wait=timedelta(seconds=seconds), on_progress=progress)
     began = time.process_time()
     found = poll.collect(session, plan, tick=1.0 if countdown else None, clock=lambda: clock.now)
     spent = time.process_time() - began

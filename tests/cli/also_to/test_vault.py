@@ -13,7 +13,7 @@ import pytest
 
 from sealpipe import AsyncClient, Client, Field, Outbox, Secret, WriteConflictError
 from sealpipe.api import Credential
-from sealpipe.flows.share import ShareOptions
+from sealpipe.flows.share import plan_share
 from sealpipe.flows.share import post as sharing
 from sealpipe.state.entry import Entry
 from sealpipe_rehearsal.running_service import RunningService
@@ -83,7 +83,7 @@ def cut_off(bao: Bao, job: Job, tmp_path: Path) -> Path:
     """The outbox of a process that was killed at that very moment."""
     folder = tmp_path / "outbox"
     credential = Credential.parse(job.api_key)
-    plan = ShareOptions([FIELD], also_to=[TARGET], passcode="of two words")
+    plan = plan_share([FIELD], also_to=[TARGET], passcode="of two words")
     with (
         client(job) as made,
         mock.patch.object(Entry, "note_stored", side_effect=Killed),

@@ -14,7 +14,7 @@ from cli.collect.hostile_expected import Batch
 from cli.collect.hostile_output import keeps_to_itself
 from cli.collect.hostile_world import World
 from sealpipe.errors import UnsupportedError
-from sealpipe.flows.collect.options import CollectEachOptions
+from sealpipe.flows.collect.options import plan_collect
 from support import places
 from support.aws import InAwsSm, InAwsSsm, moto
 from support.fake_github import FakeGitHub, InGitHub
@@ -42,7 +42,7 @@ class Stores:
         world = self._world
         (code,) = world.requests(Batch((Row(sent, "S1", None),), "", together=True, lie=None))
         targets = [target for place, _ in self._places.values() for target in place.single(group)]
-        results, err = world.collect(CollectEachOptions([world.receipt(code)], to=targets, state=world.state))
+        results, err = world.collect(plan_collect([world.receipt(code)], to=targets, state=world.state))
         keeps_to_itself(err)
         (result,) = results
         wanted = _wanted(sent)

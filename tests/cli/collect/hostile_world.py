@@ -24,7 +24,7 @@ from sealpipe.api import Operation, Response
 from sealpipe.cli import collect_report, render
 from sealpipe.cli.disclosure import Disclosure
 from sealpipe.flows.collect import CollectResult, choose_worst_error, poll
-from sealpipe.flows.collect.options import CollectEachOptions, CollectOptions
+from sealpipe.flows.collect.options import CollectPlan, plan_collect
 from sealpipe.state.receipt import Receipt
 from sealpipe.wire import encoding, keys
 from support.flows import PlayedNetwork, drive
@@ -58,7 +58,7 @@ class World:
         asked = [self.receipt(code) if by_receipt else code for code in requests]
         pick = "each" if batch.together else "only"
         with self._clean():
-            plan = CollectEachOptions(asked, pick=pick, state=self.state)
+            plan = plan_collect(asked, pick=pick, state=self.state)
             results, err = self.collect(plan)
             wanted = [[one.fields or () for one in self._opened(found)] for found in requests.values()]
             self.judge_stdout(plan, results, list(requests.values()), wanted)
@@ -67,7 +67,7 @@ class World:
         place = "{submission}" if batch.together else "{request}"
         targets = [take.text(place) for take in takes]
         folder = None if takes else "out"
-        plan = CollectEachOptions(asked, pick=pick, to=targets, folder=folder, state=self.state)
+        plan = plan_collect(asked, pick=pick, to=targets, folder=folder, state=self.state)
         with self._clean():
             before = self._stored(plan, requests, takes, by_receipt=by_receipt)
             if len(batch.rows[0].sent.payload) % 4 == 0:
@@ -106,7 +106,7 @@ class World:
         about = {"short_code": code, "expired_at": "2099-01-01T00:00:00Z", "public_key": self.public_key}
         return Response(200, {}, self._bodies[code] if rest else json.dumps(about).encode())
 
-    def collect(self, plan: CollectOptions) -> tuple[list[CollectResult], bytes]:
+    def collect(self, plan: CollectPlan) -> tuple[list[CollectResult], bytes]:
         """The flow, and what it says on stderr: while it runs, beside its results, and why it failed."""
         with stream() as err, redirect_stderr(err.file), self.watch.on(), umask(0):
             progress = collect_report.ProgressReport()
@@ -122,12 +122,12 @@ class World:
                 render.print_error(first, as_json=True)
         return results, err.read()
 
-    def _run(self, plan: CollectOptions, tick: float | None) -> list[CollectResult]:
+    def _run(self, plan: CollectPlan, tick: float | None) -> list[CollectResult]:
         """As the client does, but that no time passes in waiting."""
         session = self.client.session.with_transport(PlayedNetwork(lambda operation, _: self.answer(operation)))
         return drive(lambda: poll.collect(session, plan, tick=tick), lambda _: None)
 
-    def stdout(self, plan: CollectOptions, results: Sequence[CollectResult], how: str, *, stored: bool) -> bytes:
+    def stdout(self, plan: CollectPlan, results: Sequence[CollectResult], how: str, *, stored: bool) -> bytes:
         values = {"to": ("x",) if stored else (), "dir": None, "dry_run": False, "output": how}
         with stream() as out, redirect_stdout(out.file):
             collect_report.print_results(self.client.session, results, plan, values, _OUTSIDE_CI)
@@ -141,7 +141,7 @@ class World:
 
     def judge_stdout(
         self,
-        plan: CollectOptions,
+        plan: CollectPlan,
         results: Sequence[CollectResult],
         groups: Sequence[Sequence[tuple[Row, str | None]] | None],
         wanted: Sequence[Sequence[Any]],
@@ -164,7 +164,7 @@ class World:
 
     def _stored(
         self,
-        plan: CollectOptions,
+        plan: CollectPlan,
         requests: Mapping[str, Sequence[tuple[Row, str | None]] | None],
         takes: Sequence[Take],
         *,

@@ -9,7 +9,7 @@ from datetime import timedelta
 from cli.collect.model import Expected, expected
 from cli.collect.world import TARGET, World, open_cabinet, session
 from sealpipe.flows.collect import CollectResult, Progress
-from sealpipe.flows.collect.options import CollectEachOptions
+from sealpipe.flows.collect.options import plan_collect
 
 
 def played(world: World) -> Counter[str]:
@@ -43,7 +43,7 @@ def _collect(world: World) -> list[CollectResult]:
             world.trace.append((world.now, "", "pause", None))
 
     wait = timedelta(seconds=world.wait)
-    options = CollectEachOptions(codes, pick=world.pick, to=[TARGET], wait=wait, on_progress=told)
+    options = plan_collect(codes, pick=world.pick, to=[TARGET], wait=wait, on_progress=told)
     return world.collect(session(), options)
 
 

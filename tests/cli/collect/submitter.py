@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from sealpipe import Client
 from sealpipe.api import Operation, Response
 from sealpipe.flows.collect import CollectResult, OnProgress, poll
-from sealpipe.flows.collect.options import CollectOptions
+from sealpipe.flows.collect.options import CollectPlan
 from sealpipe.flows.session import Session
 from sealpipe.http import ServiceNetwork
 from sealpipe.http.exchange import Service
@@ -137,9 +137,7 @@ class Hours:
     def at(self, when: float, what: Callable[[], object]) -> None:
         self._planned.append((when, what))
 
-    def collect(
-        self, options: CollectOptions, on_progress: OnProgress | None = None, **run: Any
-    ) -> list[CollectResult]:
+    def collect(self, options: CollectPlan, on_progress: OnProgress | None = None, **run: Any) -> list[CollectResult]:
         asked = replace(options, on_progress=on_progress)
         return self.run(lambda session: poll.collect(session, asked, clock=lambda: self.now, **run))
 

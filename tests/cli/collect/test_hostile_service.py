@@ -12,7 +12,7 @@ import pytest
 
 from cli.collect.submitter import Asked, ask, hands_out, hours, kept, on, values
 from sealpipe.errors import DeliveryError, NotFoundError, ProtocolError, SealpipeError
-from sealpipe.flows.collect.options import CollectEachOptions
+from sealpipe.flows.collect.options import plan_collect
 from support import faults
 from support.faults import rewrites, says
 from support.faulty import Exchange, Fault, passes
@@ -68,7 +68,7 @@ def test_what_it_drops_between_two_reads_is_not_gone(job: Job, proxied: Proxied,
     time = hours(job, server.base_url)
     codes: list[str] = []
     time.at(20, lambda: codes.append(asked.answer("b")))
-    plan = CollectEachOptions([asked.code], wait=timedelta(minutes=5), pick="nobody", state=tmp_path)
+    plan = plan_collect([asked.code], wait=timedelta(minutes=5), pick="nobody", state=tmp_path)
     (collected,) = time.collect(plan)
     assert collected.count == 2
     assert "none of its 2 submissions is nobody" in collected.problem().message  # type: ignore[union-attr]

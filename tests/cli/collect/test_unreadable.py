@@ -11,7 +11,7 @@ import pytest
 
 from cli.collect.submitter import Asked, ask, hands_out, hours, kept, values
 from sealpipe.errors import UnreadableSubmissionError
-from sealpipe.flows.collect.options import CollectEachOptions
+from sealpipe.flows.collect.options import plan_collect
 from sealpipe.wire import fields, sealed_box
 from sealpipe.wire.encoding import decode_base64url, encode_base64
 from sealpipe.wire.fields import Field
@@ -132,7 +132,7 @@ def test_while_only_such_a_one_is_there_it_goes_on_waiting(job: Job, tmp_path: P
     asked, time = ask(job), hours(job)
     asked.send(garbage(asked))
     time.at(100, asked.answer)
-    (collected,) = time.collect(CollectEachOptions([asked.code], wait=timedelta(hours=1), state=tmp_path))
+    (collected,) = time.collect(plan_collect([asked.code], wait=timedelta(hours=1), state=tmp_path))
     assert values(collected) == [["hunter2", "bob"]]
     assert 100 <= time.now < 130
     assert (collected.count, len(collected.unreadable), len(kept(tmp_path))) == (2, 1, 1)
@@ -142,6 +142,6 @@ def test_a_dry_run_keeps_nothing(job: Job, tmp_path: Path) -> None:
     asked = ask(job)
     asked.send(garbage(asked))
     asked.answer()
-    (collected,) = hours(job).collect(CollectEachOptions([asked.code], state=tmp_path / "state"), dry_run=True)
+    (collected,) = hours(job).collect(plan_collect([asked.code], state=tmp_path / "state"), dry_run=True)
     assert len(collected.unreadable) == 1
     assert not (tmp_path / "state").exists()

@@ -12,7 +12,7 @@ import pytest
 from cli.collect.submitter import Asked, Hours, ask, hours, on, values
 from sealpipe.errors import NoSubmissionError, PendingError, RetriesExhaustedError
 from sealpipe.flows.collect import Progress
-from sealpipe.flows.collect.options import CollectEachOptions, CollectOptions
+from sealpipe.flows.collect.options import CollectPlan, plan_collect
 from sealpipe.flows.collect.poll import BURST, RATE, RequestBudget
 from sealpipe_rehearsal.server import start
 from sealpipe_rehearsal.service.plans import PLANS, RateLimiter
@@ -24,8 +24,8 @@ from support.job import Job, Proxied
 HOUR = 3600.0
 
 
-def waits(*asked: Asked, seconds: float = HOUR) -> CollectOptions:
-    return CollectEachOptions([each.code for each in asked], wait=timedelta(seconds=seconds))
+def waits(*asked: Asked, seconds: float = HOUR) -> CollectPlan:
+    return plan_collect([each.code for each in asked], wait=timedelta(seconds=seconds))
 
 
 def looks(time: Hours, asked: Asked) -> list[float]:

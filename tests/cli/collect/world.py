@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from sealpipe.api import Failure, Operation, Response
 from sealpipe.config import Config
 from sealpipe.flows.collect import CollectResult, poll
-from sealpipe.flows.collect.options import CollectOptions
+from sealpipe.flows.collect.options import CollectPlan
 from sealpipe.flows.session import Session, open_session
 from sealpipe.plugin import (
     AccessDeniedError,
@@ -154,7 +154,7 @@ class World:
     def _of(self, code: str) -> Asked:
         return self.asked[int(code.removeprefix("request"))]
 
-    def collect(self, session: Session, options: CollectOptions) -> list[CollectResult]:
+    def collect(self, session: Session, options: CollectPlan) -> list[CollectResult]:
         """Collect in this world."""
         here = session.with_transport(PlayedNetwork(self.send))
         return drive(lambda: poll.collect(here, options, clock=lambda: self.now), self._wait)

@@ -17,7 +17,7 @@ from cli.faults.conftest import Lost
 from cli.faults.resuming import assert_finished_by_resume
 from sealpipe import Client, Field, errors
 from sealpipe.api import Credential
-from sealpipe.flows.share import ShareOptions
+from sealpipe.flows.share import plan_share
 from sealpipe.flows.share import post as sharing
 from sealpipe.state.entry import MAX_RESEND_AGE, Entry
 from sealpipe.state.outbox import Outbox
@@ -352,7 +352,7 @@ def left_behind(job: Job, server: Faulty, age: timedelta) -> None:
     outbox.age = age
     arguments: dict[str, Any] = {"base_url": server.base_url, "link_base_url": job.service.link_base_url}
     with Client(api_key=job.api_key, **arguments) as client:
-        plan = ShareOptions([Field("DB_PASSWORD", job.secret, type="password")])
+        plan = plan_share([Field("DB_PASSWORD", job.secret, type="password")])
         with pytest.raises(errors.OutcomeUnknownError):
             sharing.share(client.session, plan, outbox)
     server.mend()
@@ -393,7 +393,7 @@ def test_an_old_entry_whose_answer_is_known_is_delivered_without_sending(
     outbox.age = timedelta(days=3)
     arguments: dict[str, Any] = {"base_url": server.base_url, "link_base_url": job.service.link_base_url}
     with Client(api_key=job.api_key, **arguments) as client:
-        plan = ShareOptions([Field("DB_PASSWORD", job.secret, type="password")])
+        plan = plan_share([Field("DB_PASSWORD", job.secret, type="password")])
         share = sharing.share(client.session, plan, outbox)
     assert share.entry is not None
     share.entry.close()

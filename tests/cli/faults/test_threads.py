@@ -30,7 +30,7 @@ from sealpipe.flows.collect import Progress
 from sealpipe.flows.request.expire import expire_request
 from sealpipe.flows.resume import send_messages
 from sealpipe.flows.session import Session, Transport
-from sealpipe.flows.share import ShareOptions
+from sealpipe.flows.share import ShareJob, plan_share
 from sealpipe.flows.share.post import share
 from sealpipe.state.entry import Entry, JournaledLink
 from sealpipe.state.outbox import Outbox
@@ -160,7 +160,7 @@ def test_a_cancel_at_any_step_ends_as_a_kill_does(service: RunningService, recei
     for number in count(1):
         job = Job(tmp_path / str(number), service)
         session = client_of(job).session
-        options = ShareOptions([Field("A", Secret("canary"))], send=[receiver.target])
+        options = plan_share([Field("A", Secret("canary"))], send=[receiver.target])
         outbox = Outbox(job.outbox, session.credential)
         cancellation = CancelledAt(number)
         receiver.hooks.clear()
@@ -179,7 +179,7 @@ def test_a_cancel_at_any_step_ends_as_a_kill_does(service: RunningService, recei
     assert {had_entry for had_entry, *_ in ends} == {True, False}
 
 
-def deliver_share(session: Session, options: ShareOptions, outbox: Outbox) -> None:
+def deliver_share(session: Session, options: ShareJob, outbox: Outbox) -> None:
     """What `share` does, with its messages, until its entry has ended."""
     send_messages(session, share(session, options, outbox)).delivered()
 

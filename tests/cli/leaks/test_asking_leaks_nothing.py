@@ -19,8 +19,8 @@ import pytest
 from cli.leaks.canaries import Canaries, canary
 from sealpipe import AsyncClient, Client, Outbox, SealpipeError, Secret
 from sealpipe.api import Credential
-from sealpipe.flows.request import RequestOptions
 from sealpipe.flows.request import create as requesting
+from sealpipe.flows.request import plan_request
 from sealpipe.wire import keys
 from sealpipe.wire.encoding import decode_base64url, encode_base64url
 from sealpipe_rehearsal.running_service import RunningService
@@ -236,7 +236,7 @@ def test_an_exception_of_a_request_tells_nothing(
 
 def test_no_object_on_the_way_gives_anything_away(service: RunningService, tmp_path: Path) -> None:
     given = settings(service, service.base_url)
-    plan = RequestOptions(["Password"], passcode=CANARY, key="new", seed_to=f"file:{tmp_path}/seed")
+    plan = plan_request(["Password"], passcode=CANARY, key="new", seed_to=f"file:{tmp_path}/seed")
     with Client(**given) as client:
         outbox = Outbox(tmp_path / "outbox", Credential.parse(given["api_key"]))
         made = requesting.request(client.session, plan, outbox)

@@ -16,7 +16,7 @@ import pytest
 
 from sealpipe import AsyncClient, Client, Field, Outbox, SealpipeError, Secret
 from sealpipe.api import Credential, shares
-from sealpipe.flows.share import ShareOptions
+from sealpipe.flows.share import plan_share
 from sealpipe.flows.share import post as sharing
 from sealpipe.flows.share.seal import seal_share
 from sealpipe.http import exchange
@@ -97,7 +97,7 @@ def test_no_object_on_the_way_gives_anything_away(kept: Kept, drawn: list[bytes]
     credential = Credential.parse(kept.credential)
     outbox = Outbox(tmp_path / "outbox", credential)
     field = Field("Password", Secret(kept.value))
-    plan = ShareOptions([field], passcode=kept.passcode)
+    plan = plan_share([field], passcode=kept.passcode)
     with kept.client() as client:
         sealed = seal_share(plan, client.session)
         made = sharing.share(client.session, plan, outbox)
@@ -128,7 +128,7 @@ def test_a_request_is_printed_without_its_credential(kept: Kept) -> None:
 
 def test_a_field_made_from_text_hides_it_wherever_it_is_printed(kept: Kept) -> None:
     field = Field("Password", kept.value)
-    assert kept.find(f"{field} {field!r} {[field]} {ShareOptions([field])!r}") == set()
+    assert kept.find(f"{field} {field!r} {[field]} {plan_share([field])!r}") == set()
 
 
 @pytest.mark.parametrize("copied", [dataclasses.asdict, dataclasses.astuple, dataclasses.replace])

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from sealpipe.errors import UsageError
-from sealpipe.flows.request import RequestOptions
-from sealpipe.flows.share import ShareOptions
+from sealpipe.flows.request import plan_request
+from sealpipe.flows.share import plan_share
 from sealpipe.state.creations import Creation, find_creation, list_creations, note_creation
 from support import faults
 from support.faulty import Faulty
@@ -37,7 +37,7 @@ def test_the_service_never_gets_a_name(job: Job) -> None:
     "name", ["", ".", "..", "a/b", "/", "a\\b", "a b", "a\n", "é", "{name}", "~", "a:b", "\0", "x" * 101]
 )
 def test_a_name_that_could_be_more_than_a_name_is_refused(name: str) -> None:
-    for make in (lambda: ShareOptions(["text:x"], name=name), lambda: RequestOptions(["Password"], name=name)):
+    for make in (lambda: plan_share(["text:x"], name=name), lambda: plan_request(["Password"], name=name)):
         with pytest.raises(UsageError, match="the name has other characters") as refused:
             make()
         assert not name.strip(" .") or name not in f"{refused.value.message}{refused.value.remedy}"
@@ -45,11 +45,11 @@ def test_a_name_that_could_be_more_than_a_name_is_refused(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["...", "-", "_", ".a", "x" * 100])
 def test_any_other_name_of_these_characters_is_accepted(name: str) -> None:
-    assert ShareOptions(["text:x"], name=name).name == name
+    assert plan_share(["text:x"], name=name).name == name
 
 
 def test_a_name_is_filled_into_a_target_and_other_braces_stay() -> None:
-    options = ShareOptions(["text:x"], name="db", also_to=["file:a{{name}}/{name}{{{{/{name}"])
+    options = plan_share(["text:x"], name="db", also_to=["file:a{{name}}/{name}{{{{/{name}"])
     assert [each.fill({}).body for each in options.targets] == ["a{name}/db{{/db"]
     assert [each.text for each in options.targets] == ["file:a{{name}}/db{{{{/db"]
 

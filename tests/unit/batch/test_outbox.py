@@ -20,14 +20,14 @@ from sealpipe.batch.database.sealing import derive_request_key
 from sealpipe.batch.database.store import BatchStore
 from sealpipe.batch.steps.outbox import RowOutbox, make_ledger_opener
 from sealpipe.errors import DeliveryError, InvalidRequestError, OutcomeUnknownError, StateError
-from sealpipe.flows.collect.options import CollectOneOptions, use_ledger
+from sealpipe.flows.collect.options import plan_collect
 from sealpipe.flows.collect.poll import collect
-from sealpipe.flows.request import RequestOptions
+from sealpipe.flows.request import plan_request
 from sealpipe.flows.request.create import request
 from sealpipe.flows.request.expire import expire_request
 from sealpipe.flows.resume import finish_entry, send_messages
 from sealpipe.flows.session import Session
-from sealpipe.flows.share import ShareOptions
+from sealpipe.flows.share import plan_share
 from sealpipe.flows.share.post import share
 from sealpipe.http import ServiceNetwork
 from sealpipe.secret import Secret
@@ -88,13 +88,13 @@ class Worker:
         (self.row,) = self.store.claim_due(self.batch, "another", HOUR) or [self.row]
 
     def share(self, *targets: str) -> Any:
-        options = ShareOptions(["text:hello"], send=targets)
-        return send_messages(self.session, share(self.session, options, self.outbox))
+        job = plan_share(["text:hello"], send=targets)
+        return send_messages(self.session, share(self.session, job, self.outbox))
 
     def request(self, *targets: str) -> Any:
         pair = derive_request_key(self.session.credential, "vendors", "row 0", 1)
-        options = RequestOptions(["Password"], key=pair, send=targets)
-        creating = request(self.session, options, self.outbox, own_key=True)
+        job = plan_request(["Password"], key=pair, send=targets)
+        creating = request(self.session, job, self.outbox, own_key=True)
         return send_messages(self.session, creating)
 
     def go_on(self, kind: str, *targets: str) -> Any:
@@ -370,13 +370,12 @@ def test_a_submission_is_collected_once_and_its_request_expires(worker: Worker, 
     pair = derive_request_key(worker.session.credential, "vendors", "row 0", 1)
     opener = make_ledger_opener(worker.store, worker.row)
     target = tmp_path / "password"
-    options = CollectOneOptions(made.receipt, key=pair, to=[f"file:{target}"], after="expire")
-    (result,) = collect(worker.session, use_ledger(options, opener))
+    plan = plan_collect([made.receipt], key=pair, to=[f"file:{target}"], after="expire", state=opener)
+    (result,) = collect(worker.session, plan)
     assert (result.status, target.read_text()) == ("collected", "pa55")
     assert result.ended is not None
     assert result.ended.outcome == "expired"
     assert worker.states()["1/expire"] == "done"
-    assert options.state_path is None
     again = expire_request(worker.session, made.short_code, opener)
     assert (again.outcome, len(again.submissions)) == ("already-expired", 1)
     assert sum("submission" in name for name in worker.states()) == 1

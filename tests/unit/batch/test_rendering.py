@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -72,16 +72,16 @@ def row(**cells: str) -> Row:
 
 
 def assert_data_in_request(done: RenderedRow, cell: str) -> None:
-    options = done.make_request()
-    assert options.form == (Prompt("for_x", f"For {cell}", "text"), Prompt("user", f"User of {cell}"))
-    assert (options.title, options.description) == (f"Access to {cell}", f"{{{cell}}}")
-    assert options.delivery is not None
-    assert [(each.target.name, each.target.to) for each in options.delivery.targets] == [
+    asked = done.make_request()
+    assert asked.prompts == (Prompt("for_x", f"For {cell}", "text"), Prompt("user", f"User of {cell}"))
+    assert (asked.title, asked.description) == (f"Access to {cell}", f"{{{cell}}}")
+    assert asked.delivery is not None
+    assert [(each.target.name, each.target.to) for each in asked.delivery.targets] == [
         ("email", "{x}"),
         ("slack", "#fixed"),
     ]
-    assert dict(options.delivery.params) == {"x": Reference("text", cell)}
-    (job,) = done.make_collect(Receipt("code", "", options.form)).jobs
+    assert dict(asked.delivery.params) == {"x": Reference("text", cell)}
+    (job,) = done.make_collect(Receipt("code", "", asked.prompts)).jobs
     (made,) = plan_sample_writes(job)
     assert (made.ref, made.keys, made.mode) == (Reference("vault", "secret/p/submission"), (cell,), "merge")
     assert done.reminder is not None
@@ -91,7 +91,7 @@ def assert_data_in_request(done: RenderedRow, cell: str) -> None:
 
 def assert_data_in_share(done: RenderedRow, cell: str) -> None:
     options = done.make_share()
-    specs: list[Any] = list(options.specs)
+    specs: list[Any] = list(options.fields)
     assert [(each.label, each.ref) for each in specs] == [
         (f"For {cell}", Reference("text", cell)),
         (None, Reference("vault", "secret/p", (), (Key(cell),))),
@@ -199,8 +199,10 @@ def test_escaped_braces_read_back(text: str) -> None:
 def test_what_a_plain_batch_renders(tmp_path: Path) -> None:
     done = rendered(tmp_path, REQUEST + "expires-in = '10d'\nmax-submissions = 1\n[collect]\nafter = 'expire'\n")
     pair = keys.from_seed(bytes(32))
-    options = done.make_request(key=pair)
-    assert (options.key_pair, options.max_submissions, options.expires_in) == (pair, 1, timedelta(days=10))
+    job = done.make_request(key=pair)
+    assert (job.key_pair, job.max_submissions) == (pair, 1)
+    assert job.expires_at is not None
+    assert timedelta(0) <= datetime.now(UTC) + timedelta(days=10) - job.expires_at < timedelta(minutes=1)
     assert done.collect == {"after": "expire"}
     assert done.make_collect("code", key=pair).after == "expire"
     assert done.reminder is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import pkgutil
 import pydoc
 import re
 import socket
@@ -510,12 +511,12 @@ def test_help_names_what_a_share_takes() -> None:
 
 
 @pytest.mark.parametrize("kind", [Client, AsyncClient])
-@pytest.mark.parametrize("method", ["share", "create_share"])
-def test_help_explains_each_parameter_of_a_share_in_a_line_of_its_own(kind: Any, method: str) -> None:
+@pytest.mark.parametrize("method", ["share", "create_share", "request", "create_request", "collect"])
+def test_help_explains_each_parameter_in_a_line_of_its_own(kind: Any, method: str) -> None:
     text = inspect.getdoc(getattr(kind, method)) or ""
     heads = [head for line in text.splitlines() if line.startswith("- `") for head in [line.partition(": ")[0]]]
     assert [name for head in heads for name in re.findall(r"`(\w+)`", head)] == parameters(method)
-    assert "in seconds" in next(line for line in text.splitlines() if line.startswith("- `timed_view`"))
+    assert all("in seconds" in line for line in text.splitlines() if line.startswith("- `timed_view`"))
 
 
 def test_a_create_takes_the_members_in_their_order() -> None:
@@ -533,6 +534,55 @@ def test_a_create_takes_the_members_in_their_order() -> None:
         assert [each.default for each in found] == [inspect.Parameter.empty] * required + [None] * (
             len(found) - required
         )
+
+
+class PassedOnError(Exception):
+    """What a method gave to the one that it calls."""
+
+
+@pytest.mark.parametrize(
+    ("method", "callee", "named", "own"),
+    [
+        ("share", "sealpipe.client.plan_share", ("fields",), ("outbox",)),
+        ("request", "sealpipe.flows.request.plan_request", ("prompts",), ("outbox",)),
+        ("collect_each", "sealpipe.flows.collect.options.plan_collect", ("requests",), ()),
+        ("create_share", "sealpipe.api.shares.ShareMembers", (), ("data", "idempotency_key")),
+        ("create_request", "sealpipe.api.requests.RequestMembers", (), ("idempotency_key",)),
+    ],
+)
+def test_a_method_passes_on_what_it_is_given(
+    client: Client,
+    monkeypatch: pytest.MonkeyPatch,
+    method: str,
+    callee: str,
+    named: tuple[str, ...],
+    own: tuple[str, ...],
+) -> None:
+    def called(*args: object, **given: object) -> NoReturn:
+        raise PassedOnError({**dict(zip(named, args, strict=True)), **given})
+
+    taken = inspect.signature(pkgutil.resolve_name(callee)).parameters
+    monkeypatch.setattr(callee, called)
+    values = {name: object() for name in parameters(method)}
+    with pytest.raises(PassedOnError) as caught:
+        inspect.unwrap(getattr(Client, method))(client, **values)
+    passed = {name: value for name, value in values.items() if name not in own}
+    assert caught.value.args == (passed,)
+    assert list(taken) == list(passed)
+    defaults = {name: each.default for name, each in inspect.signature(getattr(Client, method)).parameters.items()}
+    assert {name: each.default for name, each in taken.items()} == {name: defaults[name] for name in passed}
+
+
+def test_collecting_from_one_is_collecting_from_many(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    def called(requests: object, **given: object) -> NoReturn:
+        raise PassedOnError(requests, given)
+
+    monkeypatch.setattr("sealpipe.flows.collect.options.plan_collect", called)
+    values = {name: object() for name in parameters("collect")}
+    with pytest.raises(PassedOnError) as caught:
+        inspect.unwrap(Client.collect)(client, **values)
+    request = values.pop("request")
+    assert caught.value.args == ([request], values)
 
 
 def frames(error: BaseException) -> set[str]:

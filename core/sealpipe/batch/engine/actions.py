@@ -138,7 +138,7 @@ def _remind(engine: Engine, row: Row) -> Advanced:
 def _send_by_hand(work: RowWork) -> StepResult:
     """Send the link once more, whatever may have arrived before."""
     kind = request_steps if work.definition.kind == "request" else share_steps
-    if kind.make_options(work).delivery is None:
+    if kind.make_job(work).delivery is None:
         raise RefusedError(
             "it has no recipient: it was created without send",
             remedy=f"`{work.name_command('link')}` prints its link, to pass it on",

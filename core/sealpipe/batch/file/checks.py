@@ -25,18 +25,18 @@ from sealpipe.batch.file.render import (
 from sealpipe.batch.file.rows import Row
 from sealpipe.batch.file.targets import PlaceRegister, TargetKeys, read_keys
 from sealpipe.errors import NotConfiguredError, PluginError, SettingError, UsageError
-from sealpipe.flows.collect.options import CollectOneOptions
+from sealpipe.flows.collect.options import plan_collect
 from sealpipe.flows.deliver.messages import parse_message_template
-from sealpipe.flows.request import RequestOptions, parse_address, parse_domain
-from sealpipe.flows.share import ShareOptions
+from sealpipe.flows.request import parse_address, parse_domain, plan_request
+from sealpipe.flows.share import plan_share
 from sealpipe.prompts import Prompt
 from sealpipe.state.receipt import Receipt
 
 if TYPE_CHECKING:
     from sealpipe.batch.file.definition import BatchDefinition
 
-OPTIONS_OF: Final[Mapping[str, type[Any]]] = {"request": RequestOptions, "share": ShareOptions}
-"""The options of the command, by the kind of batch."""
+PLANNERS: Final[Mapping[str, Any]] = {"request": plan_request, "share": plan_share}
+"""What checks the options of the command, by the kind of batch."""
 
 _DELIVERY: Final = ("send", "param", "passcode_to", "message_template", "passcode_from", "passcode_generate")
 _EXPIRY: Final = ("expires_in", "expires_at", "no_expiry")
@@ -167,7 +167,7 @@ def make_all(definition: BatchDefinition, rendered: RenderedRow) -> list[TargetK
         parse_message_template(rendered.reminder)
     if definition.kind == "share":
         return [read_keys(target) for target in rendered.make_share().targets]
-    prompts = rendered.make_request().form
+    prompts = rendered.make_request().prompts
     if rendered.collect is None:
         return []
     (job,) = rendered.make_collect(make_sample(prompts)).jobs
@@ -269,9 +269,9 @@ def _list_columns(options: Mapping[str, Option]) -> tuple[str, ...]:
 
 def _make_group(kind: str, options: Options, cells: Values) -> None:
     arguments = make_arguments(options, fill_options(options, cells), cells)
-    OPTIONS_OF[kind](**{**_SMALLEST[kind], **arguments})
+    PLANNERS[kind](**{**_SMALLEST[kind], **arguments})
 
 
 def _make_collect(collect: Options, asked: Option | None, cells: Values) -> None:
     request = "sample" if asked is None else make_sample(asked.fill(cells))
-    CollectOneOptions(request=request, **fill_options(collect, cells))
+    plan_collect([request], **fill_options(collect, cells))

@@ -13,7 +13,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final, cast
 
-from sealpipe.batch.file.checks import OPTIONS_OF, check_rows
+from sealpipe.batch.file.checks import PLANNERS, check_rows
 from sealpipe.batch.file.definition import BatchDefinition, Kind, Notification, Reissue, Reminders
 from sealpipe.batch.file.document import Document, read_document
 from sealpipe.batch.file.mistakes import MistakeCollector, Place, name_text, suggest_name
@@ -193,7 +193,7 @@ def get_lifetime(options: Options, kind: str) -> timedelta | None:
     if "expires_at" in options or "no_expiry" in options:
         return None
     option = options.get("expires_in")
-    default: Any = OPTIONS_OF[kind].__dataclass_fields__["expires_in"].default
+    default: Any = PLANNERS[kind].__kwdefaults__["expires_in"]
     return as_duration(default) if option is None else option.fill({})
 
 

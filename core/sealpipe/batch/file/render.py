@@ -13,9 +13,9 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from sealpipe.batch.file.patterns import Values
-from sealpipe.flows.collect.options import CollectOneOptions
-from sealpipe.flows.request import RequestOptions
-from sealpipe.flows.share import ShareOptions
+from sealpipe.flows.collect.options import CollectPlan, plan_collect
+from sealpipe.flows.request import RequestJob, plan_request
+from sealpipe.flows.share import ShareJob, plan_share
 from sealpipe.flows.typed_secrets import TEXT_SOURCE
 from sealpipe.reference import Reference, Target
 from sealpipe.settings import ARGUMENTS
@@ -37,9 +37,9 @@ class RenderedRow:
 
     key: str
     arguments: Mapping[str, Any]
-    """Of `RequestOptions` or `ShareOptions`."""
+    """Of `plan_request` or `plan_share`."""
     collect: Mapping[str, Any] | None
-    """Of `CollectOneOptions`; None without [collect]."""
+    """Of `plan_collect`; None without [collect]."""
     reminder: str | None
     """The text of a reminder, a template with {link}; None for the built-in one."""
     content: Mapping[str, Any]
@@ -55,17 +55,17 @@ class RenderedRow:
         members = {**self.content, "options": {name: _describe(each) for name, each in self.content["options"].items()}}
         return hashlib.sha256(_sorted_json(members).encode("utf-8")).hexdigest()
 
-    def make_request(self, **added: Any) -> RequestOptions:
-        """Return the options of its request; `added` are arguments such as `key`. Its expiry counts from now."""
-        return RequestOptions(**self.arguments, **added)
+    def make_request(self, **added: Any) -> RequestJob:
+        """Return the job of its request; `added` are arguments such as `key`. Its expiry counts from now."""
+        return plan_request(**self.arguments, **added)
 
-    def make_share(self, **added: Any) -> ShareOptions:
-        """Return the options of its share; `added` are further arguments. Its expiry counts from now."""
-        return ShareOptions(**self.arguments, **added)
+    def make_share(self, **added: Any) -> ShareJob:
+        """Return the job of its share; `added` are further arguments. Its expiry counts from now."""
+        return plan_share(**self.arguments, **added)
 
-    def make_collect(self, request: str | Receipt, **added: Any) -> CollectOneOptions:
-        """Return the options that collect its request; `added` are arguments such as `key` and `state`."""
-        return CollectOneOptions(request=request, **(self.collect or {}), **added)
+    def make_collect(self, request: str | Receipt, **added: Any) -> CollectPlan:
+        """Return how its request is collected; `added` are arguments such as `key` and `state`."""
+        return plan_collect([request], **(self.collect or {}), **added)
 
 
 def render_row(definition: BatchDefinition, row: Row) -> RenderedRow:
@@ -87,7 +87,7 @@ def fill_options(options: Options, cells: Values) -> dict[str, Any]:
 
 
 def make_arguments(options: Options, filled: Mapping[str, Any], cells: Values) -> dict[str, Any]:
-    """Return filled options as arguments of their dataclass."""
+    """Return filled options as arguments of `plan_request` or `plan_share`."""
     arguments = {ARGUMENTS.get(name, name): value for name, value in filled.items() if name != "no_expiry"}
     if filled.get("no_expiry"):
         arguments["expires_in"] = None

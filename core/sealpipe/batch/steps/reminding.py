@@ -12,9 +12,9 @@ from sealpipe.batch.steps.work import RowWork, send_messages, to_datetime
 from sealpipe.flows import policy
 from sealpipe.flows.deliver import Recipient, resolve_recipients
 from sealpipe.flows.deliver.send import Deliveries, DeliveryState, TrackedDelivery
-from sealpipe.flows.request import RequestOptions
+from sealpipe.flows.request import RequestJob
 from sealpipe.flows.session import Session
-from sealpipe.flows.share import ShareOptions
+from sealpipe.flows.share import ShareJob
 from sealpipe.plugin import OutgoingAction
 from sealpipe.secret import Secret
 
@@ -75,7 +75,7 @@ class Reminder:
 def remind(
     work: RowWork,
     link: Secret,
-    options: RequestOptions | ShareOptions,
+    job: RequestJob | ShareJob,
     describe: Callable[[], OutgoingAction],
     number: str,
 ) -> tuple[str, ...]:
@@ -84,9 +84,9 @@ def remind(
     `describe` describes to policies what the link opens, as when it was made. Raises DeliveryError, and what policies
     raise.
     """
-    if options.delivery is None:
+    if job.delivery is None:
         return ()
-    recipients = resolve_recipients(options.delivery, work.session.registry, {})
+    recipients = resolve_recipients(job.delivery, work.session.registry, {})
     recipients = tuple(each for each in recipients if each.content == "link")
     progress = work.progress
     expires_at = None if progress.expires_at is None else to_datetime(progress.expires_at)
@@ -101,7 +101,7 @@ def remind(
     log = EffectLog(work, work.name_effect("remind", number))
     items = [TrackedDelivery(each, log.read_state(at)) for at, each in enumerate(recipients)]
     kind = work.definition.kind
-    views = options.views if kind == "share" else None
+    views = job.views if kind == "share" else None
     deliveries = Deliveries(items, None, kind, views, work.render().reminder, is_reminder=True)
     reminder = Reminder(kind, link, progress.short_code, action.title, expires_at, log, deliveries)
 

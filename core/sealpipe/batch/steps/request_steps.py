@@ -37,8 +37,7 @@ from sealpipe.batch.steps.work import (
 )
 from sealpipe.errors import IdempotencyConflictError, NotFoundError, UnreadableSubmissionError, UsageError
 from sealpipe.flows import call
-from sealpipe.flows.collect import CollectResult
-from sealpipe.flows.request import RequestOptions, create
+from sealpipe.flows.request import RequestJob, create, plan_request
 from sealpipe.flows.resume import finish_entry
 from sealpipe.secret import Secret
 from sealpipe.values import format_time
@@ -46,7 +45,7 @@ from sealpipe.wire import link
 
 if TYPE_CHECKING:
     from sealpipe.batch.file.render import RenderedRow
-    from sealpipe.flows.collect.options import CollectOneOptions
+    from sealpipe.flows.collect.options import CollectPlan
     from sealpipe.wire.keys import KeyPair
 
 
@@ -68,7 +67,7 @@ def create_request(work: RowWork) -> StepResult:
     asked_at = work.now()
     try:
         if entry is None:
-            created = create_once(work, create.request, make_options(work, is_new=True))
+            created = create_once(work, create.request, make_job(work, is_new=True))
         else:
             created = finish_entry(work.session, entry)
     except IdempotencyConflictError:
@@ -121,7 +120,6 @@ def has_ended(work: RowWork) -> bool:
 def collect(work: RowWork, progress: Progress, items: Sequence[api.Submission]) -> StepResult:
     """Store the submissions where the file says, confirm it, and expire the request if the file says so."""
     from sealpipe.flows.collect import poll
-    from sealpipe.flows.collect.options import use_ledger
 
     times = [each.created_at for each in items if each.created_at is not None]
     first = to_microseconds(min(times, default=None))
@@ -131,10 +129,7 @@ def collect(work: RowWork, progress: Progress, items: Sequence[api.Submission]) 
     if rendered.collect is None:  # somebody else collects them
         return StepResult(Event.USED, replace(progress, outcome="submitted"), [{"what": "submitted"}])
     pair = find_key_pair(work)
-    opener = make_ledger_opener(work.store, work.row)
-    options = use_ledger(_make_collect(work, rendered, pair), opener)
-    results: list[CollectResult] = poll.collect(work.session, options)
-    result = results[0]
+    (result,) = poll.collect(work.session, _plan_collect(work, rendered, pair))
     error = result.problem()
     if error is not None:
         if isinstance(error, UnreadableSubmissionError) and not result.submissions:
@@ -145,11 +140,11 @@ def collect(work: RowWork, progress: Progress, items: Sequence[api.Submission]) 
     return StepResult(Event.USED, progress, history)
 
 
-def _make_collect(work: RowWork, rendered: RenderedRow, pair: KeyPair) -> CollectOneOptions:
+def _plan_collect(work: RowWork, rendered: RenderedRow, pair: KeyPair) -> CollectPlan:
     """Return how to collect the request, by what the file says now. Raises UsageError."""
     receipt = make_receipt(work)
     try:
-        return rendered.make_collect(receipt, key=pair)
+        return rendered.make_collect(receipt, key=pair, state=make_ledger_opener(work.store, work.row))
     except UsageError as error:  # what is out asks for something else than what [request] says now
         remedy = f"write ask and [collect] in the file as this request needs them, and run it again: {error.remedy}"
         raise UsageError(error.message, remedy=remedy) from None
@@ -164,7 +159,7 @@ def remind_submitter(work: RowWork) -> StepResult:
         progress = replace(looked.progress, outcome="no submission")
         return StepResult(Event.EXPIRED, progress, [{"what": "expired"}])
     progress = skip_reminders(looked.progress, work.schedule, work.now())
-    if make_options(work).delivery is None:  # [remind] and its recipient are new in the file
+    if make_job(work).delivery is None:  # [remind] and its recipient are new in the file
         return StepResult(Event.RECOVERED, progress, [{"what": "not reminded", "because": "no recipient"}])
     unclear = send_reminder(work, str(progress.reminders))
     now = work.now()
@@ -175,10 +170,10 @@ def remind_submitter(work: RowWork) -> StepResult:
 
 def send_reminder(work: RowWork, number: str) -> tuple[str, ...]:
     """Send the collect link once more."""
-    options = make_options(work)
+    job = make_job(work)
     collect_link = Secret(link.collect_link(work.session.link_base_url, work.progress.short_code))
-    describe = partial(create.describe_request, work.session, options, ())
-    return remind(work, collect_link, options, describe, number)
+    describe = partial(create.describe_request, work.session, job, ())
+    return remind(work, collect_link, job, describe, number)
 
 
 def end_request(work: RowWork) -> StepResult:
@@ -218,20 +213,20 @@ def finish_ending(progress: Progress, generation: int, submissions: int = 0) -> 
     return StepResult(Event.ENDED, replace(progress, wish="", outcome="cancelled", submissions=submissions), history)
 
 
-def make_options(work: RowWork, *, is_new: bool = False) -> RequestOptions:
-    """Return the options of the row's request, under its own key. Raises UsageError."""
+def make_job(work: RowWork, *, is_new: bool = False) -> RequestJob:
+    """Return the job of the row's request, under its own key. Raises UsageError."""
     pair = derive_request_key(work.session.credential, work.batch.name, work.key, work.row.generation)
-    return RequestOptions(**work.list_arguments(is_new=is_new), key=pair)
+    return plan_request(**work.list_arguments(is_new=is_new), key=pair)
 
 
 def make_receipt(work: RowWork) -> Any:
     """Return the receipt of the row's request."""
     from sealpipe.state.receipt import Receipt
 
-    options = make_options(work)
+    job = make_job(work)
     progress = work.progress
     expires_at = None if progress.expires_at is None else to_datetime(progress.expires_at)
-    return Receipt(progress.short_code, progress.public_key, options.form, "given", expires_at, options.heading)
+    return Receipt(progress.short_code, progress.public_key, job.prompts, "given", expires_at, job.title)
 
 
 REQUEST_STEPS: Final[Steps] = {

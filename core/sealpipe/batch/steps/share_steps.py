@@ -29,7 +29,7 @@ from sealpipe.batch.steps.work import (
 from sealpipe.errors import IdempotencyConflictError, MissingScopeError, NotFoundError, StateError
 from sealpipe.flows import call, outgoing
 from sealpipe.flows.resume import finish_entry
-from sealpipe.flows.share import ShareOptions, post
+from sealpipe.flows.share import ShareJob, plan_share, post
 
 
 def create_share(work: RowWork) -> StepResult:
@@ -42,7 +42,7 @@ def create_share(work: RowWork) -> StepResult:
         )
     try:
         if begun.entry is None:
-            created = create_once(work, post.share, make_options(work, is_new=True))
+            created = create_once(work, post.share, make_job(work, is_new=True))
         else:
             created = finish_entry(work.session, begun.entry)
     except IdempotencyConflictError:
@@ -109,8 +109,8 @@ def has_ended(work: RowWork) -> bool:
 
 def is_used_up_by_opening(work: RowWork) -> bool:
     """Return whether only one view uses the share up: wrong passcodes would, too."""
-    options = make_options(work)
-    return options.views == 1 and options.code is None
+    job = make_job(work)
+    return job.views == 1 and job.passcode is None
 
 
 def _read_log(work: RowWork) -> bool | None:
@@ -170,7 +170,7 @@ def send_reminder(work: RowWork, number: str) -> tuple[str, ...]:
     """Send the share's link once more."""
     share = _restore_share(work)
     describe = partial(outgoing.describe_entry, work.session, share.entry.meta)
-    return remind(work, share.link, make_options(work), describe, number)
+    return remind(work, share.link, make_job(work), describe, number)
 
 
 def reissue_share(work: RowWork) -> StepResult:
@@ -206,9 +206,9 @@ def end_share_row(work: RowWork) -> StepResult:
     return finish_ending(progress, work.row.generation)
 
 
-def make_options(work: RowWork, *, is_new: bool = False) -> ShareOptions:
-    """Return the options of the row's share. Raises UsageError."""
-    return ShareOptions(**work.list_arguments(is_new=is_new))
+def make_job(work: RowWork, *, is_new: bool = False) -> ShareJob:
+    """Return the job of the row's share. Raises UsageError."""
+    return plan_share(**work.list_arguments(is_new=is_new))
 
 
 SHARE_STEPS: Final[Steps] = {

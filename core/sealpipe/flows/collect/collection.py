@@ -43,7 +43,7 @@ from sealpipe.flows.collect import (
 from sealpipe.flows.collect.open import OpeningKey, SubmissionSet, check_key, plan_writes
 from sealpipe.flows.collect.options import (
     CollectJob,
-    CollectOptions,
+    CollectPlan,
     SubmissionCheck,
     has_match,
     make_no_match_error,
@@ -63,7 +63,7 @@ class RequestCollector:
         self,
         session: Session,
         job: CollectJob,
-        options: CollectOptions,
+        plan: CollectPlan,
         keys: Sequence[OpeningKey],
         report: ProgressReporter,
         clock: Callable[[], float],
@@ -71,9 +71,9 @@ class RequestCollector:
         check: SubmissionCheck | None,
         dry_run: bool,
     ) -> None:
-        self._session, self._job, self._options, self._keys, self._report = session, job, options, keys, report
+        self._session, self._job, self._plan, self._keys, self._report = session, job, plan, keys, report
         self._clock, self._check, self._dry_run = clock, check, dry_run
-        self._submissions = SubmissionSet(job, options.folder_path, keys, session.credential.tag)
+        self._submissions = SubmissionSet(job, plan.folder, keys, session.credential.tag)
         self._is_over = False
         self._next_state_check = -inf  # when its state must be checked at the latest
         self._skipped = 0
@@ -100,7 +100,7 @@ class RequestCollector:
         self.last_failure, self.failures = None, 0
         self._skipped = response.skipped or 0
         self._submissions.add(response.items)
-        if has_match(self._submissions.usable, self._options.pick):
+        if has_match(self._submissions.usable, self._plan.pick):
             self._report(Progress("answered", self.short_code))
             self.result = self._collect_chosen()
         elif self._is_over:
@@ -136,7 +136,7 @@ class RequestCollector:
 
     def _collect_chosen(self) -> CollectResult:
         try:
-            chosen = pick(self._submissions.usable, self._options.pick, self.short_code)
+            chosen = pick(self._submissions.usable, self._plan.pick, self.short_code)
         except TooManySubmissionsError:
             # Nothing is stored in sinks; ciphertext of unusable submissions is kept all the same.
             self._kept_in = self._finish_without_submission("failed").kept_in
@@ -144,7 +144,7 @@ class RequestCollector:
         result = self._make_result("collected")
         passed, refused = self._run_check(chosen, result)
         result.submissions = tuple(passed)
-        writes = [write for each in passed for write in plan_writes(self._job, each, self._options.folder_path)]
+        writes = [write for each in passed for write in plan_writes(self._job, each, self._plan.folder)]
         words = describe_writes(self._session, writes)
         if self._dry_run:
             result.planned = tuple(
@@ -152,14 +152,14 @@ class RequestCollector:
                 for write, description in zip(writes, words, strict=True)
             )
             return result
-        if not writes and not result.unreadable and not refused and self._options.after == "keep":
+        if not writes and not result.unreadable and not refused and self._plan.after == "keep":
             return result  # no ledger is needed
         record = self._open_record()
         try:
             self._keep_ciphertext(record, result, self._submissions.select_unusable())
             self._keep_ciphertext(record, result, refused)
             self._store(record, writes, result)
-            if self._options.after == "expire" and not result.failures:
+            if self._plan.after == "expire" and not result.failures:
                 self._expire_request(record, result)
         finally:
             record.close()
@@ -208,12 +208,14 @@ class RequestCollector:
         from sealpipe.flows.request.expire import EndedRequest, RequestExpiry
 
         try:
-            plan = outgoing.describe_ending(self._session, "expire", "request", self.short_code)
+            action = outgoing.describe_ending(self._session, "expire", "request", self.short_code)
 
             def work(session: Session) -> EndedRequest:
                 return RequestExpiry(session, self.short_code, record).run()
 
-            result.ended = policy.run_under_policy(self._session, plan, work, lambda ended: {"outcome": ended.outcome})
+            result.ended = policy.run_under_policy(
+                self._session, action, work, lambda ended: {"outcome": ended.outcome}
+            )
         except SealpipeError as error:
             result.error = error  # everything is stored nevertheless
             return
@@ -221,10 +223,10 @@ class RequestCollector:
         known = self._submissions.known
         late = {item.identity: item for item in result.ended.submissions if item.identity not in known}
         result.late, result.kept_in = len(late), record.path if late else result.kept_in
-        if late and self._options.pick == "each":
+        if late and self._plan.pick == "each":
             self._submissions.add(late.values())
             new, _ = self._run_check(self._submissions.select(late), result)  # all of them are kept
-            writes = [write for each in new for write in plan_writes(self._job, each, self._options.folder_path)]
+            writes = [write for each in new for write in plan_writes(self._job, each, self._plan.folder)]
             self._store(record, writes, result)
             result.submissions = (*result.submissions, *new)
             result.unreadable, result.count, result.seen = (
@@ -235,7 +237,7 @@ class RequestCollector:
 
     def _finish_expired(self) -> CollectResult:
         """End an expired request without a match. Raises SubmissionNotFoundError if it has other submissions."""
-        usable, named = self._submissions.usable, self._options.pick
+        usable, named = self._submissions.usable, self._plan.pick
         # A named submission that cannot be used is reported as such.
         if usable and not any(named == each.short_code for each in self._submissions.unreadable):
             self._kept_in = self._finish_without_submission("failed").kept_in
@@ -255,7 +257,7 @@ class RequestCollector:
     def _open_record(self) -> Ledger:
         from sealpipe.flows.request.expire import lock_record
 
-        return lock_record(self._session, self.short_code, self._options.state_path)
+        return lock_record(self._session, self.short_code, self._plan.state)
 
     def _keep_everything(self, budget: Budget) -> None:
         """Store the ciphertext of all submissions when the service can no longer be trusted with them."""
@@ -279,7 +281,7 @@ class RequestCollector:
             unreadable=self._submissions.unreadable,
             skipped=self._skipped,
             error=error,
-            pick=self._options.pick,
+            pick=self._plan.pick,
             seen=self._submissions.known,
             kept_in=self._kept_in,
         )

@@ -1,11 +1,10 @@
-"""The options of collecting, checked before anything is sent: which submissions to pick, and where to store them."""
+"""Plan a collection, before anything is sent: which submissions to pick, and where to store them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from sealpipe.api.responses import escape_text
 from sealpipe.errors import CheckError, Remedy, SubmissionNotFoundError, TooManySubmissionsError, UsageError
 from sealpipe.flows.collect import OnProgress, OpenedSubmission, describe_no_match
-from sealpipe.flows.share import Need, list_needs, set_checked
+from sealpipe.flows.share import Need, list_needs
 from sealpipe.flows.store import KeyMapping, SinkTarget, make_plain_name, map_keys, parse_targets
 from sealpipe.flows.store.write import SinkWrite, merge_writes
 from sealpipe.plugin import Mode, SinkField
@@ -144,42 +143,25 @@ SubmissionCheck = Callable[[CollectJob, OpenedSubmission], CheckError | None]
 """Returns an error for a submission that must not be stored."""
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class CollectOptions:
-    """How to collect: the arguments of `Client.collect` and `collect_each`, and the options of `sealpipe collect`.
+@dataclass(frozen=True, repr=False, eq=False)
+class CollectPlan:
+    """What to collect, and how: checked and parsed. `plan_collect` makes it."""
 
-    Checked when it is made, as far as possible without a source, a sink or the service. Raises UsageError.
-    """
-
-    key: KeyChoice = "credential"
-    """What opens submissions: `credential` (and the previous one), a seed, an access link or a key pair."""
-    wait: timedelta | str | None = None
-    """How long to wait for a submission; None: do not wait."""
-    pick: str = "only"
-    """Which submission to take: only, newest, oldest, each, or a submission's short code or marker."""
-    to: Sequence[Reference | str] = ()
-    """The sinks that store it."""
-    mode: Mode = "create"
-    """What to do if a target exists: fail (create), overwrite (replace) or add keys (merge)."""
-    folder: str | Path | None = None
-    """The folder that receives each submission as a folder of files."""
-    check: str | None = None
-    """The name of a check in the user's config file: what does not pass it is not stored."""
-    after: AfterCollect = "keep"
-    """What to do with the request after everything is stored: keep it, or expire it."""
-    state: str | Path | None = None
-    """The folder for ciphertext and ledger; None: nothing is stored on disk."""
-    on_progress: OnProgress | None = None
-    """A callback that regularly gets a `Progress`; an exception that it raises ends the call."""
-
-    jobs: tuple[CollectJob, ...] = field(init=False)
+    jobs: tuple[CollectJob, ...]
     """The requests, each with its keys for each target."""
-    seconds: float = field(init=False)
-    """`wait` in seconds."""
-    folder_path: Path | None = field(init=False)
-    """`folder`, absolute."""
-    state_path: Path | LedgerOpener | None = field(init=False)
-    """`state` as a path, or what opens a ledger instead (`use_ledger`)."""
+    key: KeyChoice
+    """What opens submissions."""
+    seconds: float
+    """How long to wait for a submission."""
+    pick: str
+    folder: Path | None
+    """The folder that receives each submission as a folder of files, absolute."""
+    check: str | None
+    """The name of a check in the user's config file."""
+    after: AfterCollect
+    state: Path | LedgerOpener | None
+    """The folder for ciphertext and ledger, or what opens a ledger instead; None: nothing is stored on disk."""
+    on_progress: OnProgress | None
 
     @property
     def needs(self) -> tuple[Need, ...]:
@@ -189,66 +171,58 @@ class CollectOptions:
         refs = [parse(each, "the key") if isinstance(each, str) else each for each in seeds]
         return list_needs(refs, [target.ref for job in self.jobs for target, _ in job.mappings], None)
 
-    def _check(self, requests: Sequence[str | Receipt]) -> None:
-        if not requests:
-            remedy = "name a request: its short code, or its receipt's file"
-            raise UsageError("there is nothing to collect", remedy=remedy)
-        if self.after not in ("keep", "expire"):
-            raise UsageError("after must be keep or expire")
-        if not self.pick:
-            remedy = "it is one of " + ", ".join(PICK_RULES) + ", or a submission's short code"
-            raise UsageError("pick is empty", remedy=remedy)
-        check_pick(self.pick)
-        if self.check == "":
-            raise UsageError("check is empty", remedy="name a check of the config file, or leave it out")
-        seconds = 0.0 if self.wait is None else as_seconds(self.wait)
-        if seconds < 0:
-            raise UsageError("wait is negative", remedy="leave it out to poll once")
-        targets = parse_targets(self.to, self.mode, (*PLACEHOLDERS, "name"))
-        jobs = [_plan_job(each, targets, self.folder) for each in requests]
-        codes = [job.short_code for job in jobs]
-        for code in codes:
-            called(code)
-            if codes.count(code) > 1:
-                raise UsageError(f"the request {code} is given twice", remedy="give each once")
-        for target in targets:
-            _check_placeholders(target, [job.name for job in jobs], takes_each=self.pick == "each")
-        set_checked(
-            self,
-            jobs=tuple(jobs),
-            seconds=seconds,
-            folder_path=None if self.folder is None else Path(self.folder).absolute(),
-            state_path=None if self.state is None else Path(self.state),
-        )
 
+def plan_collect(
+    requests: Sequence[str | Receipt],
+    *,
+    key: KeyChoice = "credential",
+    wait: timedelta | str | None = None,
+    pick: str = "only",
+    to: Sequence[Reference | str] = (),
+    mode: Mode = "create",
+    folder: str | Path | None = None,
+    check: str | None = None,
+    after: AfterCollect = "keep",
+    state: str | Path | LedgerOpener | None = None,
+    on_progress: OnProgress | None = None,
+) -> CollectPlan:
+    """Plan a collection, with the arguments of `Client.collect_each`.
 
-@dataclass(frozen=True, repr=False, eq=False)
-class CollectOneOptions(CollectOptions):
-    """The arguments of `Client.collect`."""
-
-    request: str | Receipt
-    """The request: its short code, or its receipt."""
-
-    def __post_init__(self) -> None:
-        self._check([self.request])
-
-
-@dataclass(frozen=True, repr=False, eq=False)
-class CollectEachOptions(CollectOptions):
-    """The arguments of `Client.collect_each`, and those of `sealpipe collect`."""
-
-    requests: Sequence[str | Receipt]
-    """The requests: each a short code, or a receipt."""
-
-    def __post_init__(self) -> None:
-        self._check(self.requests)
-
-
-def use_ledger(options: CollectOneOptions, opener: LedgerOpener) -> CollectOneOptions:
-    """Return the options with a ledger that is in no folder."""
-    chosen = copy(options)
-    set_checked(chosen, state_path=opener)
-    return chosen
+    Checks what they say together, as far as possible without a source, a sink or the service; each by itself was
+    checked where it came in. Raises UsageError.
+    """
+    if not requests:
+        remedy = "name a request: its short code, or its receipt's file"
+        raise UsageError("there is nothing to collect", remedy=remedy)
+    if not pick:
+        remedy = "it is one of " + ", ".join(PICK_RULES) + ", or a submission's short code"
+        raise UsageError("pick is empty", remedy=remedy)
+    check_pick(pick)
+    if check == "":
+        raise UsageError("check is empty", remedy="name a check of the config file, or leave it out")
+    seconds = 0.0 if wait is None else as_seconds(wait)
+    if seconds < 0:
+        raise UsageError("wait is negative", remedy="leave it out to poll once")
+    targets = parse_targets(to, mode, (*PLACEHOLDERS, "name"))
+    jobs = [_plan_job(each, targets, folder) for each in requests]
+    codes = [job.short_code for job in jobs]
+    for code in codes:
+        called(code)
+        if codes.count(code) > 1:
+            raise UsageError(f"the request {code} is given twice", remedy="give each once")
+    for target in targets:
+        _check_placeholders(target, [job.name for job in jobs], takes_each=pick == "each")
+    return CollectPlan(
+        jobs=tuple(jobs),
+        key=key,
+        seconds=seconds,
+        pick=pick,
+        folder=None if folder is None else Path(folder).absolute(),
+        check=check,
+        after=after,
+        state=state if state is None or callable(state) else Path(state),
+        on_progress=on_progress,
+    )
 
 
 def plan_sample_writes(job: CollectJob) -> list[SinkWrite]:

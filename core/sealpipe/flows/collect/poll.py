@@ -18,7 +18,7 @@ from sealpipe.flows import outgoing, policy
 from sealpipe.flows.collect import CallbackError, CollectResult, Progress, ProgressReporter
 from sealpipe.flows.collect.collection import RequestCollector
 from sealpipe.flows.collect.open import OpeningKey, load_keys
-from sealpipe.flows.collect.options import CollectOptions, SubmissionCheck, plan_sample_writes
+from sealpipe.flows.collect.options import CollectPlan, SubmissionCheck, plan_sample_writes
 from sealpipe.flows.session import Session
 from sealpipe.flows.store.write import describe_writes
 from sealpipe.plugin import OutgoingAction
@@ -35,7 +35,7 @@ FATAL: Final = (AuthenticationError, PermissionDeniedError)
 
 def collect(
     session: Session,
-    options: CollectOptions,
+    plan: CollectPlan,
     *,
     dry_run: bool = False,
     tick: float | None = None,
@@ -47,23 +47,21 @@ def collect(
     interval in seconds at which `on_progress` is called while waiting; None: at each poll. Raises only errors that
     concern all requests, and what `on_progress` raises.
     """
-    session.check_clear(
-        options.pick, *(job.short_code for job in options.jobs)
-    )  # before results and files use the codes
+    session.check_clear(plan.pick, *(job.short_code for job in plan.jobs))  # before results and files use the codes
     check = None
-    if options.check is not None:
+    if plan.check is not None:
         from sealpipe.flows.collect.check import load_check  # most submissions are not checked
 
-        check = load_check(session.registry, options.check)
+        check = load_check(session.registry, plan.check)
 
     def work(session: Session) -> list[CollectResult]:
-        return _collect(session, options, check, tick, clock, dry_run=dry_run)
+        return _collect(session, plan, check, tick, clock, dry_run=dry_run)
 
     if not session.policy_hooks:
         return work(session)
-    action = describe_collect(session, options)
-    if options.after == "expire" and not dry_run:
-        for job in options.jobs:
+    action = describe_collect(session, plan)
+    if plan.after == "expire" and not dry_run:
+        for job in plan.jobs:
             ending = outgoing.describe_ending(session, "expire", "request", job.short_code)
             policy.check_policies(session, ending)
     if dry_run:  # it changes nothing, but policies are still checked
@@ -72,38 +70,38 @@ def collect(
     return policy.run_under_policy(session, action, work, lambda _: None)  # each was reported
 
 
-def describe_collect(session: Session, options: CollectOptions) -> OutgoingAction:
+def describe_collect(session: Session, plan: CollectPlan) -> OutgoingAction:
     """Describe a collection: where the key is read and where values are written. The caller counts as a sink."""
-    keys: list[object] = [] if options.key == "credential" else [options.key]
-    if options.key == "credential":
-        receipts = [job.receipt for job in options.jobs if job.receipt is not None and job.receipt.key == "new"]
+    keys: list[object] = [] if plan.key == "credential" else [plan.key]
+    if plan.key == "credential":
+        receipts = [job.receipt for job in plan.jobs if job.receipt is not None and job.receipt.key == "new"]
         keys += [receipt.seed for receipt in receipts if receipt.seed is not None]
     refs = [parse(key, "the key") if isinstance(key, str) else key for key in keys]
-    names = [target.ref.name for job in options.jobs for target, _ in job.mappings]
-    sinks = outgoing.identify_all(session, "sink", [*names, *(["dir"] if options.folder is not None else [])])
+    names = [target.ref.name for job in plan.jobs for target, _ in job.mappings]
+    sinks = outgoing.identify_all(session, "sink", [*names, *(["dir"] if plan.folder is not None else [])])
     return OutgoingAction(
         "collect",
         sources=outgoing.identify_sources(session, refs),
         sinks=sinks or (CALLER,),
-        short_codes=tuple(job.short_code for job in options.jobs),
+        short_codes=tuple(job.short_code for job in plan.jobs),
         service=session.base_url,
-        check=options.check or "",
+        check=plan.check or "",
     )
 
 
 def _collect(
     session: Session,
-    options: CollectOptions,
+    plan: CollectPlan,
     check: SubmissionCheck | None,
     tick: float | None,
     clock: Callable[[], float],
     *,
     dry_run: bool,
 ) -> list[CollectResult]:
-    report = ProgressReporter(options.on_progress)
+    report = ProgressReporter(plan.on_progress)
     try:
-        collectors = _start_collectors(session, options, report, clock, check=check, dry_run=dry_run)
-        _poll(session, options, collectors, report, tick, clock)
+        collectors = _start_collectors(session, plan, report, clock, check=check, dry_run=dry_run)
+        _poll(session, plan, collectors, report, tick, clock)
     except CallbackError as raised:
         error = raised.error
     else:
@@ -131,7 +129,7 @@ def _report_collect(session: Session, result: CollectResult) -> tuple[str, ...]:
 
 def _start_collectors(
     session: Session,
-    options: CollectOptions,
+    plan: CollectPlan,
     report: ProgressReporter,
     clock: Callable[[], float],
     *,
@@ -139,26 +137,26 @@ def _start_collectors(
     dry_run: bool,
 ) -> list[RequestCollector]:
     """Make a collector for each request, with its keys. Keys shared by all are loaded once."""
-    if len(options.needs) > 1:
+    if len(plan.needs) > 1:
         from sealpipe.flows.needs import check_needs  # most submissions go to one sink
 
-        check_needs(session.registry, options.needs)
-    for job in options.jobs:
+        check_needs(session.registry, plan.needs)
+    for job in plan.jobs:
         describe_writes(session, plan_sample_writes(job))
     collectors: list[RequestCollector] = []
     keys_by_seed: dict[str | None, tuple[OpeningKey, ...] | SealpipeError] = {}
-    for job in options.jobs:
+    for job in plan.jobs:
         seed = None if job.receipt is None or job.receipt.key != "new" else job.receipt.seed
         if seed not in keys_by_seed:
             try:
-                keys_by_seed[seed] = load_keys(session, options.key, job.receipt)
+                keys_by_seed[seed] = load_keys(session, plan.key, job.receipt)
             except SealpipeError as error:
-                if seed is None or options.key != "credential":
+                if seed is None or plan.key != "credential":
                     raise
                 keys_by_seed[seed] = error
         keys = keys_by_seed[seed]
         known = () if isinstance(keys, SealpipeError) else keys
-        collectors.append(RequestCollector(session, job, options, known, report, clock, check=check, dry_run=dry_run))
+        collectors.append(RequestCollector(session, job, plan, known, report, clock, check=check, dry_run=dry_run))
         if isinstance(keys, SealpipeError):
             collectors[-1].fail(keys)
     return collectors
@@ -166,7 +164,7 @@ def _start_collectors(
 
 def _poll(
     session: Session,
-    options: CollectOptions,
+    plan: CollectPlan,
     collectors: Sequence[RequestCollector],
     report: ProgressReporter,
     tick: float | None,
@@ -178,18 +176,18 @@ def _poll(
 
     def wait_for_budget(polls: int, count: int) -> float:
         """Wait until the budget allows so many polls, and return the seconds that are left."""
-        remaining = options.seconds - (clock() - started)
+        remaining = plan.seconds - (clock() - started)
         if remaining > 0:
             _wait(session, min(remaining, allowance.spend(polls)), remaining, count, report, tick)
-        return options.seconds - (clock() - started)
+        return plan.seconds - (clock() - started)
 
     while True:
         elapsed = clock() - started
-        check_state = elapsed - state_checked_at >= STATE_INTERVAL or elapsed >= options.seconds
+        check_state = elapsed - state_checked_at >= STATE_INTERVAL or elapsed >= plan.seconds
         state_checked_at = elapsed if check_state else state_checked_at
         _poll_round(session, _select_open(collectors), wait_for_budget, report, check_state=check_state)
-        remaining, open_collectors = options.seconds - (clock() - started), _select_open(collectors)
-        if not open_collectors or elapsed >= options.seconds:  # the last poll of each comes when time is up, not before
+        remaining, open_collectors = plan.seconds - (clock() - started), _select_open(collectors)
+        if not open_collectors or elapsed >= plan.seconds:  # the last poll of each comes when time is up, not before
             break
         count = len(open_collectors)
         delay = min(remaining, choose_interval(clock() - started, count))

@@ -1,4 +1,4 @@
-"""The options of a request, checked before anything is stored or sent, and the key pair that submissions are sealed to.
+"""Plan a request, before anything is stored or sent, and choose the key pair that submissions are sealed to.
 
 The seed of a new key pair is stored before the request is created.
 """
@@ -8,14 +8,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sealpipe.errors import PluginError, ReferenceSyntaxError, Remedy, UsageError
 from sealpipe.flows.resolve import resolve_value
 from sealpipe.flows.session import Session
-from sealpipe.flows.share import Need, list_needs, plan_optional_delivery, resolve_expiry, set_checked
+from sealpipe.flows.share import Need, list_needs, plan_optional_delivery, resolve_expiry
 from sealpipe.flows.store import SinkTarget, map_keys, parse_targets
 from sealpipe.flows.store.write import SinkWrite, describe_writes, is_write_only, write_to_sink
 from sealpipe.plugin import SinkField
@@ -26,8 +26,6 @@ from sealpipe.values import parse_name
 from sealpipe.wire.encoding import encode_base64url
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from sealpipe.flows.deliver import DeliveryPlan, Params
     from sealpipe.state.receipt import RequestKey
     from sealpipe.wire.keys import KeyPair
@@ -37,104 +35,99 @@ _DOMAIN: Final = re.compile(r"(?=.{1,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class RequestOptions:
-    """What to ask for, and how: the arguments of `Client.request` and the options of `sealpipe request`.
+class RequestJob:
+    """What to ask for, and how: checked and parsed. `plan_request` makes it."""
 
-    Checked when it is made, as far as possible without a source, a sink or the service. Raises UsageError.
-    """
-
-    prompts: Sequence[Prompt | str]
-    """What to ask for; a string is `[ID=]PROMPT[:TYPE]`."""
-    _: KW_ONLY
-    name: str | None = None
-    """The owner's name for it, which also fills `{name}` in `seed_to`. The service never gets it."""
-    title: str | None = None
-    """The title. The service can read it. None: the prompts."""
-    description: str | None = None
-    """The description. The service can read it."""
-    expires_in: timedelta | str | None = timedelta(days=30)
-    """How long the collect link works; None: the service's own default, 30 days."""
-    expires_at: datetime | None = None
-    """When the collect link expires; it wins over `expires_in`, and once checked it stands for both."""
-    max_submissions: int | None = None
-    """How many submissions to accept; None: no limit."""
-    views: int | None = None
-    """How often the form can be opened; None: no limit."""
-    passcode: str | Secret | Reference | None = None
+    prompts: tuple[Prompt, ...]
+    name: str | None
+    """The owner's name for it. The service never gets it."""
+    title: str
+    """The title that was given, or the prompts."""
+    description: str | None
+    expires_at: datetime | None
+    """When the collect link expires; None: the service's own default, 30 days."""
+    max_submissions: int | None
+    views: int | None
+    passcode: Secret | Reference | None
     """The form's passcode, or where it is read. It is sent to the service and encrypts nothing."""
-    key: RequestKey | KeyPair = "credential"
-    """The key that submissions are sealed to: the credential's, a new one, or the caller's key pair."""
-    seed_to: Reference | str | None = None
+    key: RequestKey
+    """The key that submissions are sealed to: the credential's, a new one, or the caller's."""
+    key_pair: KeyPair | None
+    """The caller's key pair."""
+    seed_target: SinkTarget | None
     """The sink that stores a new key's seed."""
-    requires_login: bool | None = None
-    """Whether submitters have to sign in."""
-    requires_mfa: bool | None = None
-    """Whether they have to sign in with a second factor."""
-    restricted_domains: Sequence[str] | None = None
-    """The email domains that submitters must sign in with; None or an empty list: any."""
-    ip_whitelist: Sequence[str] | None = None
-    """The IP addresses and ranges that submissions may come from; None or an empty list: any."""
-    organization_id: str | None = None
-    """The organisation that the request belongs to."""
-    send: Sequence[Target | str] = ()
-    """The channels that deliver the collect link."""
-    params: Params | None = None
-    """The references that give the values of `{NAME}` in channels, by name."""
-    outbox: str | Path | None = None
-    """The folder of the outbox, for a call from Python; None: nothing is written to disk."""
-
-    form: tuple[Prompt, ...] = field(init=False)
-    """`prompts`, parsed."""
-    heading: str = field(init=False)
-    """`title`, or the prompts."""
-    code: Secret | Reference | None = field(init=False, default=None)
-    """`passcode`, checked."""
-    key_kind: RequestKey = field(init=False)
-    """The kind of `key`."""
-    key_pair: KeyPair | None = field(init=False)
-    """`key`, if it is the caller's key pair."""
-    seed_target: SinkTarget | None = field(init=False)
-    """`seed_to`, parsed."""
-    seed_key: str = field(init=False)
+    seed_key: str
     """The key that the seed is stored under; empty if the target holds one value."""
-    delivery: DeliveryPlan | None = field(init=False)
+    requires_login: bool | None
+    requires_mfa: bool | None
+    restricted_domains: tuple[str, ...] | None
+    ip_whitelist: tuple[str, ...] | None
+    organization_id: str | None
+    delivery: DeliveryPlan | None
     """The recipients of the link; None if there are none."""
-
-    def __post_init__(self) -> None:
-        """Check everything, as far as possible without a source, a sink or the service."""
-        form = check_prompts(
-            [parse_prompt(each) if isinstance(each, str) else check_prompt(each) for each in self.prompts]
-        )
-        set_checked(self, form=form, heading=self.title or ", ".join(each.text for each in form)[:200])
-        for name, number in (("max_submissions", self.max_submissions), ("views", self.views)):
-            if number is not None and number < 1:
-                raise UsageError(f"{name} is less than one", remedy="leave it out for no limit")
-        if self.passcode is not None:
-            from sealpipe.flows.passcode import parse_passcode  # most requests have none
-
-            remedy = "name one that you know, such as env:CODE, and tell it to the person"
-            code = parse_passcode(self.passcode, remedy)
-            set_checked(self, passcode=code, code=code)
-        kind: RequestKey = self.key if isinstance(self.key, str) else "given"
-        if self.name is not None:
-            parse_name(self.name)
-        target = _parse_seed_target(kind, self.seed_to, self.name)
-        set_checked(self, key_kind=kind, key_pair=None if isinstance(self.key, str) else self.key)
-        set_checked(self, seed_target=target, seed_key="" if target is None else _read_seed_key(target))
-        set_checked(
-            self,
-            expires_at=resolve_expiry(self.expires_in, self.expires_at, "the request"),
-            restricted_domains=tuple(map(parse_domain, self.restricted_domains or ())) or None,
-            ip_whitelist=tuple(map(parse_address, self.ip_whitelist or ())) or None,
-            delivery=plan_optional_delivery(
-                self.send, (), self.params or (), None, with_passcode=self.passcode is not None
-            ),
-        )
 
     @property
     def needs(self) -> tuple[Need, ...]:
         """The sources, sinks and channels that it uses."""
-        return list_needs([self.code], [] if self.seed_target is None else [self.seed_target.ref], self.delivery)
+        return list_needs([self.passcode], [] if self.seed_target is None else [self.seed_target.ref], self.delivery)
+
+
+def plan_request(
+    prompts: Sequence[Prompt | str],
+    *,
+    name: str | None = None,
+    title: str | None = None,
+    description: str | None = None,
+    expires_in: timedelta | str | None = timedelta(days=30),
+    expires_at: datetime | None = None,
+    max_submissions: int | None = None,
+    views: int | None = None,
+    passcode: str | Secret | Reference | None = None,
+    key: RequestKey | KeyPair = "credential",
+    seed_to: Reference | str | None = None,
+    requires_login: bool | None = None,
+    requires_mfa: bool | None = None,
+    restricted_domains: Sequence[str] | None = None,
+    ip_whitelist: Sequence[str] | None = None,
+    organization_id: str | None = None,
+    send: Sequence[Target | str] = (),
+    params: Params | None = None,
+) -> RequestJob:
+    """Plan a request, with the arguments of `Client.request`.
+
+    Checks what they say together, as far as possible without a source, a sink or the service; each by itself was
+    checked where it came in. Raises UsageError.
+    """
+    form = check_prompts([parse_prompt(each) if isinstance(each, str) else check_prompt(each) for each in prompts])
+    code: Secret | Reference | None = None
+    if passcode is not None:
+        from sealpipe.flows.passcode import parse_passcode  # most requests have none
+
+        code = parse_passcode(passcode, "name one that you know, such as env:CODE, and tell it to the person")
+    kind: RequestKey = key if isinstance(key, str) else "given"
+    if name is not None:
+        parse_name(name)
+    target = _parse_seed_target(kind, seed_to, name)
+    return RequestJob(
+        prompts=form,
+        name=name,
+        title=title or ", ".join(each.text for each in form)[:200],
+        description=description,
+        key=kind,
+        key_pair=None if isinstance(key, str) else key,
+        seed_target=target,
+        seed_key="" if target is None else _read_seed_key(target),
+        expires_at=resolve_expiry(expires_in, expires_at, "the request"),
+        max_submissions=max_submissions,
+        views=views,
+        passcode=code,
+        requires_login=requires_login,
+        requires_mfa=requires_mfa,
+        restricted_domains=tuple(map(parse_domain, restricted_domains or ())) or None,
+        ip_whitelist=tuple(map(parse_address, ip_whitelist or ())) or None,
+        organization_id=organization_id,
+        delivery=plan_optional_delivery(send, (), params or (), None, with_passcode=code is not None),
+    )
 
 
 def parse_domain(text: str) -> str:
@@ -190,19 +183,19 @@ class ChosenKey(NamedTuple):
     seed: str | None = None
 
 
-def choose_key(options: RequestOptions, session: Session) -> ChosenKey:
+def choose_key(job: RequestJob, session: Session) -> ChosenKey:
     """Choose the key pair of a request. Nothing is stored yet. Raises UsageError."""
-    if options.key_pair is not None:
-        return ChosenKey(options.key_pair)
+    if job.key_pair is not None:
+        return ChosenKey(job.key_pair)
     from sealpipe.wire import keys  # loads elliptic curves, which ending a request does not need
 
     tag = session.credential.tag
-    if options.key_kind == "new":
-        if options.seed_target is not None:
-            _check_target(options, session)
+    if job.key == "new":
+        if job.seed_target is not None:
+            _check_target(job, session)
         pair = keys.from_seed(os.urandom(32), tag=tag)
         return ChosenKey(pair)
-    if options.key_kind != "credential":
+    if job.key != "credential":
         raise UsageError("the request's key is neither the credential's nor a new one", remedy='key="credential"')
     custody = session.credential.custody_secret
     if custody is None:
@@ -217,13 +210,13 @@ def choose_key(options: RequestOptions, session: Session) -> ChosenKey:
     return ChosenKey(pair)
 
 
-def store_seed(options: RequestOptions, session: Session, chosen: ChosenKey) -> ChosenKey:
+def store_seed(job: RequestJob, session: Session, chosen: ChosenKey) -> ChosenKey:
     """Store the seed of a new key in its target, and read it back. Raises PluginError, UsageError."""
-    if options.seed_target is None:
+    if job.seed_target is None:
         return chosen
     seed = Secret(encode_base64url(bytes(chosen.pair.seed)))
-    write_to_sink(session, _make_seed_write(options, seed, encode_base64url(chosen.pair.public_key)[:40]))
-    reference = _make_source_reference(options)
+    write_to_sink(session, _make_seed_write(job, seed, encode_base64url(chosen.pair.public_key)[:40]))
+    reference = _make_source_reference(job)
     if not _has_source(session, reference):
         return chosen
     stored = resolve_value(reference, session.registry)
@@ -239,12 +232,12 @@ def store_seed(options: RequestOptions, session: Session, chosen: ChosenKey) -> 
     return chosen._replace(seed=str(reference))
 
 
-def _check_target(options: RequestOptions, session: Session) -> None:
-    assert options.seed_target is not None  # noqa: S101 - its caller checked
-    write = _make_seed_write(options, Secret(""), "")
+def _check_target(job: RequestJob, session: Session) -> None:
+    assert job.seed_target is not None  # noqa: S101 - its caller checked
+    write = _make_seed_write(job, Secret(""), "")
     if is_write_only(session, write.ref):
         raise UsageError(
-            f"{options.seed_target.text} cannot be read back, so the seed would be lost",
+            f"{job.seed_target.text} cannot be read back, so the seed would be lost",
             remedy=Remedy(
                 "use a readable target for --seed-to, such as vault:secret/requests/acme#seed",
                 python='use a readable target, such as seed_to="vault:secret/requests/acme#seed"',
@@ -253,17 +246,15 @@ def _check_target(options: RequestOptions, session: Session) -> None:
     describe_writes(session, [write])
 
 
-def _make_seed_write(options: RequestOptions, seed: Secret, marker: str) -> SinkWrite:
-    assert options.seed_target is not None  # noqa: S101 - its callers checked
-    return SinkWrite(
-        options.seed_target.fill({}), (SinkField(options.seed_key, seed),), options.seed_target.mode, marker
-    )
+def _make_seed_write(job: RequestJob, seed: Secret, marker: str) -> SinkWrite:
+    assert job.seed_target is not None  # noqa: S101 - its callers checked
+    return SinkWrite(job.seed_target.fill({}), (SinkField(job.seed_key, seed),), job.seed_target.mode, marker)
 
 
-def _make_source_reference(options: RequestOptions) -> Reference:
+def _make_source_reference(job: RequestJob) -> Reference:
     """Return the target as a reference that a source can read."""
-    assert options.seed_target is not None  # noqa: S101 - as above
-    ref, key = options.seed_target.fill({}), options.seed_key
+    assert job.seed_target is not None  # noqa: S101 - as above
+    ref, key = job.seed_target.fill({}), job.seed_key
     return Reference(ref.name, ref.body, ref.params, (Key(key),) if key else None)
 
 

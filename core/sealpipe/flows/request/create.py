@@ -1,4 +1,4 @@
-"""A request from its options to its collect link. Publishing the link is left to the caller.
+"""A request from its job to its collect link. Publishing the link is left to the caller.
 
 The body is journaled before it is sent, and every try sends the same bytes. If the response is lost for good, the
 service's list shows whether a request with a fresh key exists: no other request has that key.
@@ -16,7 +16,7 @@ from sealpipe.api import requests as api
 from sealpipe.api.requests import CreatedRequest
 from sealpipe.errors import Note, PublicKeyMismatchError, SealpipeError, ServiceError, StateError
 from sealpipe.flows import Budget, call, outgoing, policy
-from sealpipe.flows.request import ChosenKey, RequestOptions, choose_key, store_seed
+from sealpipe.flows.request import ChosenKey, RequestJob, choose_key, store_seed
 from sealpipe.flows.resolve import Cache
 from sealpipe.flows.session import Session
 from sealpipe.plugin import OutgoingAction
@@ -73,11 +73,9 @@ class SecureRequest(JournaledLink):
         return Receipt(self.short_code, self.public_key, self.prompts, self.key, self.expires_at, *known)
 
 
-def request(
-    session: Session, options: RequestOptions, outbox: EntryStore | None = None, **notes: object
-) -> SecureRequest:
+def request(session: Session, job: RequestJob, outbox: EntryStore | None = None, **notes: object) -> SecureRequest:
     """Create a request. With an outbox, the entry is open until `delivered()`; `notes` are added to it."""
-    prepared = _prepare(session, options)
+    prepared = _prepare(session, job)
 
     def work(session: Session) -> SecureRequest:
         return _store_and_post(session, prepared, outbox, notes)
@@ -93,50 +91,50 @@ class PlannedRequest(NamedTuple):
     recipients: tuple[Recipient, ...]
 
 
-def plan_dry_run(session: Session, options: RequestOptions) -> PlannedRequest:
+def plan_dry_run(session: Session, job: RequestJob) -> PlannedRequest:
     """Do everything but store and send, policies included, for `request --dry-run`."""
-    prepared = _prepare(session, options)
+    prepared = _prepare(session, job)
     policy.check_policies(session, prepared.action)
-    return PlannedRequest(len(_build_body(options, prepared.key, prepared.passcode)), prepared.recipients)
+    return PlannedRequest(len(_build_body(job, prepared.key, prepared.passcode)), prepared.recipients)
 
 
 def describe_request(
-    session: Session, options: RequestOptions, recipients: Sequence[Recipient] | None = None
+    session: Session, job: RequestJob, recipients: Sequence[Recipient] | None = None
 ) -> OutgoingAction:
     """Describe a request; without `recipients`, before anything is read."""
-    action = outgoing.describe_new(session, "request", (), options.delivery, options.heading, options.code)
-    seed = () if options.seed_target is None else (options.seed_target.ref.name,)
-    action = action._replace(sinks=outgoing.identify_all(session, "sink", seed), views=options.max_submissions)
+    action = outgoing.describe_new(session, "request", (), job.delivery, job.title, job.passcode)
+    seed = () if job.seed_target is None else (job.seed_target.ref.name,)
+    action = action._replace(sinks=outgoing.identify_all(session, "sink", seed), views=job.max_submissions)
     if recipients is None:
         return action._replace(complete=False)
-    labels = tuple((each.text, each.type) for each in options.form)
-    return outgoing.with_recipients(session, action, recipients)._replace(labels=labels, expires_at=options.expires_at)
+    labels = tuple((each.text, each.type) for each in job.prompts)
+    return outgoing.with_recipients(session, action, recipients)._replace(labels=labels, expires_at=job.expires_at)
 
 
-def _prepare(session: Session, options: RequestOptions) -> _PreparedRequest:
-    """Fetch and check everything that the options name. Nothing is stored or sent."""
-    session.check_clear(options.name, options.heading, options.description, *(each.text for each in options.form))
+def _prepare(session: Session, job: RequestJob) -> _PreparedRequest:
+    """Fetch and check everything that the job names. Nothing is stored or sent."""
+    session.check_clear(job.name, job.title, job.description, *(each.text for each in job.prompts))
     if session.policy_hooks:
-        policy.check_policies(session, describe_request(session, options))
-    if len(options.needs) > 1:
+        policy.check_policies(session, describe_request(session, job))
+    if len(job.needs) > 1:
         from sealpipe.flows.needs import check_needs  # most requests need nothing
 
-        check_needs(session.registry, options.needs)
+        check_needs(session.registry, job.needs)
     cache: Cache = {}
     recipients: tuple[Recipient, ...] = ()
-    if options.delivery is not None:
+    if job.delivery is not None:
         from sealpipe.flows.deliver import resolve_recipients  # most requests have no recipient
 
-        recipients = resolve_recipients(options.delivery, session.registry, cache)
+        recipients = resolve_recipients(job.delivery, session.registry, cache)
     passcode: Secret | None = None
-    if options.code is not None:
+    if job.passcode is not None:
         from sealpipe.flows.passcode import resolve_passcode  # most requests have none
 
-        passcode = resolve_passcode(options.code, session.registry, cache)
+        passcode = resolve_passcode(job.passcode, session.registry, cache)
     session.check_clear(None if passcode is None else passcode.reveal(), *(each.address for each in recipients))
-    key = choose_key(options, session)
-    action = describe_request(session, options, recipients)
-    return _PreparedRequest(options, key, passcode, recipients, action)
+    key = choose_key(job, session)
+    action = describe_request(session, job, recipients)
+    return _PreparedRequest(job, key, passcode, recipients, action)
 
 
 def describe_outcome(request: SecureRequest) -> Mapping[str, object]:
@@ -145,9 +143,9 @@ def describe_outcome(request: SecureRequest) -> Mapping[str, object]:
 
 
 class _PreparedRequest(NamedTuple):
-    """Options, with everything that they refer to fetched and checked."""
+    """A job, with everything that they refer to fetched and checked."""
 
-    options: RequestOptions
+    job: RequestJob
     key: ChosenKey
     passcode: Secret | None
     recipients: tuple[Recipient, ...]
@@ -158,23 +156,23 @@ def _store_and_post(
     session: Session, prepared: _PreparedRequest, outbox: EntryStore | None, notes: Mapping[str, object]
 ) -> SecureRequest:
     """Store the seed of a fresh key before anyone can submit, journal the request, and post it."""
-    options = prepared.options
+    job = prepared.job
     if outbox is not None:
         outbox.prepare()  # before a seed is stored: this may fail
-    chosen = store_seed(options, session, prepared.key)
+    chosen = store_seed(job, session, prepared.key)
     try:
-        body = _build_body(options, chosen, prepared.passcode)
+        body = _build_body(job, chosen, prepared.passcode)
         meta = _make_entry_meta(prepared, chosen, session, notes)
         entry: Entry | None = None
         if outbox is not None:
             entry = outbox.add(meta, body)
         request = post(session, meta, body, entry, session.start_budget())
     except SealpipeError as error:
-        if options.seed_target is not None and not (isinstance(error, ServiceError) and error.unclear):
-            location = options.seed_target.text
+        if job.seed_target is not None and not (isinstance(error, ServiceError) and error.unclear):
+            location = job.seed_target.text
             error.add_note(Note(f"a seed was stored in {location}, and nothing is sealed to its key: remove it there"))
         raise
-    if options.key_kind == "new":
+    if job.key == "new":
         request.access_link = Secret(
             link.access_link(session.link_base_url, request.short_code, bytes(chosen.pair.seed))
         )
@@ -218,22 +216,22 @@ def resume(session: Session, entry: Entry) -> SecureRequest:
     return post(session, entry.meta, entry.body, entry, session.start_budget(), unclear=True)
 
 
-def _build_body(options: RequestOptions, chosen: ChosenKey, passcode: Secret | None) -> bytes:
+def _build_body(job: RequestJob, chosen: ChosenKey, passcode: Secret | None) -> bytes:
     return api.build_body(
         api.RequestMembers(
-            title=options.heading,
+            title=job.title,
             public_key=chosen.pair.public_key,
-            fields=[(each.text, each.type) for each in options.form],
-            description=options.description,
-            expires_at=options.expires_at,
-            max_submissions=options.max_submissions,
-            views=options.views,
+            fields=[(each.text, each.type) for each in job.prompts],
+            description=job.description,
+            expires_at=job.expires_at,
+            max_submissions=job.max_submissions,
+            views=job.views,
             passcode=passcode,
-            requires_login=options.requires_login,
-            requires_mfa=options.requires_mfa,
-            restricted_domains=options.restricted_domains,
-            ip_whitelist=options.ip_whitelist,
-            organization_id=options.organization_id,
+            requires_login=job.requires_login,
+            requires_mfa=job.requires_mfa,
+            restricted_domains=job.restricted_domains,
+            ip_whitelist=job.ip_whitelist,
+            organization_id=job.organization_id,
         )
     )
 
@@ -242,16 +240,16 @@ def _make_entry_meta(
     prepared: _PreparedRequest, chosen: ChosenKey, session: Session, notes: Mapping[str, object]
 ) -> dict[str, Any]:
     """Return the entry's notes, without the seed."""
-    options = prepared.options
+    job = prepared.job
     return {
         **session.make_entry_meta("request"),
         "public_key": encode_base64url(chosen.pair.public_key),
-        "key": options.key_kind,
+        "key": job.key,
         "seed": chosen.seed,
-        "prompts": [list(each) for each in options.form],
+        "prompts": [list(each) for each in job.prompts],
         "passcode": prepared.passcode,
-        "name": options.name,
-        "title": options.heading,
+        "name": job.name,
+        "title": job.title,
         "views": None,
         "recipients": [list(recipient) for recipient in prepared.recipients],
         "message_template": None,

@@ -1,9 +1,9 @@
-"""The options of a share, checked before anything is fetched or sent. Pure."""
+"""Plan a share, before anything is fetched or sent. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -14,8 +14,6 @@ from sealpipe.values import NOTIFY_ON, as_duration, parse_name
 from sealpipe.wire.fields import Field
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from sealpipe.flows.deliver import DeliveryPlan, Params
     from sealpipe.flows.store import SinkTarget
 
@@ -25,112 +23,117 @@ _ADD_RECIPIENT: Final = Remedy("add --passcode-to CHANNEL", python='write passco
 
 
 @dataclass(frozen=True, repr=False, eq=False)  # neither is used, and generating them would slow every start
-class ShareOptions:
-    """What to share, and how: the arguments of `Client.share` and the options of `sealpipe share`.
+class ShareJob:
+    """What to share, and how: checked and parsed. `plan_share` makes it."""
 
-    Checked when it is made, as far as possible without a source, a sink or the service. Raises UsageError.
-    """
-
-    fields: Sequence[Field | FieldSpec | str]
-    """What to share; a string is a reference, such as `Root=vault:secret/app#root`."""
-    _: KW_ONLY
-    name: str | None = None
-    """The owner's name for it, which also fills `{name}` in `also_to`. The service never gets it."""
-    title: str | None = None
-    """The title. The service can read it."""
-    description: str | None = None
-    """The description. The service can read it."""
-    expires_in: timedelta | str | None = timedelta(hours=72)
-    """How long the link works; None: until its views are used up."""
-    expires_at: datetime | None = None
-    """When the link expires. Overrides `expires_in`; after validation it replaces both."""
-    views: int | None = 1
+    fields: tuple[Field | FieldSpec, ...]
+    name: str | None
+    """The owner's name for it. The service never gets it."""
+    title: str | None
+    description: str | None
+    expires_at: datetime | None
+    """When it expires; None: never."""
+    views: int | None
     """How often the share can be opened; None: no limit."""
-    passcode: str | Secret | Reference | None = None
-    """The passcode that the recipient must enter, or where it is read."""
-    custody: Custody = "auto"
-    """Whether the account's owner can read the share: if possible, always (`require`) or never (`off`)."""
-    timed_view: int | None = None
-    """How long an opened share stays visible, in seconds."""
-    notify_on: Sequence[str] | None = None
-    """The events that the owner gets an email about; None: as the account is set."""
-    organization_id: str | None = None
-    """The organisation that the share belongs to."""
-    outbox: str | Path | None = None
-    """The folder of the outbox, for a call from Python; None: nothing is written to disk."""
-    passcode_generate: bool = False
-    """Whether to generate a passcode."""
-    send: Sequence[Target | str] = ()
-    """The channels that deliver the link."""
-    passcode_to: Sequence[Target | str] = ()
-    """The channels that deliver the passcode."""
-    params: Params | None = None
-    """The references that give the values of `{NAME}` in channels, by name."""
-    message_template: str | None = None
-    """The message's text; it contains `{link}`. None: our own."""
-    also_to: Sequence[Reference | str] = ()
-    """The sinks that store the fields before the share is posted."""
-
-    specs: tuple[Field | FieldSpec, ...] = field(init=False)
-    """`fields`, parsed."""
-    code: Secret | Reference | None = field(init=False)
-    """`passcode`, checked; a reference to a new one if it is to be generated."""
-    delivery: DeliveryPlan | None = field(init=False)
+    passcode: Secret | Reference | None
+    """The passcode, or where it is read; a reference to a new one if it is to be generated."""
+    custody: Custody
+    timed_view: int | None
+    """In seconds."""
+    notify_on: tuple[str, ...] | None
+    organization_id: str | None
+    delivery: DeliveryPlan | None
     """The recipients of link and passcode; None if there are none."""
-    targets: tuple[SinkTarget, ...] = field(init=False, default=())
-    """`also_to`, parsed."""
-
-    def __post_init__(self) -> None:
-        """Check everything, as far as possible without a source, a sink or the service."""
-        if not self.fields:
-            raise UsageError(
-                "there is nothing to share",
-                remedy=Remedy(
-                    "name at least one field, such as -f env:DB_PASSWORD",
-                    python='name at least one field: ["env:DB_PASSWORD"]',
-                ),
-            )
-        set_checked(self, expires_at=resolve_expiry(self.expires_in, self.expires_at, "the share"))
-        if self.name is not None:
-            parse_name(self.name)
-        for name, number in (("views", self.views), ("timed_view", self.timed_view)):
-            if number is not None and number < 1:
-                raise UsageError(f"{name} is less than one", remedy="leave it out for no limit")
-        if self.custody not in ("auto", "require", "off"):
-            raise UsageError(f"custody {self.custody!r} is not one of auto, require, off")
-        events = self.notify_on or ()
-        if set(events) - set(NOTIFY_ON) or len(set(events)) < len(events):
-            raise UsageError("notify_on has an unknown or repeated event", remedy=", ".join(NOTIFY_ON))
-        set_checked(self, notify_on=None if self.notify_on is None else tuple(self.notify_on))
-        code = self._check_passcode()
-        delivery = plan_optional_delivery(
-            self.send, self.passcode_to, self.params or (), self.message_template, with_passcode=code is not None
-        )
-        if delivery is not None and self.views is not None:
-            _check_views(self.views, sum(each.content == "link" for each in delivery.targets))
-        specs = tuple(parse_field(each) if isinstance(each, str) else each for each in self.fields)
-        _check_repeated(specs)
-        set_checked(self, passcode=code, code=code, delivery=delivery, specs=specs)
-        if self.also_to:
-            from sealpipe.flows.store import parse_targets  # most shares have no target
-
-            set_checked(self, targets=tuple(parse_targets(self.also_to, name=self.name)))
+    message_template: str | None
+    targets: tuple[SinkTarget, ...]
+    """The sinks that store the fields before the share is posted."""
 
     @property
     def needs(self) -> tuple[Need, ...]:
         """The sources, sinks and channels that it uses."""
-        refs = [each.ref for each in self.specs if isinstance(each, FieldSpec)]
-        return list_needs([*refs, self.code], [each.ref for each in self.targets], self.delivery)
+        refs = [each.ref for each in self.fields if isinstance(each, FieldSpec)]
+        return list_needs([*refs, self.passcode], [each.ref for each in self.targets], self.delivery)
 
-    def _check_passcode(self) -> Secret | Reference | None:
-        if self.passcode is None and not self.passcode_generate:
-            return None
-        from sealpipe.flows.passcode import make_generator_reference, parse_passcode  # most shares have no passcode
 
-        passcode = make_generator_reference(self.passcode) if self.passcode_generate else self.passcode
-        # The name of a generated value may also be used by a field.
-        known = self.passcode_to or (isinstance(passcode, Reference) and passcode.param("name") is not None)
-        return parse_passcode(passcode or "", "" if known else _ADD_RECIPIENT)
+def plan_share(
+    fields: Sequence[Field | FieldSpec | str],
+    *,
+    name: str | None = None,
+    title: str | None = None,
+    description: str | None = None,
+    expires_in: timedelta | str | None = timedelta(hours=72),
+    expires_at: datetime | None = None,
+    views: int | None = 1,
+    passcode: str | Secret | Reference | None = None,
+    custody: Custody = "auto",
+    timed_view: int | None = None,
+    notify_on: Sequence[str] | None = None,
+    organization_id: str | None = None,
+    passcode_generate: bool = False,
+    send: Sequence[Target | str] = (),
+    passcode_to: Sequence[Target | str] = (),
+    params: Params | None = None,
+    message_template: str | None = None,
+    also_to: Sequence[Reference | str] = (),
+) -> ShareJob:
+    """Plan a share, with the arguments of `Client.share`.
+
+    Checks what they say together, as far as possible without a source, a sink or the service; each by itself was
+    checked where it came in. Raises UsageError.
+    """
+    if not fields:
+        raise UsageError(
+            "there is nothing to share",
+            remedy=Remedy(
+                "name at least one field, such as -f env:DB_PASSWORD",
+                python='name at least one field: ["env:DB_PASSWORD"]',
+            ),
+        )
+    ends = resolve_expiry(expires_in, expires_at, "the share")
+    if name is not None:
+        parse_name(name)
+    if notify_on is not None and len(set(notify_on)) < len(notify_on):
+        raise UsageError("notify_on has an unknown or repeated event", remedy=", ".join(NOTIFY_ON))
+    code = _parse_passcode(passcode, has_recipient=bool(passcode_to), is_generated=passcode_generate)
+    delivery = plan_optional_delivery(send, passcode_to, params or (), message_template, with_passcode=code is not None)
+    if delivery is not None and views is not None:
+        _check_views(views, sum(each.content == "link" for each in delivery.targets))
+    specs = tuple(parse_field(each) if isinstance(each, str) else each for each in fields)
+    _check_repeated(specs)
+    targets: tuple[SinkTarget, ...] = ()
+    if also_to:
+        from sealpipe.flows.store import parse_targets  # most shares have no target
+
+        targets = tuple(parse_targets(also_to, name=name))
+    return ShareJob(
+        fields=specs,
+        name=name,
+        title=title,
+        description=description,
+        expires_at=ends,
+        views=views,
+        passcode=code,
+        custody=custody,
+        timed_view=timed_view,
+        notify_on=None if notify_on is None else tuple(notify_on),
+        organization_id=organization_id,
+        delivery=delivery,
+        message_template=message_template,
+        targets=targets,
+    )
+
+
+def _parse_passcode(
+    passcode: str | Secret | Reference | None, *, has_recipient: bool, is_generated: bool
+) -> Secret | Reference | None:
+    if passcode is None and not is_generated:
+        return None
+    from sealpipe.flows.passcode import make_generator_reference, parse_passcode  # most shares have no passcode
+
+    chosen = make_generator_reference(passcode) if is_generated else passcode
+    # The name of a generated value may also be used by a field.
+    is_known = has_recipient or (isinstance(chosen, Reference) and chosen.param("name") is not None)
+    return parse_passcode(chosen or "", "" if is_known else _ADD_RECIPIENT)
 
 
 def _check_repeated(specs: Sequence[Field | FieldSpec]) -> None:
@@ -177,12 +180,6 @@ def list_needs(
         *(("channel", name) for name in channels),
     ]
     return tuple(dict.fromkeys(needs))
-
-
-def set_checked(options: object, **values: object) -> None:
-    """Set fields of frozen options to their checked values."""
-    for name, value in values.items():
-        object.__setattr__(options, name, value)
 
 
 def resolve_expiry(expires_in: timedelta | str | None, expires_at: datetime | None, option: str) -> datetime | None:

@@ -1,4 +1,4 @@
-"""A share from its options to its link: plan, resolve, seal, post. Publishing the link is left to the caller.
+"""A share from its job to its link: resolve, seal, post. Publishing the link is left to the caller.
 
 The body is journaled before it is sent, and every try sends the same bytes under the same key, so that a kill or a lost
 response neither loses the share nor makes a second one.
@@ -29,7 +29,7 @@ from sealpipe.errors import (
 )
 from sealpipe.flows import call, outgoing, policy
 from sealpipe.flows.session import Session
-from sealpipe.flows.share import ShareOptions
+from sealpipe.flows.share import ShareJob
 from sealpipe.flows.share.seal import NO_CUSTODY_LEVEL, SealedShare, seal_share
 from sealpipe.plugin import OutgoingAction
 from sealpipe.reference import FieldSpec
@@ -63,14 +63,14 @@ class Share(JournaledLink):
     """Whether the service said when the share expires; if not, `expires_at` is None, too."""
 
 
-def share(session: Session, options: ShareOptions, outbox: EntryStore | None = None, **notes: object) -> Share:
+def share(session: Session, job: ShareJob, outbox: EntryStore | None = None, **notes: object) -> Share:
     """Create a share. With an outbox, the entry is open until `delivered()`; `notes` are added to it."""
-    session.check_clear(options.name, options.title, options.description, options.message_template)
+    session.check_clear(job.name, job.title, job.description, job.message_template)
     if session.policy_hooks:
-        policy.check_policies(session, describe_share(session, options))
-    sealed = seal_share(options, session)
-    action = describe_share(session, options, sealed)
-    meta = _make_entry_meta(sealed, options, session, {"overseen": outgoing.to_entry_note(action), **notes})
+        policy.check_policies(session, describe_share(session, job))
+    sealed = seal_share(job, session)
+    action = describe_share(session, job, sealed)
+    meta = _make_entry_meta(sealed, job, session, {"overseen": outgoing.to_entry_note(action), **notes})
     created = policy.run_under_policy(
         session, action, lambda cleared: _store_and_post(cleared, meta, sealed, outbox), describe_outcome
     )
@@ -78,23 +78,23 @@ def share(session: Session, options: ShareOptions, outbox: EntryStore | None = N
     return created
 
 
-def plan_dry_run(session: Session, options: ShareOptions) -> SealedShare:
+def plan_dry_run(session: Session, job: ShareJob) -> SealedShare:
     """Do everything but store and send, policies included, for `share --dry-run`."""
-    session.check_clear(options.name, options.title, options.description, options.message_template)
+    session.check_clear(job.name, job.title, job.description, job.message_template)
     if session.policy_hooks:
-        policy.check_policies(session, describe_share(session, options))
-    sealed = seal_share(options, session)
+        policy.check_policies(session, describe_share(session, job))
+    sealed = seal_share(job, session)
     if session.policy_hooks:
-        policy.check_policies(session, describe_share(session, options, sealed))
+        policy.check_policies(session, describe_share(session, job, sealed))
     return sealed
 
 
-def describe_share(session: Session, options: ShareOptions, sealed: SealedShare | None = None) -> OutgoingAction:
+def describe_share(session: Session, job: ShareJob, sealed: SealedShare | None = None) -> OutgoingAction:
     """Describe a share. Without `sealed` its sources are not read yet, so labels, recipients and expiry are unknown."""
-    inputs = [each.ref if isinstance(each, FieldSpec) else None for each in options.specs]
-    action = outgoing.describe_new(session, "share", inputs, options.delivery, options.title, options.code)
-    sinks = outgoing.identify_all(session, "sink", (target.ref.name for target in options.targets))
-    action = action._replace(sinks=sinks, views=options.views)
+    inputs = [each.ref if isinstance(each, FieldSpec) else None for each in job.fields]
+    action = outgoing.describe_new(session, "share", inputs, job.delivery, job.title, job.passcode)
+    sinks = outgoing.identify_all(session, "sink", (target.ref.name for target in job.targets))
+    action = action._replace(sinks=sinks, views=job.views)
     if sealed is None:
         return action._replace(complete=False)
     return outgoing.with_recipients(session, action, sealed.recipients)._replace(
@@ -255,7 +255,7 @@ def _note_response(posting: Posting, created: CreatedShare) -> None:
 
 
 def _make_entry_meta(
-    sealed: SealedShare, options: ShareOptions, session: Session, notes: Mapping[str, object]
+    sealed: SealedShare, job: ShareJob, session: Session, notes: Mapping[str, object]
 ) -> dict[str, Any]:
     """Return the entry's notes; the journal is sealed, so they may contain secrets."""
     return {
@@ -263,12 +263,12 @@ def _make_entry_meta(
         "fragment": sealed.fragment,
         "passcode": sealed.passcode,
         "wrap_at": sealed.wrap_at,
-        "custody": options.custody,
-        "name": options.name,
-        "title": options.title,
-        "views": options.views,
+        "custody": job.custody,
+        "name": job.name,
+        "title": job.title,
+        "views": job.views,
         "recipients": [list(recipient) for recipient in sealed.recipients],
-        "also_to": [target.text for target in options.targets],
-        "message_template": options.message_template,
+        "also_to": [target.text for target in job.targets],
+        "message_template": job.message_template,
         **notes,
     }

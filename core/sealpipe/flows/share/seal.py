@@ -1,4 +1,4 @@
-"""Seal a share: fetch what its options name, limit its expiry, and encrypt it once into the bytes to post."""
+"""Seal a share: fetch what its job names, limit its expiry, and encrypt it once into the bytes to post."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sealpipe.api import shares
 from sealpipe.errors import PluginError, Remedy, UsageError
 from sealpipe.flows.resolve import Cache, collect_remarks, find_earliest_expiry, resolve
 from sealpipe.flows.session import Session
-from sealpipe.flows.share import ShareOptions
+from sealpipe.flows.share import ShareJob
 from sealpipe.reference import FieldSpec
 from sealpipe.secret import Secret
 from sealpipe.values import format_time
@@ -49,9 +49,9 @@ class SealedShare:
     warnings: tuple[str, ...] = ()
 
 
-def seal_share(options: ShareOptions, session: Session) -> SealedShare:
-    """Fetch what the options name, and seal it. Nothing is stored or sent."""
-    if options.custody == "require" and session.credential.custody_secret is None:
+def seal_share(job: ShareJob, session: Session) -> SealedShare:
+    """Fetch what the job names, and seal it. Nothing is stored or sent."""
+    if job.custody == "require" and session.credential.custody_secret is None:
         raise UsageError(
             "custody is required and the credential has no custody secret",
             remedy=Remedy(
@@ -59,42 +59,42 @@ def seal_share(options: ShareOptions, session: Session) -> SealedShare:
                 python='use the whole credential, all three parts, or custody="auto"',
             ),
         )
-    if len(options.needs) > 1:
+    if len(job.needs) > 1:
         from sealpipe.flows.needs import check_needs  # most shares need one source
 
-        check_needs(session.registry, options.needs)
+        check_needs(session.registry, job.needs)
     typed: tuple[str, ...] = ()
-    if any(isinstance(spec, FieldSpec) and spec.ref.name == "text" for spec in options.specs):
+    if any(isinstance(spec, FieldSpec) and spec.ref.name == "text" for spec in job.fields):
         from sealpipe.flows.typed_secrets import warn_of_text  # most shares contain no text:
 
-        typed = tuple(warn_of_text(options.specs))
+        typed = tuple(warn_of_text(job.fields))
     cache: Cache = {}
     recipients: tuple[Recipient, ...] = ()
-    if options.delivery is not None:
+    if job.delivery is not None:
         from sealpipe.flows.deliver import resolve_recipients  # most shares have no recipient
 
         # Before all else: a wrong recipient must not consume a secret that is created by reading it.
-        recipients = resolve_recipients(options.delivery, session.registry, cache)
+        recipients = resolve_recipients(job.delivery, session.registry, cache)
         session.check_clear(*(each.address for each in recipients))
     writes: tuple[SinkWrite, ...] = ()
     write_notes: tuple[str, ...] = ()
-    if options.targets:
+    if job.targets:
         from sealpipe.flows.store import write  # most shares have no target
 
-        write.check_share_targets(session, options.targets)
-    fields = resolve(options.specs, session.registry, cache)
-    if options.targets:
-        writes = write.plan_share_writes(options.targets, fields)
+        write.check_share_targets(session, job.targets)
+    fields = resolve(job.fields, session.registry, cache)
+    if job.targets:
+        writes = write.plan_share_writes(job.targets, fields)
         write_notes = write.describe_plan(session, writes)
     passcode: Secret | None = None
-    if options.code is not None:
+    if job.passcode is not None:
         from sealpipe.flows.passcode import resolve_passcode  # most shares have no passcode
 
-        passcode = resolve_passcode(options.code, session.registry, cache)
+        passcode = resolve_passcode(job.passcode, session.registry, cache)
     session.check_clear(*(str(member) for each in fields for member in _list_members_in_clear(each)))
     session.check_own(*(each.value for each in fields), "" if passcode is None else passcode)
-    expires_at, expiry_notes = bound_expiry(options.expires_at, cache)
-    sealed = _seal(options, expires_at, fields, passcode, session)
+    expires_at, expiry_notes = bound_expiry(job.expires_at, cache)
+    sealed = _seal(job, expires_at, fields, passcode, session)
     return replace(
         sealed,
         recipients=recipients,
@@ -111,14 +111,14 @@ def _list_members_in_clear(field: fields.Field) -> list[object]:
 
 
 def _seal(
-    options: ShareOptions,
+    job: ShareJob,
     expires_at: datetime | None,
     resolved_fields: Sequence[fields.Field],
     passcode: Secret | None,
     session: Session,
 ) -> SealedShare:
-    warnings = (NO_CUSTODY_LEVEL,) if _is_refused(options, session) else ()
-    custody = "off" if warnings else options.custody
+    warnings = (NO_CUSTODY_LEVEL,) if _is_refused(job, session) else ()
+    custody = "off" if warnings else job.custody
     content_key = os.urandom(32)
     code = None if passcode is None else passcode.reveal()
     body, wrap_at = shares.build_body(
@@ -126,13 +126,13 @@ def _seal(
         shares.ShareMembers(
             access_token=tokens.access_token(content_key),
             passcode_verifier=None if code is None else tokens.passcode_verifier(code),
-            title=options.title,
-            description=options.description,
+            title=job.title,
+            description=job.description,
             expires_at=expires_at,
-            views=options.views,
-            timed_view=options.timed_view,
-            notify_on=options.notify_on,
-            organization_id=options.organization_id,
+            views=job.views,
+            timed_view=job.timed_view,
+            notify_on=job.notify_on,
+            organization_id=job.organization_id,
             item_key_wrap=None if custody == "off" else _wrap(content_key, session),
         ),
     )
@@ -141,9 +141,9 @@ def _seal(
     return SealedShare(body, wrap_at, fragment, passcode, labels, warnings=warnings)
 
 
-def _is_refused(options: ShareOptions, session: Session) -> bool:
+def _is_refused(job: ShareJob, session: Session) -> bool:
     """Return whether the service is known to refuse this share's wrap. With custody `require` it is asked each time."""
-    return options.custody == "auto" and session.credential.custody_secret is not None and session.lacks_custody
+    return job.custody == "auto" and session.credential.custody_secret is not None and session.lacks_custody
 
 
 def _wrap(content_key: bytes, session: Session) -> str | None:
