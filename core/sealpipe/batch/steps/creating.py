@@ -66,7 +66,7 @@ def give_up_create(work: RowWork) -> None:
 
 
 def create_once(work: RowWork, make: Callable[..., Any], options: Any) -> Any:
-    """Make a share or request by its flow, under the idempotency key of this row's generation.
+    """Make a share or request, under the idempotency key of this row's generation.
 
     Raises IdempotencyConflictError if the service has one already, and BlockedError.
     """

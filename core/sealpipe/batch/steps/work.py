@@ -1,7 +1,7 @@
 """What every step of a row works with, what it returns, and how the row's messages are sent.
 
-A step is a flow. It does one thing that is due and can be repeated: whatever it does outside is an effect in the
-database, begun by compare-and-set before it is done.
+A step does one thing that is due and can be repeated: whatever it does outside is an effect in the database, begun by
+compare-and-set before it is done.
 """
 
 from __future__ import annotations
@@ -259,4 +259,4 @@ def expire_undelivered(work: RowWork) -> StepResult | None:
 
 
 Steps = Mapping[Any, Callable[[RowWork], StepResult]]
-"""A kind's flow for each step."""
+"""A kind's function for each step."""
