@@ -59,7 +59,7 @@ def _was_sent_under_another_key(work: RowWork, create: Effect | None) -> bool:
 
 
 def give_up_create(work: RowWork) -> None:
-    """Record that a create came to nothing, so that another can begin. Blocks."""
+    """Record that a create came to nothing, so that another can begin."""
     effect = work.store.effects.find(work.row, work.name_effect("create"))
     if effect is not None and effect.state == "sending":
         work.store.effects.finish(effect, "failed", {"ended": True})

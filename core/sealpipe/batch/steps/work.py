@@ -214,7 +214,7 @@ def mark_unclear(work: RowWork, progress: Progress, unclear: Sequence[str]) -> P
 
 
 def find_delivered(work: RowWork) -> list[str] | None:
-    """Return who may not have got the link, if an earlier process ended the delivery; None if it did not. Blocks."""
+    """Return who may not have got the link, if an earlier process ended the delivery; None if it did not."""
     create = work.store.effects.find(work.row, work.name_effect("create"))
     if create is None or create.state != "done" or not create.content.get("ended"):
         return None

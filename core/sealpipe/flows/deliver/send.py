@@ -142,7 +142,7 @@ def _deliver_one(session: Session, share: Deliverable, number: int, *, resend: b
 
 
 def _send(session: Session, share: Deliverable, number: int) -> None:
-    """Journal, send, journal. Blocks."""
+    """Journal, send, journal."""
     from sealpipe.registry.channels import send_message
 
     assert share.deliveries is not None  # noqa: S101 - as above
