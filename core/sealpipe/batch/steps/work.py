@@ -25,7 +25,9 @@ from sealpipe.batch.steps.states import Event, Progress, Schedule
 from sealpipe.errors import DeliveryError, SealpipeError, UsageError
 from sealpipe.flows.deliver import Recipient
 from sealpipe.flows.deliver.send import TrackedDelivery, deliver
+from sealpipe.flows.request.create import SecureRequest
 from sealpipe.flows.session import Session
+from sealpipe.flows.share.post import Share
 from sealpipe.values import redact_address
 
 if TYPE_CHECKING:
@@ -54,7 +56,7 @@ class RowWork:
     """What `dump_options` returned when what is out was made; None: what the file says now."""
     takes_newer: bool = False
     """Whether `values` are newer than those of the row's content."""
-    created: Any = field(default=None, repr=False)
+    created: Share | SecureRequest | None = field(default=None, repr=False)
     """The share or request that this process has just created or restored."""
     cause: str = ""
     """Why the last message may not have arrived."""
@@ -227,7 +229,9 @@ def find_delivered(work: RowWork) -> list[str] | None:
     ]
 
 
-def finish_delivery(work: RowWork, created: Any, event: Event, *, keeps_link: bool = False) -> StepResult:
+def finish_delivery(
+    work: RowWork, created: Share | SecureRequest | None, event: Event, *, keeps_link: bool = False
+) -> StepResult:
     """Send the messages that are left. `created` is None if the outbox has nothing any more.
 
     With `keeps_link`, the outbox keeps the link, which may be sent again.
