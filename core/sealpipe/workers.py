@@ -221,14 +221,14 @@ class Call(Cancellation):
 
     def wait(self, seconds: float) -> None:
         """Sleep between two steps, while other calls are at work. Raises CancelledCallError."""
-        self.begin()
+        self.raise_if_cancelled()
         self._give_slot()
         self.sleep(seconds)
         self._take_slot_again()
 
     def notify(self, callback: Callable[[], object]) -> None:
         """Call back in the task, while other calls are at work. Raises what it raises, and CancelledCallError."""
-        self.begin()
+        self.raise_if_cancelled()
         self._give_slot()
         answers: SimpleQueue[BaseException | None] = SimpleQueue()
         try:

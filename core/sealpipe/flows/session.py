@@ -126,9 +126,9 @@ class Session:
         if is_changing and self.policy_hooks and operation.name not in self.cleared:
             raise PolicyError(f"internal: the policy was not asked about this action ({operation.name})")
         finish = None if flows.watch is None else flows.watch(operation)
-        current().begin(is_changing=is_changing)
         try:
-            result = self.transport.send(self, operation, timeout)
+            with current().step(is_changing=is_changing):
+                result = self.transport.send(self, operation, timeout)
         except BaseException as error:
             if finish is not None:
                 finish(None, error)
@@ -201,7 +201,7 @@ class Session:
         return session
 
     def close(self) -> None:
-        """Close its connections, and release what plugins hold, if a registry was made. Blocks."""
+        """Close its connections, and release what plugins hold, if a registry was made."""
         self.transport.close()
         cache_info = getattr(self.registry, "cache_info", None)
         if cache_info is not None and cache_info().currsize:

@@ -111,7 +111,7 @@ def create(session: Session, folder: Path, made: Made, work: Callable[[], Create
     `work` creates it under the record's name, with an entry in the outbox of `open_outbox`. If a message is not sent,
     raises DeliveryError: the share or request exists all the same. Raises FileExistsError if there is such a record.
     """
-    current().begin()
+    current().raise_if_cancelled()
     lock = _begin(folder, made)
     try:
         created = work()

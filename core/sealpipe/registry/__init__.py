@@ -30,7 +30,14 @@ from sealpipe.plugin import (
 )
 from sealpipe.plugin.context import DEADLINE
 from sealpipe.reference import PARAMETERS, TARGET_PARAMETERS, Reference
-from sealpipe.registry.calls import call_plugin, close_in_time, format_install_command, import_object, suggest
+from sealpipe.registry.calls import (
+    call_plugin,
+    close_in_time,
+    format_install_command,
+    import_object,
+    isolate_plugin,
+    suggest,
+)
 from sealpipe.registry.fetching import fetch_all
 from sealpipe.registry.stores import (
     PolicyHook,
@@ -158,7 +165,7 @@ class Registry:
         return call_plugin("the CI", lambda: ci.oidc_token(audience))
 
     def check(self, kind: str, name: str) -> Health:
-        """Run a plugin's own check. Blocks. Raises ReferenceSyntaxError, and PluginError if it fails."""
+        """Run a plugin's own check. Raises ReferenceSyntaxError, and PluginError if it fails."""
         instance = self._get_instance(kind, name)
         health = call_plugin(f"the {kind} {name}", instance.check)
         if not isinstance(health, Health):
@@ -232,7 +239,7 @@ class Registry:
         for (kind, name), each in instances.items():
             if isinstance(each, Source | Sink):
                 with suppress(PluginError, PayloadTooLargeError):
-                    call_plugin(f"the {kind} {name}", each.close)
+                    isolate_plugin(f"the {kind} {name}", each.close)
         network = getattr(self._network, "cache_info", None)
         if self._network is not None and network is not None and network().currsize:
             self._network().close()

@@ -14,7 +14,6 @@ from sealpipe.batch.engine.advance import Change, Engine
 from sealpipe.batch.engine.news import News, NewsLog
 from sealpipe.batch.engine.run import RunResult
 from sealpipe.batch.steps.states import MINUTE
-from sealpipe.cancellation import current
 from sealpipe.errors import NOT_TAKEN, SealpipeError
 from sealpipe.flows import policy
 from sealpipe.flows.deliver import Recipient, resolve_recipients
@@ -28,7 +27,7 @@ NEWS_INTERVAL: Final = 10 * MINUTE
 
 
 def describe_batch(session: Session, name: str, recipients: Sequence[Recipient] = ()) -> OutgoingAction:
-    """Describe a batch for policies: its run, and the news of it if there are recipients. Blocks."""
+    """Describe a batch for policies: its run, and the news of it if there are recipients."""
     channels = tuple(session.registry().identify("channel", each.channel) for each in recipients)
     return OutgoingAction(
         "batch",
@@ -84,14 +83,13 @@ def _send(
     for recipient, news in found:
         names = list(log.name_rows(news)) if with_rows else []
         message = build_news(RunResult(engine.batch.name, counts=engine.store.count_states(engine.batch)), news, names)
-        current().begin(is_changing=True)
         warning = _send_one(session, log, recipient, news, message)
         warnings += [warning] if warning else []
     return tuple(warnings)
 
 
 def _send_one(session: Session, log: NewsLog, recipient: Recipient, news: News, message: Message) -> str:
-    """Record, send, record. Returns a warning, or nothing. Blocks."""
+    """Record, send, record. Returns a warning, or nothing."""
     from sealpipe.registry.channels import send_message
 
     session.registry().channel(recipient.channel)  # raises for missing settings before anything is recorded

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from sealpipe.api.responses import escape_text
-from sealpipe.cancellation import current
+from sealpipe.cancellation import CancelledCallError
 from sealpipe.errors import (
     NOT_TAKEN,
     DeliveryError,
@@ -28,6 +28,7 @@ from sealpipe.flows.deliver import Recipient, name_target
 from sealpipe.flows.deliver.messages import MessageContext, build_link_message, build_passcode_message
 from sealpipe.flows.resolve import MAX_TRIES
 from sealpipe.flows.session import Session
+from sealpipe.plugin import Message
 from sealpipe.secret import Secret
 
 if TYPE_CHECKING:
@@ -126,7 +127,6 @@ def _deliver_one(session: Session, share: Deliverable, number: int, *, resend: b
         budget = session.start_budget()
         for tries in range(1, MAX_TRIES + 1):
             try:
-                current().begin(is_changing=True)
                 _send(session, share, number)
                 return None
             except UnavailableError as error:
@@ -142,7 +142,7 @@ def _deliver_one(session: Session, share: Deliverable, number: int, *, resend: b
 
 
 def _send(session: Session, share: Deliverable, number: int) -> None:
-    """Journal, send, journal. Blocks."""
+    """Journal, send, journal."""
     from sealpipe.registry.channels import send_message
 
     assert share.deliveries is not None  # noqa: S101 - as above
@@ -152,7 +152,7 @@ def _send(session: Session, share: Deliverable, number: int) -> None:
     _note_state(share, number, "sending")
     try:
         send_message(registry, recipient.channel, _build_message(share, recipient), recipient.to)
-    except NOT_TAKEN:
+    except (*NOT_TAKEN, CancelledCallError):  # cancelled before the channel was called
         _note_state(share, number, "failed", is_required=False)
         raise
     _note_state(share, number, "sent", is_required=False)
@@ -177,7 +177,7 @@ def _note_state(share: Deliverable, number: int, state: DeliveryState, *, is_req
     share.deliveries.items[number].state = state
 
 
-def _build_message(share: Deliverable, recipient: Recipient) -> Any:
+def _build_message(share: Deliverable, recipient: Recipient) -> Message:
     deliveries = share.deliveries
     assert deliveries is not None  # noqa: S101 - as above
     passcode = deliveries.passcode
