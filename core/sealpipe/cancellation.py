@@ -32,6 +32,7 @@ class Cancellation:
         self._is_interrupted = False
         self._changes = 0
         """How many changes of something elsewhere are under way."""
+        self.has_begun_change = False
         self._interrupt: Callable[[], object] | None = None
 
     @property
@@ -50,6 +51,7 @@ class Cancellation:
         with self._state:
             self.raise_if_cancelled()
             self._changes += is_changing
+            self.has_begun_change = self.has_begun_change or is_changing
         try:
             yield
         finally:

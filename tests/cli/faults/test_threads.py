@@ -22,7 +22,17 @@ import pytest
 import trio
 
 from cli.faults.cancelled_tasks import AT_ONCE, PATIENCE, arguments, cancel, reached, share_begun
-from sealpipe import AsyncClient, Client, ConnectError, Field, SealpipeError, UsageError, aio, aresolve
+from sealpipe import (
+    AsyncClient,
+    Client,
+    ConnectError,
+    Field,
+    OutcomeUnknownError,
+    SealpipeError,
+    UsageError,
+    aio,
+    aresolve,
+)
 from sealpipe.api import Failure, Operation, Response
 from sealpipe.cancellation import Cancellation, CancelledCallError, current, make_current
 from sealpipe.client_base import connect
@@ -268,6 +278,73 @@ def test_the_entry_of_a_share_that_nobody_takes_is_kept(job: Job) -> None:
 
     asyncio.run(scenario())
     assert not isinstance(open_entry(job), str)
+
+
+def test_closing_ends_the_calls_that_are_at_work_and_those_that_wait(
+    proxied: Proxied, job_at: Callable[..., Job], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(aio, "MAX_CONNECTIONS", 2)
+    server = proxied(then=faults.holds)
+    job = job_at(server)
+
+    async def scenario() -> tuple[float, list[Any]]:
+        client = AsyncClient(**arguments(job, server))
+        tasks = [asyncio.ensure_future(client.list_shares()) for _ in range(3)]
+        async with asyncio.timeout(PATIENCE):
+            while len(server.received()) < 2:
+                await asyncio.sleep(0.01)
+        began = time.monotonic()
+        await client.close()
+        took = time.monotonic() - began
+        return took, await asyncio.gather(*tasks, return_exceptions=True)
+
+    seconds, ends = asyncio.run(scenario())
+    assert seconds < AT_ONCE
+    assert [(type(each), each.message) for each in ends] == [
+        (ConnectError, "the client was closed while this call was at work")
+    ] * 3
+    assert len(server.received()) == 2
+
+
+def test_closing_during_a_change_leaves_it_to_resume(
+    proxied: Proxied, job_at: Callable[..., Job], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(aio, "GRACE", 0.5)
+    server = proxied(faults.holds)
+    job = job_at(server)
+
+    async def scenario() -> tuple[float, Any]:
+        client = AsyncClient(**arguments(job, server))
+        task = await share_begun(client, job, server)
+        began = time.monotonic()
+        await client.close()
+        took = time.monotonic() - began
+        (end,) = await asyncio.gather(task, return_exceptions=True)
+        return took, end
+
+    seconds, end = asyncio.run(scenario())
+    assert seconds < AT_ONCE
+    assert isinstance(end, OutcomeUnknownError)
+    done = job.resume()
+    assert (done.code, len(job.shares()), job.left()) == (0, 1, []), done
+
+
+def test_a_task_that_is_cancelled_while_its_client_is_closed_is_cancelled(
+    proxied: Proxied, job_at: Callable[..., Job]
+) -> None:
+    server = proxied(then=faults.holds)
+    job = job_at(server)
+
+    async def scenario() -> None:
+        client = AsyncClient(**arguments(job, server))
+        task = asyncio.ensure_future(client.list_shares())
+        await reached(server)
+        closing = asyncio.ensure_future(client.close())
+        await asyncio.sleep(0)
+        await cancel(task)
+        await closing
+
+    asyncio.run(scenario())
 
 
 # -- turns ------------------------------------------------------------------------------------------
