@@ -132,7 +132,7 @@ def test_a_killed_share_is_finished_by_the_same_call(
     monkeypatch.setenv("SEALPIPE_PLUGIN_WEBHOOK__SECRET", "whsec-0123456789abcdef")
     session, ends = client.session, set[str]()
     with Receiver() as receiver:
-        wanted = shares.SHARE_SECRET.parse({"fields": [{"reference": "text:hello"}], "to": receiver.target})
+        wanted = shares.SHARE_SECRET.read({"fields": [{"reference": "text:hello"}], "to": receiver.target})
         for moment in count(1):
             state, sent = tmp_path / str(moment) / "mcp", len(receiver.secrets)
             code = run_in_child(

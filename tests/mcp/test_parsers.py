@@ -20,8 +20,8 @@ from jsonschema import Draft202012Validator
 
 from sealpipe.errors import PolicyError, StateError, UsageError
 from sealpipe.mcp import made, stdio
-from sealpipe.mcp.arguments import check_arguments
 from sealpipe.mcp.elicitation import CONFIRM, LINK, Rounds
+from sealpipe.mcp.models import check_arguments
 from sealpipe.mcp.tools import load_tools
 from sealpipe.reference import parse
 
@@ -74,7 +74,7 @@ def put(value: Any, path: tuple[Any, ...], new: Any) -> Any:
 
 @pytest.mark.parametrize("name", VALID)
 def test_valid_arguments_are_valid(name: str) -> None:
-    check_arguments(TOOLS[name].schema, VALID[name])
+    check_arguments(TOOLS[name].arguments, VALID[name])
     Draft202012Validator.check_schema(TOOLS[name].schema)
     Draft202012Validator.check_schema(TOOLS[name].output)
 
@@ -86,7 +86,7 @@ def test_what_a_schema_refuses_is_refused_and_not_quoted(name: str, data: st.Dat
     value = put(VALID[name], data.draw(st.sampled_from(places(VALID[name]))), new)
     refusal = ""
     try:
-        check_arguments(schema, value)
+        check_arguments(TOOLS[name].arguments, value)
     except UsageError as error:
         refusal = f"{error.message} {error.remedy}"
     assert CANARY not in refusal
@@ -105,8 +105,7 @@ def test_what_a_parser_refuses_is_refused_and_hardly_quoted(name: str, data: st.
     path = data.draw(st.sampled_from([each for each in places(value) if isinstance(find(value, each), str)]))
     value = put(value, path, new)
     try:
-        check_arguments(tool.schema, value)
-        use = tool.describe(tool.parse(value))
+        use = tool.describe(tool.read(value))
     except UsageError as error:
         refusal = f"{error.message} {error.remedy}"
     else:
