@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from sealpipe.calls import AsyncCalls, copy_signature, make_method
 from sealpipe.calls.arguments import check_arguments
-from sealpipe.client_base import ClientSetup, Driver, checks_arguments, open_fields, registry
+from sealpipe.client_base import ClientSetup, checks_arguments, open_fields, registry
 from sealpipe.flows.session import Session
 from sealpipe.http import MAX_CONNECTIONS
 from sealpipe.registry.calls import CLOSING_TIME
@@ -73,10 +73,6 @@ class AsyncClient(AsyncCalls, ClientSetup):
     """
 
     @cached_property
-    def _driver(self) -> Driver:
-        return Driver(self.session)
-
-    @cached_property
     def _workers(self) -> Workers:
         return Workers(MAX_CONNECTIONS)
 
@@ -93,15 +89,13 @@ class AsyncClient(AsyncCalls, ClientSetup):
 
     async def close(self) -> None:
         """Close the connections."""
-        driver = vars(self).pop("_driver", None) or Driver(self.session)
-        await self._workers.run(lambda _: driver.close(), timeout=None, grace=GRACE)
+        await self._workers.run(lambda _: self.session.close(), timeout=None, grace=GRACE)
         self._workers.close()
 
     def with_origin(self, *origin: tuple[str, str]) -> Self:
         """Return a client on the same connections whose events also have these names and values. It is not closed."""
         client = self.from_session(self.session.with_origin(origin))
         client._workers = self._workers
-        client._driver = self._driver
         return client
 
     async def run(self, work: Callable[[], T]) -> T:

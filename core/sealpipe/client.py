@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, Self, TypeVar
 
 from sealpipe.calls import BlockingCalls, make_method
-from sealpipe.client_base import ClientSetup, Driver, checks_arguments, open_fields, registry
+from sealpipe.client_base import ClientSetup, checks_arguments, open_fields, registry
 from sealpipe.flows.session import Session
 from sealpipe.secret import Secret, strips_frames
 from sealpipe.wire.fields import Field, hidden
@@ -26,13 +26,23 @@ def _iterate_rows(_client: Client, pages: PageIterator[T]) -> Iterator[T]:
         yield from next_page()
 
 
-class Client(BlockingCalls, ClientSetup, Driver):
+class Client(BlockingCalls, ClientSetup):
     """Client of the service for blocking code. A context manager; several threads may use one client.
 
     `api_key` has three parts, or two; `base_url` ends in /v1. `deadline` (seconds) is for one call, retries included.
     `ca_file` is trusted in addition to the system's certificates. `api_key_previous` (during a rotation) opens what was
     sealed to it, and is never sent. Raises SettingError.
     """
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.session.close()
 
     @staticmethod
     def _make_call(call: Callable[Concatenate[Session, P], T]) -> Callable[Concatenate[Client, P], T]:

@@ -1,6 +1,6 @@
-"""Base of both clients: checked arguments, the registry of plugins, the session, and the driver of flows.
+"""What both clients begin with: checked arguments, the registry of plugins, and a session that may connect.
 
-`share` uses the driver alone, without the table of calls.
+`sealpipe share` uses it without the table of calls.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import cache, partial, wraps
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
@@ -152,22 +151,3 @@ class ClientSetup:
         client = cls.__new__(cls)
         client.session = connect(session)
         return client
-
-
-class Driver:
-    """Holds one session, and closes it with its connections. A context manager; several threads may use one."""
-
-    def __init__(self, session: Session) -> None:
-        self.session = connect(session)
-        import_module("sealpipe.http")  # before the outbox has an entry; commands without a service do not need it
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the connections."""
-        self.session.transport.close()
-        self.session.close()

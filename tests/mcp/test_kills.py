@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from sealpipe import Client
-from sealpipe.client_base import Driver
+from sealpipe.client_base import connect
 from sealpipe.errors import DeliveryError
 from sealpipe.flows.request import RequestOptions
 from sealpipe.flows.request.create import request
@@ -52,13 +52,13 @@ def die_at(moment: int) -> None:
 
 
 def run_in_child(session: Session, work: Callable[[Session], object], moment: int) -> int:
-    """Run a flow in a process of its own that is killed at that moment; its exit code, or minus its signal."""
+    """Do work in a process of its own that is killed at that moment; its exit code, or minus its signal."""
     child = os.fork()
     if child == 0:
         code = 1
         try:
             die_at(moment)
-            work(Driver(session).session)  # with connections of its own
+            work(connect(session))  # with connections of its own
             code = 0
         finally:
             os._exit(code)

@@ -107,8 +107,7 @@ def run(file: str, **values: Any) -> None:
             progress.clear()
         troubled = []
         if result.failed:
-            with open_named(session, store, definition.name) as engine:
-                troubled = batch_rows.list_troubled(engine)
+            troubled = batch_rows.list_troubled(open_named(session, store, definition.name))
     print_run(result, troubled, progress, as_json=values["output"] == "json")
     check_result(result, detailed=values["detailed_exit_code"])
 
@@ -121,26 +120,24 @@ def worker(**values: Any) -> None:
     PostgreSQL: start as many as you like, on any machines. SQLite: one at a time. `run` of a file still begins a batch.
     """
     from sealpipe import signals
-    from sealpipe.batch.engine.rated_driver import RatedDriver
 
     address = read_address(values)
     with open_store_of(values, address) as (session, store):
         session.registry()  # made here: the worker's threads have no command whose options they could read
-        driver = RatedDriver(session, store)
         if address is None:
             from sealpipe.batch.engine.local_worker import LocalWorker
 
-            made: LocalWorker | Worker = LocalWorker(session, store, on_change=_print_change, driver=driver)
+            made: LocalWorker | Worker = LocalWorker(session, store, on_change=_print_change)
         else:
             from sealpipe.batch.engine.worker import Worker
 
-            made = Worker(session, store, address, on_change=_print_change, driver=driver)
+            made = Worker(session, store, address, on_change=_print_change)
         with ExitStack() as stack:
             if values["metrics"] is not None:
                 from sealpipe.batch.engine.metrics import MetricsServer, write_metrics
 
                 host, port = values["metrics"]
-                stack.enter_context(MetricsServer(host, port, lambda: write_metrics(store, driver.calls)))
+                stack.enter_context(MetricsServer(host, port, lambda: write_metrics(store, made.calls)))
             signals.call_on_signal(made.stop)
             render.print_note(f"working on the batches in the {render.escape(store.description)}")
             warn_of_others(store.count_others())

@@ -56,7 +56,8 @@ def status(name: str, **values: Any) -> None:
     from sealpipe.batch.report.files import to_members
 
     as_json = values["output"] == "json"
-    with open_store_of(values) as (session, store), open_named(session, store, name) as engine:
+    with open_store_of(values) as (session, store):
+        engine = open_named(session, store, name)
         report = _read_report(engine, with_history=as_json)
         seconds = _estimate_round(engine, report)
     if as_json:
@@ -79,7 +80,8 @@ def report(name: str, **values: Any) -> None:
     files = {kind: values[kind] for kind in _WRITERS if values[kind] is not None}
     if not files:
         raise UsageError("the report has no file", remedy="give --html FILE, --csv FILE or --json FILE")
-    with open_store_of(values) as (session, store), open_named(session, store, name) as engine:
+    with open_store_of(values) as (session, store):
+        engine = open_named(session, store, name)
         found = _read_report(engine, with_history=True)
     for kind, file in files.items():
         write_file(file, _WRITERS[kind](found).encode())
@@ -144,7 +146,8 @@ def cancel(name: str, keys: Sequence[str], **values: Any) -> None:
 def _act(name: str, verb: Literal["remind", "reissue", "cancel"], keys: Sequence[str], values: dict[str, Any]) -> None:
     from sealpipe.batch.engine.actions import PARTICIPLES, act
 
-    with open_store_of(values) as (session, store), open_named(session, store, name) as engine:
+    with open_store_of(values) as (session, store):
+        engine = open_named(session, store, name)
         outcomes = act(engine, verb, keys)
         postponed = engine.hourly.take_warnings()
     if values["output"] == "json":
@@ -186,7 +189,8 @@ def link(name: str, key: str, **values: Any) -> None:
     """Print the collect link of a row. It is no secret: anyone with it can submit, but not read."""
     from sealpipe.batch.engine.actions import show_link
 
-    with open_store_of(values) as (session, store), open_named(session, store, name) as engine:
+    with open_store_of(values) as (session, store):
+        engine = open_named(session, store, name)
         found = show_link(engine, key)
     if values["output"] == "json":
         render.print_json({"name": name, "key": key, "collect_link": found})
@@ -202,7 +206,8 @@ def purge(name: str, **values: Any) -> None:
 
     Nothing is asked of the service. With --older-than, only if nothing has changed for that long.
     """
-    with open_store_of(values) as (session, store), open_named(session, store, name) as engine:
+    with open_store_of(values) as (session, store):
+        engine = open_named(session, store, name)
         is_old, rows = _check_purge(engine, values["older_than"])
         if is_old:
             store.purge_batch(engine.batch)
@@ -242,7 +247,7 @@ def _read_report(engine: Engine, *, with_history: bool = False) -> BatchReport:
     from sealpipe.batch.report.status import read_facts
 
     rows = read_facts(engine, with_history=with_history)
-    kind, service = engine.definition.kind, engine.driver.session.base_url
+    kind, service = engine.definition.kind, engine.session.base_url
     return make_report(engine.batch.name, kind, service, rows, engine.schedule, engine.store.now(), render.redact)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +42,7 @@ def get_ca_file(values: Mapping[str, Any]) -> Path | None:
 def open_store_of(values: Mapping[str, Any], address: Secret | None = None) -> Iterator[tuple[Session, BatchStore]]:
     """Open the session and the batches of its credential. Raises StateError if another credential's are named."""
     from sealpipe.batch.database.opening import open_store
+    from sealpipe.client_base import connect
 
     session = make_session(values)
     database = open_database_of(values, address)
@@ -49,21 +50,19 @@ def open_store_of(values: Mapping[str, Any], address: Secret | None = None) -> I
     store.ledger_folder = find_state_folder(values, "requests")
     store.marks_folder = find_state_folder(values, "batch-marks")
     try:
-        yield session, store
+        with closing(connect(session)):
+            yield session, store
     finally:
         store.close()
 
 
-@contextmanager
-def open_named(session: Session, store: BatchStore, name: str) -> Iterator[Engine]:
+def open_named(session: Session, store: BatchStore, name: str) -> Engine:
     """Open a batch by its name. UsageError if there is none, or it is the name of a file."""
     if "." in name or "/" in name:
         raise _make_file_error(name)
-    from sealpipe.batch.engine.rated_driver import RatedDriver
     from sealpipe.batch.engine.session import open_engine
 
-    with RatedDriver(session, store) as driver:
-        yield open_engine(driver, store, name)
+    return open_engine(session, store, name)
 
 
 def _make_file_error(file: str) -> UsageError:

@@ -19,7 +19,6 @@ from sealpipe.values import fill_name, format_time
 
 if TYPE_CHECKING:
     from sealpipe.cli.disclosure import Disclosure
-    from sealpipe.client_base import Driver
     from sealpipe.flows.request.create import SecureRequest
     from sealpipe.flows.session import Session
     from sealpipe.flows.share.post import Share
@@ -137,7 +136,7 @@ def describe_share(share: Created, to: Targets) -> dict[str, Any]:
 
 
 def finish(
-    driver: Driver,
+    session: Session,
     share: Created,
     to: Targets,
     leave: Disclosure,
@@ -153,12 +152,12 @@ def finish(
     """
     with keep_entry_on_error(share.entry):
         announce(share)
-        _note_creation(driver.session, share, created)
-        disclosure.set_step_outputs(driver.session.registry, _describe_outputs(share))
-        unsent = send_messages(driver, share, resend=resend)
+        _note_creation(session, share, created)
+        disclosure.set_step_outputs(session.registry, _describe_outputs(share))
+        unsent = send_messages(session, share, resend=resend)
         try:
             write_files(share, to)
-            _print_result(driver.session, share, to, leave, as_json=as_json)
+            _print_result(session, share, to, leave, as_json=as_json)
         except DeliveryError as error:
             entry_id = error.outbox_id = share.entry.id if share.entry else None
             error.remedy = (
@@ -233,7 +232,7 @@ def _seal_link(session: Session, share: Created, to: Targets) -> str | None:
     return sealed_link.seal(share.link, share.short_code, session.credential, to.get("bind"))
 
 
-def send_messages(driver: Driver, share: Created, *, resend: bool) -> DeliveryError | None:
+def send_messages(session: Session, share: Created, *, resend: bool) -> DeliveryError | None:
     """Send all messages, and print what was sent. Return the error of those that failed; None if all were sent."""
     if share.deliveries is None:
         return None
@@ -242,7 +241,7 @@ def send_messages(driver: Driver, share: Created, *, resend: bool) -> DeliveryEr
     before = {id(each) for each in share.deliveries.items if each.state == "sent"}
     printed = len(share.warnings)
     try:
-        deliver(driver.session, share, resend=resend)
+        deliver(session, share, resend=resend)
         error = None
     except DeliveryError as left:
         error = left

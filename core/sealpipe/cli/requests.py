@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -55,7 +56,7 @@ def request(ctx: click.Context, /, **values: Any) -> None:
     sealpipe request -a 'Staging password' -a 'user=User name:text' --receipt acme.json
     """
     from sealpipe.cli import deliver, disclosure
-    from sealpipe.client import Client
+    from sealpipe.client_base import connect
     from sealpipe.flows.request import RequestOptions
     from sealpipe.flows.request import create as requesting
 
@@ -66,7 +67,7 @@ def request(ctx: click.Context, /, **values: Any) -> None:
     _check_seed(values)
     session = make_session(values, request_options.needs)
     disclosure.get_ci(session.registry)  # if it cannot be used, nothing is sent
-    with Client.from_session(session) as client:
+    with closing(connect(session)):
         if values["dry_run"]:
             planned = requesting.plan_dry_run(session, request_options)
             _print_plan(request_options, planned, session, to["receipt"], as_json=values["output"] == "json")
@@ -75,7 +76,7 @@ def request(ctx: click.Context, /, **values: Any) -> None:
         created = requesting.request(session, request_options, outbox, deliver=to)
         created_folder = find_state_folder(values, "created")
         deliver.finish(
-            client, created, to, disclosure.NO_DISCLOSURE, created=created_folder, as_json=values["output"] == "json"
+            session, created, to, disclosure.NO_DISCLOSURE, created=created_folder, as_json=values["output"] == "json"
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +53,7 @@ def remind(request: str | None, **values: Any) -> None:
     sealpipe requests remind acme.json --send email:ann@example.com
     """
     from sealpipe.cli import deliver, disclosure
-    from sealpipe.client import Client
+    from sealpipe.client_base import connect
     from sealpipe.flows.deliver import plan_delivery
     from sealpipe.flows.request.create import SecureRequest
     from sealpipe.flows.request.remind import remind as reminding
@@ -65,12 +66,12 @@ def remind(request: str | None, **values: Any) -> None:
     disclosure.get_ci(session.registry)  # if it cannot be used, nothing is sent
     outbox = open_outbox(values, session.credential)
     _refuse_second(outbox, found.short_code)
-    with Client.from_session(session) as client:
+    with closing(connect(session)):
         prepared = reminding(session, found, plan, outbox)
         if isinstance(prepared, SecureRequest):
             created = find_state_folder(values, "created")
             gate, as_json = disclosure.NO_DISCLOSURE, values["output"] == "json"
-            deliver.finish(client, prepared, {}, gate, created=created, as_json=as_json)
+            deliver.finish(session, prepared, {}, gate, created=created, as_json=as_json)
             return
     _print_answered(found, prepared, as_json=values["output"] == "json")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,7 +13,7 @@ from sealpipe.errors import SealpipeError, StateError, UsageError
 
 if TYPE_CHECKING:
     from sealpipe.api import Credential
-    from sealpipe.client import Client
+    from sealpipe.flows.session import Session
     from sealpipe.state.entry import Entry
     from sealpipe.state.outbox import Outbox
 
@@ -42,17 +43,17 @@ def resume(entry_id: str | None, **values: Any) -> None:
 
 def _finish_all(entry_id: str | None, values: dict[str, Any]) -> None:
     from sealpipe.cli import disclosure
-    from sealpipe.client import Client
+    from sealpipe.client_base import connect
 
     session = make_session(values)
     disclosure.get_ci(session.registry)  # if it cannot be used, nothing is sent
     outbox = open_outbox(values, session.credential)
     names = [entry_id] if entry_id else [entries.id for entries in outbox.list(every_run=values["all"])]
     errors: list[SealpipeError] = []
-    with Client.from_session(session) as client:
+    with closing(connect(session)):
         for name in names:
             try:
-                _finish(client, outbox, name, values, is_named=entry_id is not None)
+                _finish(session, outbox, name, values, is_named=entry_id is not None)
             except SealpipeError as error:
                 errors.append(error)
     if not names:
@@ -70,7 +71,7 @@ def _finish_all(entry_id: str | None, values: dict[str, Any]) -> None:
         raise errors[0]
 
 
-def _finish(client: Client, outbox: Outbox, name: str, values: dict[str, Any], *, is_named: bool) -> None:
+def _finish(session: Session, outbox: Outbox, name: str, values: dict[str, Any], *, is_named: bool) -> None:
     from sealpipe.calls.shares import finish_entry
     from sealpipe.cli import deliver, disclosure
     from sealpipe.state.entry import keep_entry_on_error
@@ -92,10 +93,10 @@ def _finish(client: Client, outbox: Outbox, name: str, values: dict[str, Any], *
             elsewhere=bool(entry.meta["kind"] != "share" or to.get("link_file") or to.get("seal_link") or sends_link),
             addresses=[entry.meta["base_url"], entry.meta["link_base_url"]],
         )
-    share = finish_entry(client.session, entry, resend=values["resend"])
+    share = finish_entry(session, entry, resend=values["resend"])
     created_folder = find_state_folder(values, "created")
     deliver.finish(
-        client, share, to, gate, created=created_folder, as_json=values["output"] == "json", resend=values["resend"]
+        session, share, to, gate, created=created_folder, as_json=values["output"] == "json", resend=values["resend"]
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -55,7 +57,7 @@ def share(ctx: click.Context, /, **values: Any) -> None:
     sealpipe share -f env:DB_PASSWORD -f 'User=text:deploy' --expires-in 24h
     """
     from sealpipe.cli import deliver, disclosure
-    from sealpipe.client_base import Driver
+    from sealpipe.client_base import connect
     from sealpipe.flows.share import ShareOptions
     from sealpipe.flows.share import post as sharing
 
@@ -81,13 +83,14 @@ def share(ctx: click.Context, /, **values: Any) -> None:
     deliver.check_seal(session, to)
     disclosure.get_ci(session.registry)  # if it cannot be used, nothing is sent
     as_json = values["output"] == "json"
-    with Driver(session) as driver:
+    import_module("sealpipe.http")  # before the outbox has an entry; commands without a service do not need it
+    with closing(connect(session)):
         if values["dry_run"]:
             _print_plan(share_options, sharing.plan_dry_run(session, share_options), session, to, as_json=as_json)
             return
         outbox = open_outbox(values, session.credential)
         created = sharing.share(session, share_options, outbox, deliver=to)
-        deliver.finish(driver, created, to, gate, created=find_state_folder(values, "created"), as_json=as_json)
+        deliver.finish(session, created, to, gate, created=find_state_folder(values, "created"), as_json=as_json)
 
 
 def _note_text(specs: Sequence[Field | FieldSpec]) -> None:

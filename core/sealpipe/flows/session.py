@@ -1,4 +1,4 @@
-"""What all flows of a client share: credential, addresses, deadline and registry."""
+"""What all calls of a client share: credential, addresses, deadline, registry and connections."""
 
 from __future__ import annotations
 
@@ -201,7 +201,8 @@ class Session:
         return session
 
     def close(self) -> None:
-        """Release what plugins hold, if a registry was made. Blocks."""
+        """Close its connections, and release what plugins hold, if a registry was made. Blocks."""
+        self.transport.close()
         cache_info = getattr(self.registry, "cache_info", None)
         if cache_info is not None and cache_info().currsize:
             self.registry().close()

@@ -29,6 +29,7 @@ from sealpipe.batch.engine.session import run_batch
 from sealpipe.batch.engine.sync import sync
 from sealpipe.batch.file.reading import read_definition
 from sealpipe.batch.steps.content import RowContent
+from sealpipe.client_base import connect
 from sealpipe.flows.session import Session
 from sealpipe.registry import Registry
 from sealpipe.registry.catalog import BUILT_IN
@@ -97,7 +98,7 @@ class Machines:
 
     def session(self, loft: Path) -> Session:
         registry = Registry(environ={"LOFT": str(loft)}, built_in=(*BUILT_IN, "cli.batch.pigeons"))
-        return Session(Credential.parse(self.api_key), self.base_url, self.link_base_url, lambda: registry)
+        return connect(Session(Credential.parse(self.api_key), self.base_url, self.link_base_url, lambda: registry))
 
     def fork(self, work: Callable[[], object]) -> int:
         """Do work in a process of its own; returns its id."""

@@ -13,7 +13,6 @@ def make_worker(world: BatchWorld, changes: list[str] | None = None) -> LocalWor
         world.store,
         threads=1,
         on_change=lambda batch, change: noted.append(f"{batch.name}: {change.key}: {change.what}"),
-        driver=world.driver(),
     )
 
 

@@ -247,13 +247,13 @@ def test_two_databases_of_one_batch_make_one_of_each_row(world: BatchWorld, file
     path = world.write(file, ROWS[:1])
     other = open_store(open_database(world.folder / "other"), Credential.parse(world.api_key), BASE_URL)
     other.clock_offset = 5 * SECOND
-    driver = world.driver(store=other)
+    session = world.session()
     posted: list[str] = []
 
     def be_faster(operation: Operation[Any]) -> None:
         if operation.method == "POST" and not posted:
             posted.append(operation.path)
-            run_batch(driver.session, other, read_definition(path), threads=1, driver=driver)
+            run_batch(session, other, read_definition(path), threads=1)
 
     world.before = be_faster  # type: ignore[method-assign]
     world.run(path)

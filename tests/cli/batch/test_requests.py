@@ -197,7 +197,7 @@ def test_nobody_is_reminded_of_a_link_that_works_no_more(world: BatchWorld) -> N
     """Somebody has expired the request, at the service or with another client."""
     path = world.write(FILE, ROWS[:1])
     world.run(path)
-    expire_request(world.driver().session, world.code_of("acme.example"), None)
+    expire_request(world.session(), world.code_of("acme.example"), None)
     world.wait(4 * DAY)
     world.run(path)
     assert (world.states(path), len(world.messages("acme.example"))) == ({"acme": "expired"}, 1)

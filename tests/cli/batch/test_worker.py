@@ -62,7 +62,7 @@ def work(world: BatchWorld, seconds: float, marks: Path | None = None, **options
     store = world.open_store()
     store.marks_folder = marks
     try:
-        Worker(world.session(), store, world.database, driver=world.driver(store=store), **options).run(seconds)
+        Worker(world.session(), store, world.database, **options).run(seconds)
     finally:
         store.close()
 
@@ -123,8 +123,7 @@ def test_workers_and_runs_tell_each_change_once(shared_world: BatchWorld) -> Non
 def test_runs_and_workers_go_on_with_each_others_rows(shared_world: BatchWorld) -> None:
     world = shared_world
     path = world.write(FILE.replace('"vendors"', '"both"'), MANY)
-    driver = world.driver()
-    run_batch(driver.session, world.store, read_definition(path), only=["v00", "v01"], driver=driver)
+    run_batch(world.session(), world.store, read_definition(path), only=["v00", "v01"])
     work_until(all_are_out(world, path), world)
     assert set(world.states(path).values()) == {"waiting"}
     assert len(world.loft.messages) == 20
@@ -204,7 +203,7 @@ def test_a_worker_knows_a_batch_that_was_purged_and_begins_anew(
     world = shared_world
     monkeypatch.setattr(worker_module, "SWEEP_SECONDS", 0.1)
     store = world.open_store()
-    worker = Worker(world.session(), store, world.database, threads=1, driver=world.driver(store=store))
+    worker = Worker(world.session(), store, world.database, threads=1)
     thread = threading.Thread(target=worker.run, args=(PATIENCE,))
     path = world.write(FILE.replace('"vendors"', '"anew"'), ROWS[:1])
     sync(world.store, read_definition(path))
@@ -235,7 +234,7 @@ class Machine:
     def __init__(self, world: BatchWorld, name: str) -> None:
         self.store = world.open_store()
         self.store.ledger_folder = world.folder / name / "requests"
-        self.driver = world.driver(store=self.store)
+        self.session = world.session()
         world.network.before, world.network.after = self.send, self.take_answer
         self.calls: list[str] = []
         self.moment, self.interrupt = ("", 0), lambda: None
@@ -251,13 +250,13 @@ class Machine:
         return response
 
     def do(self, verb: str, path: Path) -> None:
-        session, definition = self.driver.session, read_definition(path)
+        definition = read_definition(path)
         if verb == "run":
-            run_batch(session, self.store, definition, threads=1, driver=self.driver)
+            run_batch(self.session, self.store, definition, threads=1)
         elif verb == "adopt":
-            adopt(session, self.store, definition, driver=self.driver)
+            adopt(self.session, self.store, definition)
         else:
-            act(open_engine(self.driver, self.store, definition.name), verb, ["acme"])  # type: ignore[arg-type]
+            act(open_engine(self.session, self.store, definition.name), verb, ["acme"])  # type: ignore[arg-type]
 
     def take_row(self, verb: str, path: Path) -> None:
         """Take the row of a machine that is thought dead."""
@@ -325,7 +324,7 @@ def test_a_row_that_a_worker_holds_is_left_to_it_and_then_cancelled(shared_world
 
     def cancel(_: str) -> None:
         machine = Machine(world, "another")
-        told.extend(act(open_engine(machine.driver, machine.store, "held"), "cancel", ["acme"]))
+        told.extend(act(open_engine(machine.session, machine.store, "held"), "cancel", ["acme"]))
         machine.store.close()
 
     world.loft.before = cancel

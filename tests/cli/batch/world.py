@@ -23,7 +23,6 @@ from sealpipe.batch.engine.actions import Outcome, Verb, act
 from sealpipe.batch.engine.adopt import Adopted
 from sealpipe.batch.engine.advance import Engine
 from sealpipe.batch.engine.plan import BatchPlan
-from sealpipe.batch.engine.rated_driver import RatedDriver
 from sealpipe.batch.engine.run import RunResult
 from sealpipe.batch.engine.session import adopt, open_engine, run_batch
 from sealpipe.batch.engine.sync import make_plan
@@ -131,7 +130,7 @@ class BatchWorld:
         registry = Registry(
             environ=environ, network=lambda: PluginNetwork(None), built_in=(*BUILT_IN, "cli.batch.pigeons")
         )
-        return Session(
+        session = Session(
             Credential.parse(self.api_key),
             BASE_URL,
             LINK_BASE_URL,
@@ -140,6 +139,10 @@ class BatchWorld:
             previous=None if previous is None else Credential.parse(previous),
             batch_rows_per_hour=self.rows_per_hour,
         )
+        network = self.network = DirectNetwork(self.service, session.credential)
+        session.transport.open_network = lambda _: network
+        self.network.before, self.network.after = self.before, self.after
+        return session
 
     def open_store(self, previous: str | None = None) -> BatchStore:
         database = open_database(self.folder / "state", self.database)
@@ -149,13 +152,6 @@ class BatchWorld:
         store = open_store(database, Credential.parse(self.api_key), BASE_URL, previous=before)
         store.clock_offset = round(self.elapsed * 1_000_000)
         return store
-
-    def driver(self, previous: str | None = None, store: BatchStore | None = None) -> RatedDriver:
-        driver = RatedDriver(self.session(previous), store or self.store)
-        network = self.network = DirectNetwork(self.service, driver.session.credential)
-        driver.session.transport.open_network = lambda _: network
-        self.network.before, self.network.after = self.before, self.after
-        return driver
 
     environ: Mapping[str, str] = MappingProxyType({})
     """What the plugins' settings are read from."""
@@ -186,19 +182,16 @@ class BatchWorld:
 
     def run(self, path: Path, *, threads: int = 1, previous: str | None = None, **options: Any) -> RunResult:
         """One run of a file, as a scheduled job does it."""
-        definition = read_definition(path)
-        driver = self.driver(previous)
-        return run_batch(driver.session, self.store, definition, threads=threads, driver=driver, **options)
+        return run_batch(self.session(previous), self.store, read_definition(path), threads=threads, **options)
 
     def engine(self, path: Path) -> Engine:
-        return open_engine(self.driver(), self.store, read_definition(path).name)
+        return open_engine(self.session(), self.store, read_definition(path).name)
 
     def act(self, path: Path, verb: Verb, *keys: str) -> list[Outcome]:
         return act(self.engine(path), verb, keys)
 
     def adopt(self, path: Path) -> list[Adopted]:
-        driver = self.driver()
-        return adopt(driver.session, self.store, read_definition(path), driver=driver)
+        return adopt(self.session(), self.store, read_definition(path))
 
     def plan(self, path: Path) -> BatchPlan:
         return make_plan(self.store, read_definition(path), BASE_URL, self.rows_per_hour)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from contextvars import ContextVar, copy_context
 from datetime import timedelta
 from functools import partial
@@ -25,7 +26,7 @@ from sealpipe import AsyncClient, Client, ConnectError, Field, SealpipeError, Se
 from sealpipe.api import Failure, Operation, Response
 from sealpipe.calls.shares import create_and_deliver
 from sealpipe.cancellation import Cancellation, CancelledCallError, current, make_current
-from sealpipe.client_base import Driver
+from sealpipe.client_base import connect
 from sealpipe.flows.collect import Progress
 from sealpipe.flows.request.expire import expire_request
 from sealpipe.flows.session import Session, Transport
@@ -164,7 +165,7 @@ def test_a_cancel_at_any_step_ends_as_a_kill_does(service: RunningService, recei
         cancellation = CancelledAt(number)
         receiver.hooks.clear()
         try:
-            with Driver(session):
+            with closing(session):
                 cancelled_by(cancellation, partial(deliver_share, session, options, outbox))
         except CancelledCallError:
             had_entry = bool(job.entries())
@@ -210,8 +211,9 @@ def test_a_delete_that_was_not_sent_before_a_cancel_delays_no_other(
     job = job_at(server)
     code = made(job)
     with Client(**arguments(job, server)) as client:
-        with Driver(client.session.with_transport(CancelsDelete())) as driver, pytest.raises(CancelledCallError):
-            cancelled_by(Cancellation(), lambda: expire_request(driver.session, code, tmp_path))
+        session = connect(client.session.with_transport(CancelsDelete()))
+        with closing(session), pytest.raises(CancelledCallError):
+            cancelled_by(Cancellation(), lambda: expire_request(session, code, tmp_path))
         assert deletes(server) == 0
         assert client.expire_request(code, keep=tmp_path).outcome == "expired"
     assert deletes(server) == 1

@@ -46,7 +46,7 @@ def act(engine: Engine, verb: Verb, keys: Sequence[str]) -> list[Outcome]:
     """
     check_high_water(engine.store, engine.batch)
     if verb != "cancel":  # which sends nothing, and each row's end is asked about on its own
-        check_allowed(engine.driver.session, engine.batch.name)
+        check_allowed(engine.session, engine.batch.name)
     holder = f"{os.urandom(6).hex()}/{verb}"
     outcomes = [_act_on_row(engine, verb, key, row_id, holder) for key, row_id in _select(engine, verb, keys)]
     note_high_water(engine.store, engine.batch)
@@ -202,4 +202,4 @@ def show_link(engine: Engine, key: str) -> str:
     if not short_code:
         command = name_command(engine.batch, row, "reissue") if content.is_gone else "sealpipe batch run FILE"
         raise UsageError(f"row {key} has no link yet: it is {row.state}", remedy=f"`{command}` creates it")
-    return link.collect_link(engine.driver.session.link_base_url, short_code)
+    return link.collect_link(engine.session.link_base_url, short_code)

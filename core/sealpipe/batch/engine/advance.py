@@ -42,7 +42,6 @@ from sealpipe.batch.steps.work import (
     make_schedule,
     open_row_session,
 )
-from sealpipe.client_base import Driver
 from sealpipe.errors import (
     IdempotencyConflictError,
     PublicKeyMismatchError,
@@ -50,6 +49,7 @@ from sealpipe.errors import (
     UnknownOutcomeError,
     WrongKeyError,
 )
+from sealpipe.flows.session import Session
 
 _PACE_AGE: Final = MINUTE // 12  # how long the rate that was read sets the pace of looks
 DEFAULT_RATE: Final = 100
@@ -94,8 +94,8 @@ class Advanced:
 class Engine:
     """Advances the rows of one batch. Threads share it."""
 
-    def __init__(self, driver: Driver, store: BatchStore, batch: Batch, definition: BatchDefinition) -> None:
-        self.driver = driver
+    def __init__(self, session: Session, store: BatchStore, batch: Batch, definition: BatchDefinition) -> None:
+        self.session = session
         self.store = store
         self.batch = batch
         self.definition = definition
@@ -103,10 +103,10 @@ class Engine:
         self.waiting = 1
         """How many rows are looked at, which sets their pace."""
         self.breaker = Breaker()
-        self.hourly = HourlyLimit(store, driver.session.batch_rows_per_hour)
+        self.hourly = HourlyLimit(store, session.batch_rows_per_hour)
         self._pace_read_at, self._per_minute = 0, float(DEFAULT_RATE)
         self._steps = _STEPS[definition.kind]
-        self._listing = ServiceList(driver.session, store)
+        self._listing = ServiceList(session, store)
 
     def advance(self, row: Row, *, force: bool = False, steps: Sequence[Step] = ()) -> Advanced:
         """Do what is due for a row that this worker holds, and give it back.
@@ -170,7 +170,7 @@ class Engine:
     def _begin(self, row: Row) -> RowWork:
         content = RowContent.load(row)
         return RowWork(
-            open_row_session(self.driver.session, self.batch, row),
+            open_row_session(self.session, self.batch, row),
             self.store,
             self.batch,
             self.definition,

@@ -17,7 +17,7 @@ from sealpipe.batch.database.store import BatchStore
 from sealpipe.batch.engine.advance import Change, Engine
 from sealpipe.batch.engine.high_water import check_high_water, note_high_water
 from sealpipe.batch.engine.notify import PeriodicNews, check_allowed
-from sealpipe.batch.engine.rated_driver import RatedDriver
+from sealpipe.batch.engine.rated_transport import RatedTransport
 from sealpipe.batch.engine.run import Runner, learn_limit
 from sealpipe.batch.engine.sync import restore_definition
 from sealpipe.errors import StateError
@@ -37,12 +37,12 @@ class LocalWorker:
         *,
         threads: int | None = None,
         on_change: Callable[[Batch, Change], object] = lambda _, __: None,
-        driver: RatedDriver | None = None,
     ) -> None:
         self._store = store
         self._threads = threads
         self._on_change = on_change
-        self._driver = driver or RatedDriver(session, store)
+        self._transport = RatedTransport(session.transport, store.rate)
+        self._session = session.with_transport(self._transport)
         self._stop = threading.Event()
         self._runner: Runner | None = None
         self._knows_limit = False
@@ -52,17 +52,19 @@ class LocalWorker:
         """Work until `stop`, or for so many seconds. Raises StateError if another process runs batches now."""
         ends_at = None if seconds is None else time.monotonic() + seconds
         must_lock = True
-        try:
-            while not self._stop.is_set():
-                left = None if ends_at is None else ends_at - time.monotonic()
-                if left is not None and left <= 0:
-                    break
-                pause = self._run_round(left, must_lock=must_lock)
-                must_lock = False
-                self._stop.wait(pause if left is None else min(pause, left))
-            self._tell(self._store.list_batches(), is_last=True)
-        finally:
-            self._driver.close()
+        while not self._stop.is_set():
+            left = None if ends_at is None else ends_at - time.monotonic()
+            if left is not None and left <= 0:
+                break
+            pause = self._run_round(left, must_lock=must_lock)
+            must_lock = False
+            self._stop.wait(pause if left is None else min(pause, left))
+        self._tell(self._store.list_batches(), is_last=True)
+
+    @property
+    def calls(self) -> int:
+        """How many calls it has sent to the service."""
+        return self._transport.calls
 
     def stop(self) -> None:
         """Take no further row; what has begun ends. May be called in a signal's handler."""
@@ -91,7 +93,7 @@ class LocalWorker:
         return max(0.05, min(LONGEST_PAUSE, (min(moments) - self._store.now()) / SECOND))
 
     def _run_batch(self, batch: Batch, seconds: float | None) -> None:
-        check_allowed(self._driver.session, batch.name)
+        check_allowed(self._session, batch.name)
         check_high_water(self._store, batch)
         engine = self._make_engine(batch)
         if not self._knows_limit:
@@ -105,7 +107,7 @@ class LocalWorker:
         note_high_water(self._store, batch)
 
     def _make_engine(self, batch: Batch) -> Engine:
-        return Engine(self._driver, self._store, batch, restore_definition(batch))
+        return Engine(self._session, self._store, batch, restore_definition(batch))
 
     def _tell(self, batches: Iterable[Batch], *, is_last: bool = False) -> None:
         """Tell the teams what has changed, every now and then and at the end."""

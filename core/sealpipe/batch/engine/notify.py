@@ -48,7 +48,7 @@ def notify(engine: Engine, quiet: int = 0) -> tuple[str, ...]:
     notification = engine.definition.notify
     if notification is None:
         return ()
-    session, log = engine.driver.session, NewsLog(engine.store, engine.batch)
+    session, log = engine.session, NewsLog(engine.store, engine.batch)
     warnings: list[str] = []
     try:
         recipients = resolve_recipients(notification.delivery, session.registry, {})

@@ -20,7 +20,6 @@ from sealpipe.batch.database.rate import MAX_LIMIT
 from sealpipe.batch.database.records import SECOND, Row
 from sealpipe.batch.engine.advance import LEASE, Advanced, Change, Engine
 from sealpipe.batch.engine.breaker import Breaker
-from sealpipe.batch.engine.rated_driver import RatedDriver
 from sealpipe.batch.steps.states import State, Step
 from sealpipe.errors import SealpipeError
 
@@ -124,8 +123,6 @@ class Runner:
             learn_limit(engine)
         if self._tasks or has_due or self._ends_at is not None:
             self._run_threads()
-        driver = engine.driver
-        self._result.calls = driver.calls if isinstance(driver, RatedDriver) else 0
         self._result.counts = store.count_states(engine.batch)
         self._result.next_due = store.find_next_due(engine.batch)
         self._result.stopped = engine.breaker.reason
@@ -245,7 +242,7 @@ def learn_limit(engine: Engine) -> None:
     from sealpipe.calls.account import get_capabilities
 
     with suppress(SealpipeError):
-        capabilities = get_capabilities(engine.driver.session)
+        capabilities = get_capabilities(engine.session)
         limit = None if capabilities is None else capabilities.key.get("rate_limit_rpm")
         if isinstance(limit, int) and not isinstance(limit, bool) and limit > 0:
             engine.store.rate.set_limit(min(limit, MAX_LIMIT))

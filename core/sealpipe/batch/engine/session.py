@@ -11,16 +11,15 @@ from sealpipe.batch.engine.advance import Change, Engine
 from sealpipe.batch.engine.high_water import ADOPTED_AT, check_high_water, note_high_water
 from sealpipe.batch.engine.notify import check_allowed, notify
 from sealpipe.batch.engine.plan import ALLOWED_STEPS, BatchPlan, check_approved
-from sealpipe.batch.engine.rated_driver import RatedDriver
+from sealpipe.batch.engine.rated_transport import RatedTransport
 from sealpipe.batch.engine.run import Runner, RunResult, Task
 from sealpipe.batch.engine.sync import make_plan, restore_definition, sync
 from sealpipe.batch.file.definition import BatchDefinition
-from sealpipe.client_base import Driver
 from sealpipe.errors import UsageError
 from sealpipe.flows.session import Session
 
 
-def open_engine(driver: Driver, store: BatchStore, name: str) -> Engine:
+def open_engine(session: Session, store: BatchStore, name: str) -> Engine:
     """Open a batch by its name, as its database holds it. Raises UsageError if there is none, StateError."""
     batch = store.find_batch(name)
     if batch is None:
@@ -29,7 +28,8 @@ def open_engine(driver: Driver, store: BatchStore, name: str) -> Engine:
         known = [each.name for each in store.list_batches()]
         remedy = suggest_name(name, known, "the batches are") if known else "`sealpipe batch run FILE` makes one"
         raise UsageError(f"there is no batch {name[:80]!r} in the {store.description}", remedy=remedy)
-    return Engine(driver, store, batch, restore_definition(batch))
+    rated = session.with_transport(RatedTransport(session.transport, store.rate))
+    return Engine(rated, store, batch, restore_definition(batch))
 
 
 def run_batch(
@@ -42,51 +42,40 @@ def run_batch(
     approved: BatchPlan | None = None,
     threads: int | None = None,
     on_change: Callable[[Change], object] | None = None,
-    driver: Driver | None = None,
 ) -> RunResult:
     """Make the world agree with a file: do what is due, until nothing is, or for so many `seconds`.
 
     `only` names rows; `approved` is a plan, of which exactly the actions are done. Raises UsageError and StateError,
     before anything is sent.
     """
-    own_driver = driver or RatedDriver(session, store)
+    transport = RatedTransport(session.transport, store.rate)
     with store.lock_runner():
-        try:
-            check_allowed(session, definition.name)
-            check_high_water(store, store.find_batch(definition.name))
-            if approved is not None:
-                check_approved(approved, make_plan(store, definition, session.base_url))
-            synced = sync(store, definition)
-            batch = synced.batch
-            engine = Engine(own_driver, store, batch, restore_definition(batch))
-            tasks = _make_tasks(engine, only, approved)
-            result = Runner(engine, seconds=seconds, tasks=tasks, threads=threads, on_change=on_change).run()
-            result.warnings += (*synced.list_warnings(), *notify(engine))
-            note_high_water(store, batch)
-            return result
-        finally:
-            if driver is None:
-                own_driver.close()
+        check_allowed(session, definition.name)
+        check_high_water(store, store.find_batch(definition.name))
+        if approved is not None:
+            check_approved(approved, make_plan(store, definition, session.base_url))
+        synced = sync(store, definition)
+        batch = synced.batch
+        engine = Engine(session.with_transport(transport), store, batch, restore_definition(batch))
+        tasks = _make_tasks(engine, only, approved)
+        result = Runner(engine, seconds=seconds, tasks=tasks, threads=threads, on_change=on_change).run()
+        result.calls = transport.calls
+        result.warnings += (*synced.list_warnings(), *notify(engine))
+        note_high_water(store, batch)
+        return result
 
 
-def adopt(
-    session: Session, store: BatchStore, definition: BatchDefinition, *, driver: Driver | None = None
-) -> list[Adopted]:
+def adopt(session: Session, store: BatchStore, definition: BatchDefinition) -> list[Adopted]:
     """Find a file's requests again after its database was lost or restored. Nothing is created or sent.
 
     Raises UsageError and StateError.
     """
     with store.lock_runner():
         batch = sync(store, definition).batch
-        own_driver = driver or RatedDriver(session, store)
-        try:
-            adopted = list(adopt_rows(Engine(own_driver, store, batch, restore_definition(batch))))
-            saved = store.save_batch(batch, {**batch.content, ADOPTED_AT: store.now()})
-            note_high_water(store, saved, is_adopted=True)
-            return adopted
-        finally:
-            if driver is None:
-                own_driver.close()
+        adopted = list(adopt_rows(open_engine(session, store, batch.name)))
+        saved = store.save_batch(batch, {**batch.content, ADOPTED_AT: store.now()})
+        note_high_water(store, saved, is_adopted=True)
+        return adopted
 
 
 def _make_tasks(engine: Engine, only: Sequence[str], approved: BatchPlan | None) -> list[Task] | None:

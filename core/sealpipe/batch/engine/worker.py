@@ -34,7 +34,7 @@ from sealpipe.batch.engine.advance import LEASE, Change, Engine
 from sealpipe.batch.engine.breaker import POSTPONEMENT, Breaker
 from sealpipe.batch.engine.high_water import check_high_water, note_high_water
 from sealpipe.batch.engine.notify import PeriodicNews, check_allowed
-from sealpipe.batch.engine.rated_driver import RatedDriver
+from sealpipe.batch.engine.rated_transport import RatedTransport
 from sealpipe.batch.engine.run import WATCHED, choose_threads, learn_limit
 from sealpipe.batch.engine.sync import restore_definition
 from sealpipe.errors import StateError
@@ -137,14 +137,13 @@ class Worker:
         *,
         threads: int | None = None,
         on_change: Callable[[Batch, Change], object] = lambda _, __: None,
-        driver: RatedDriver | None = None,
     ) -> None:
-        self._session = session
         self._store = store
         self._address = address
         self._threads = threads
         self._on_change = on_change
-        self._driver = driver or RatedDriver(session, store)
+        self._transport = RatedTransport(session.transport, store.rate)
+        self._session = session.with_transport(self._transport)
         self._engines: dict[str, Engine] = {}
         self._holder = os.urandom(6).hex()
         self._stop: asyncio.Event | None = None
@@ -155,10 +154,12 @@ class Worker:
 
     def run(self, seconds: float | None = None) -> None:
         """Work until `stop`, or for so many seconds. Raises StateError."""
-        try:
-            asyncio.run(self._run(seconds))
-        finally:
-            self._driver.close()
+        asyncio.run(self._run(seconds))
+
+    @property
+    def calls(self) -> int:
+        """How many calls it has sent to the service."""
+        return self._transport.calls
 
     def stop(self) -> None:
         """Take no further row; what has begun ends. May be called in a signal's handler, on the worker's thread."""
@@ -268,7 +269,7 @@ class Worker:
             engine = self._engines.get(batch.id)
             if engine is None or _identify(engine.batch) != _identify(batch):
                 check_allowed(self._session, batch.name)
-                engine = Engine(self._driver, self._store, batch, restore_definition(batch))
+                engine = Engine(self._session, self._store, batch, restore_definition(batch))
                 self._engines[batch.id] = engine
             elif is_late:
                 engine.breaker = Breaker()

@@ -9,18 +9,17 @@ from typing import Any
 from sealpipe.api import Failure, Operation, Response
 from sealpipe.api.responses import parse_retry_after
 from sealpipe.batch.database.rate import SharedRate
-from sealpipe.batch.database.store import BatchStore
 from sealpipe.cancellation import current
-from sealpipe.client_base import Driver
 from sealpipe.flows.session import Session, Transport
 from sealpipe.http.rate_limiter import refuse_delay
 
 
 class RatedTransport(Transport):
-    """Connections that ask the rate of all workers before each call."""
+    """The connections of another, which ask the rate of all workers before each call."""
 
-    def __init__(self, rate: SharedRate) -> None:
+    def __init__(self, inner: Transport, rate: SharedRate) -> None:
         super().__init__()
+        self._inner = inner
         self._rate = rate
         self.calls = 0
         """How many calls were sent."""
@@ -37,20 +36,11 @@ class RatedTransport(Transport):
             current().sleep(slot.delay)
         with self._counting:
             self.calls += 1
-        result = super().send(session, operation, end - time.monotonic())
+        result = self._inner.send(session, operation, end - time.monotonic())
         if isinstance(result, Response) and result.status == 429:
             self._rate.slow_down(slot, parse_retry_after(result.headers.get("retry-after")))
         return result
 
-
-class RatedDriver(Driver):
-    """A driver that asks the rate of all workers before each call."""
-
-    def __init__(self, session: Session, store: BatchStore) -> None:
-        self._transport = RatedTransport(store.rate)
-        super().__init__(session.with_transport(self._transport))
-
-    @property
-    def calls(self) -> int:
-        """How many calls were sent."""
-        return self._transport.calls
+    def close(self) -> None:
+        """Close the connections."""
+        self._inner.close()

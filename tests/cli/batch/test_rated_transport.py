@@ -10,17 +10,19 @@ import pytest
 
 from cli.batch.world import BatchWorld
 from sealpipe.api import shares
+from sealpipe.batch.engine.rated_transport import RatedTransport
 from sealpipe.cancellation import Cancellation, CancelledCallError, make_current
 from sealpipe.flows import call
 
 
 def test_a_cancel_ends_the_delay_of_the_shared_rate_and_sends_nothing(world: BatchWorld) -> None:
     world.store.rate.slow_down(world.store.rate.acquire(), retry_after=15.0)
-    session, cancellation = world.driver().session, Cancellation()
+    session, cancellation = world.session(), Cancellation()
+    rated = session.with_transport(RatedTransport(session.transport, world.store.rate))
 
     def look() -> object:
         make_current(cancellation)
-        return call(shares.list_page(1, 25), session.start_budget())
+        return call(shares.list_page(1, 25), rated.start_budget())
 
     threading.Timer(0.1, cancellation.cancel).start()
     began = time.monotonic()
