@@ -51,7 +51,7 @@ def test(*, tool: str, arguments: str, **values: Any) -> None:
     ARGUMENTS is the JSON that an assistant would send, @FILE, or - for standard input. A call that is refused exits
     with 2 and the reason that the assistant would get.
     """
-    from sealpipe.mcp.hourly import count_left
+    from sealpipe.mcp.call_limit import count_left
     from sealpipe.mcp.policy import Policy
     from sealpipe.mcp.policy_file import load_policy
     from sealpipe.mcp.tools import Use, load_tools
