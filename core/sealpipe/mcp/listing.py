@@ -6,7 +6,6 @@ submission is stored, or by a person. Its ciphertext is kept in the state direct
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,11 +15,10 @@ from pydantic import Field
 
 from sealpipe import flows
 from sealpipe.errors import PermissionDeniedError, UsageError
-from sealpipe.mcp.made import Made, find_made, list_made
 from sealpipe.mcp.models import Code, CodeArguments, Count, Model, Nothing, Text, Time, Untrusted
 from sealpipe.mcp.outgoing import untrusted
+from sealpipe.mcp.records import Record, find_record, list_records, settle
 from sealpipe.mcp.tools import Answer, Call, Tool, Use
-from sealpipe.mcp.unfinished import list_unfinished, settle
 from sealpipe.state.creations import Kind
 
 if TYPE_CHECKING:
@@ -80,79 +78,77 @@ async def list_all(call: Call, _: Nothing) -> Answer:
     """List what this server made, with the states that the service tells. What a kill left of requests is finished."""
     session = call.client.session
     await call.client.run(lambda: settle(session, call.state))
-    found = list_made(call.state, session.base_url, is_complete=False)
+    found = list_records(session, call.state)
     shown = found[:_MOST]
     for each in shown:
         call.publish(*each.texts)
     states = await call.client.run(lambda: _find_states(session, shown))
-    left = await asyncio.to_thread(list_unfinished, session, call.state)
-    rows = [MadeAnswer(**_describe(each, state, left)) for each, state in zip(shown, states, strict=True)]
+    rows = [MadeAnswer(**_describe(each, state)) for each, state in zip(shown, states, strict=True)]
     return Answer(ListAnswer(made=rows, left_out=len(found) - len(shown)))
 
 
 async def show(call: Call, given: CodeArguments) -> Answer:
     """Show one share or request. Raises NotFoundError for what this server did not make."""
     session, code = call.client.session, given.code
-    known = find_made(call.state, session.base_url, code)
+    known = find_record(session, call.state, code)
     call.publish(*known.texts)
-    left = await asyncio.to_thread(list_unfinished, session, call.state)
-    if known.kind == "share":
+    if known.known.kind == "share":
         (state,) = await call.client.run(lambda: _find_states(session, [known]))
-        return Answer(StatusAnswer(**_describe(known, state, left)))
+        return Answer(StatusAnswer(**_describe(known, state)))
     state, submissions = await call.client.run(lambda: _look_at_request(session, code))
-    return Answer(StatusAnswer(**_describe(known, state, left), submissions=submissions))
+    return Answer(StatusAnswer(**_describe(known, state), submissions=submissions))
 
 
 async def expire(call: Call, given: CodeArguments) -> Answer:
     """Expire a share, or a request without a submission. Raises UsageError for one with a submission."""
     session, code = call.client.session, given.code
-    known = find_made(call.state, session.base_url, code)
+    known = find_record(session, call.state, code)
     call.publish(*known.texts)
     folder = call.state.parent
-    if known.kind == "share":
+    if known.known.kind == "share":
         ended = await call.client.expire_share(code, keep=folder / "shares")
         return Answer(ExpireAnswer(code=code, kind="share", outcome=ended.outcome))
     outcome, submissions = await call.client.run(lambda: _expire_request(session, code, folder / "requests"))
     return Answer(ExpireAnswer(code=code, kind="request", outcome=outcome, submissions=submissions))
 
 
-def _describe(made: Made, state: State, left: Collection[str]) -> dict[str, Any]:
-    is_finished = made.short_code is not None and made.name not in left
+def _describe(record: Record, state: State) -> dict[str, Any]:
+    known, notes = record.known, record.notes
     members: dict[str, Any] = {
-        "code": made.short_code,
-        "kind": made.kind,
-        "name": made.name,
+        "code": known.short_code or None,
+        "kind": known.kind,
+        "name": known.name,
         "state": state,
-        "finished": is_finished,
-        "created_at": made.created_at,
-        "expires_at": made.expires_at,
-        "client": untrusted(made.client),
-        "sent_to": list(made.sent_to) if is_finished else [],
+        "finished": record.is_finished,
+        "created_at": known.created_at,
+        "expires_at": known.expires_at,
+        "client": untrusted(notes.client),
+        "sent_to": notes.sent_to if record.is_finished else [],
     }
-    members |= {} if made.title is None else {"title": untrusted(made.title)}
-    return members | ({} if made.sink is None else {"stored_in": made.sink})
+    members |= {} if known.title is None else {"title": untrusted(known.title)}
+    return members | ({} if notes.sink is None else {"stored_in": notes.sink})
 
 
-def _find_states(session: Session, found: Sequence[Made]) -> list[State]:
+def _find_states(session: Session, found: Sequence[Record]) -> list[State]:
     """Return the state of each: active ones are in the service's lists, which are read as far as needed."""
     from sealpipe.api import requests, shares
 
     lists: Mapping[Kind, Callable[..., Any]] = {"share": shares.list_page, "request": requests.list_page}
     now = datetime.now(UTC)
-    states: dict[str | None, State] = {None: "unknown"}
+    states: dict[str, State] = {"": "unknown"}
     for kind, list_page in lists.items():
-        codes = {each.short_code for each in found if each.kind == kind and not _has_passed(each, now)} - {None}
+        codes = {each.known.short_code for each in found if each.known.kind == kind and not _has_passed(each, now)} - {
+            ""
+        }
         if codes:
             active, is_whole = _find_active(session, list_page, codes)
             states |= {code: "active" if code in active else "ended" if is_whole else "unknown" for code in codes}
-    return [states.get(each.short_code, "ended") for each in found]
+    return [states.get(each.known.short_code, "ended") for each in found]
 
 
-def _find_active(
-    session: Session, list_page: Callable[..., Any], codes: Collection[str | None]
-) -> tuple[set[str | None], bool]:
+def _find_active(session: Session, list_page: Callable[..., Any], codes: Collection[str]) -> tuple[set[str], bool]:
     """Return which codes the service lists as active, and whether it was asked for all that it lists."""
-    active: set[str | None] = set()
+    active: set[str] = set()
     for page in range(1, _MAX_PAGES + 1):
         try:
             rows: Page[Any] = flows.call(list_page(page, 100), session.start_budget())
@@ -164,8 +160,8 @@ def _find_active(
     return active, False
 
 
-def _has_passed(made: Made, now: datetime) -> bool:
-    return made.expires_at is not None and made.expires_at <= now
+def _has_passed(record: Record, now: datetime) -> bool:
+    return record.known.expires_at is not None and record.known.expires_at <= now
 
 
 def _look_at_request(session: Session, code: str) -> tuple[State, int]:

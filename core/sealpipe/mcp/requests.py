@@ -12,7 +12,7 @@ from pydantic import Field
 from sealpipe import flows
 from sealpipe.cancellation import current
 from sealpipe.errors import SealpipeError, StateError, UsageError
-from sealpipe.mcp import made, unfinished
+from sealpipe.mcp import records
 from sealpipe.mcp.models import Code, Count, Model, Text, Time
 from sealpipe.mcp.tools import Answer, Call, Tool, Use
 from sealpipe.prompts import MAX_LENGTH, Prompt, check_prompt, check_prompts, parse_prompt
@@ -170,43 +170,46 @@ def _plan_collect(receipt: Receipt, to: Reference | str, state: Path | None = No
 
 
 async def _request(call: Call, request: Request) -> Answer:
-    known = await call.client.run(lambda: _make_request(call.client.session, call, request))
-    call.publish(*known.texts)
+    record = await call.client.run(lambda: _make_request(call.client.session, call, request))
+    call.publish(*record.texts)
+    known, notes = record.known, record.notes
     content = RequestAnswer(
-        code=known.short_code or "",
+        code=known.short_code,
         expires_at=known.expires_at,
-        stored_in=known.sink or "",
-        sent_to=list(known.sent_to),
+        stored_in=notes.sink or "",
+        sent_to=notes.sent_to,
     )
     return Answer(content, known.link)
 
 
-def _make_request(session: Session, call: Call, request: Request) -> made.Made:
+def _make_request(session: Session, call: Call, request: Request) -> records.Record:
     from sealpipe.flows.request import RequestOptions
     from sealpipe.flows.request import create as creating
 
-    planned = made.plan(
-        session,
-        "request",
-        call.client_name,
-        title=request.title,
+    notes = records.Notes(
+        client=call.client_name,
         sink=str(request.to),
-        sent_to=tuple(map(str, request.send)),
-        prompts=tuple(tuple(each) for each in request.prompts),
+        sent_to=[str(each) for each in request.send],
+        prompts=[list(each) for each in request.prompts],
     )
+    made_id = records.make_id()
     options = RequestOptions(
         prompts=request.prompts,
-        name=planned.name,
+        name=records.make_name(made_id),
         title=request.title,
         description=request.description,
         expires_in=request.expires_in,
         max_submissions=1,
         send=request.send,
     )
-    unfinished.settle(session, call.state)
+    records.settle(session, call.state)
     _check_sink(session, _plan_collect(Receipt("pending", "", request.prompts), request.to))
-    outbox = made.open_outbox(session, call.state)
-    return made.create(session, call.state, planned, lambda: creating.request(session, options, outbox))
+    return records.create(
+        session,
+        call.state,
+        made_id,
+        lambda outbox: creating.request(session, options, outbox, notes=notes.model_dump()),
+    )
 
 
 def _check_sink(session: Session, options: CollectOneOptions) -> None:
@@ -220,7 +223,7 @@ def _check_sink(session: Session, options: CollectOneOptions) -> None:
 
 async def _wait(call: Call, patience: WaitArguments) -> Answer:
     session = call.client.session
-    known = made.find_made(call.state, session.base_url, patience.code, "request")
+    known = records.find_record(session, call.state, patience.code, "request")
     call.publish(*known.texts)
     started = time.monotonic()
 
@@ -262,9 +265,9 @@ def _poll(session: Session, patience: WaitArguments, report: Callable[[], Awaita
 
 async def _collect(call: Call, given: CollectArguments) -> Answer:
     session = call.client.session
-    known = made.find_made(call.state, session.base_url, given.code, "request")
-    if known.sink is not None:  # the policy may have changed since
-        call.policy.check(Use("collect_secret", sinks=(parse(known.sink),)))
+    known = records.find_record(session, call.state, given.code, "request")
+    if known.notes.sink is not None:  # the policy may have changed since
+        call.policy.check(Use("collect_secret", sinks=(parse(known.notes.sink),)))
     call.publish(*known.texts)
     result = await call.client.run(lambda: _store(session, call, known))
     rows = [
@@ -273,12 +276,12 @@ async def _collect(call: Call, given: CollectArguments) -> Answer:
     return Answer(CollectAnswer(stored=rows, request="kept" if result.ended is None else "expired"))
 
 
-def _store(session: Session, call: Call, known: made.Made) -> CollectResult:
+def _store(session: Session, call: Call, known: records.Record) -> CollectResult:
     from sealpipe.flows.collect import poll
 
-    if known.sink is None:
+    if known.notes.sink is None:
         raise StateError("the record of this request does not say where its submission is stored")
-    options = _plan_collect(known.receipt, known.sink, call.state.parent / "requests")
+    options = _plan_collect(known.receipt, known.notes.sink, call.state.parent / "requests")
     (result,) = poll.collect(session, options)
     problem = result.problem()
     if problem is not None and (result.failures or not result.stored):

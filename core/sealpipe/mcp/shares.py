@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from itertools import count
@@ -18,16 +17,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pydantic import Field
 
 from sealpipe.errors import DeliveryError, StateError, UsageError
-from sealpipe.mcp import made as records
+from sealpipe.mcp import records
 from sealpipe.mcp.models import Code, Model, Text, Time
 from sealpipe.mcp.tools import Answer, Call, Tool, Use
-from sealpipe.mcp.unfinished import finish, has_ended
 from sealpipe.reference import FieldSpec, Target, parse, parse_target
 from sealpipe.values import parse_duration
 
 if TYPE_CHECKING:
     from sealpipe.flows.session import Session
-    from sealpipe.mcp.made import Made
 
 _DEFAULT_EXPIRY: Final = "24h"
 _SAME: Final = timedelta(minutes=10)
@@ -94,13 +91,14 @@ async def share_fields(call: Call, wanted: Wanted) -> Answer:
     """Share the fields, and send the link. Raises DeliveryError if the share exists and its link was not sent."""
     session = call.client.session
     try:
-        known, is_new = await call.client.run(lambda: share_once(session, call.state, call.client_name, wanted))
+        record, is_new = await call.client.run(lambda: share_once(session, call.state, call.client_name, wanted))
     except DeliveryError as error:
         raise _describe_failure(error) from None
-    call.publish(*known.texts)
+    call.publish(*record.texts)
+    known = record.known
     return Answer(
         ShareAnswer(
-            code=known.short_code or "", expires_at=known.expires_at, sent_to=list(known.sent_to), repeated=not is_new
+            code=known.short_code, expires_at=known.expires_at, sent_to=record.notes.sent_to, repeated=not is_new
         )
     )
 
@@ -120,44 +118,46 @@ def _describe_failure(error: DeliveryError) -> DeliveryError:
     return failure
 
 
-def share_once(session: Session, folder: Path, client: str, wanted: Wanted) -> tuple[Made, bool]:
+def share_once(session: Session, folder: Path, client: str, wanted: Wanted) -> tuple[records.Record, bool]:
     """Make the share, or finish what an earlier call with these arguments began. Also returns whether it is new."""
-    planned = records.plan(session, "share", client, title=wanted.title, sent_to=(str(wanted.to),))
     for number in count():
-        made = replace(planned, id=wanted.identify(session, client, number))
+        made_id = wanted.identify(session, client, number)
         for _ in range(_TRIES):
-            earlier, was_left = finish(session, folder, made)
+            earlier, was_left = records.finish(session, folder, made_id)
             if earlier is not None:
                 break
-            with suppress(FileExistsError):  # the same call at the same moment: it has just begun
-                return _create(session, folder, made, wanted), True
+            with suppress(records.AlreadyBegunError):  # the same call at the same moment
+                return _create(session, folder, made_id, client, wanted), True
         else:
-            raise StateError(f"the record {made.id} cannot be read", remedy="move it away if you do not need it")
+            raise StateError(f"what the call {made_id} left cannot be read", remedy="wait, then call `list`")
         if was_left or not _is_over(folder, earlier):
             return earlier, False
     raise AssertionError
 
 
-def _create(session: Session, folder: Path, made: Made, wanted: Wanted) -> Made:
+def _create(session: Session, folder: Path, made_id: str, client: str, wanted: Wanted) -> records.Record:
     from sealpipe.flows.share import ShareOptions
     from sealpipe.flows.share.post import share
 
     options = ShareOptions(
         wanted.fields,
-        name=made.name,
+        name=records.make_name(made_id),
         title=wanted.title,
         expires_in=wanted.expires_in,
         views=wanted.views,
         send=[wanted.to],
     )
-    outbox = records.open_outbox(session, folder)
-    return records.create(session, folder, made, lambda: share(session, options, outbox))
+    notes = records.Notes(client=client, sent_to=[str(wanted.to)])
+    return records.create(
+        session, folder, made_id, lambda outbox: share(session, options, outbox, notes=notes.model_dump())
+    )
 
 
-def _is_over(folder: Path, made: Made) -> bool:
+def _is_over(folder: Path, record: records.Record) -> bool:
     """Return whether the same call makes another share: after a while, or once this one has ended."""
-    age = datetime.now(UTC) - made.created_at
-    return not -_SAME < age < _SAME or has_ended(folder, made)
+    created_at = record.known.created_at
+    is_same = created_at is not None and -_SAME < datetime.now(UTC) - created_at < _SAME
+    return not is_same or record.has_ended(folder)
 
 
 def _parse(given: ShareArguments) -> Wanted:
