@@ -5,7 +5,7 @@ next try, and each call that changes a file or writes to stdout, before it is ma
 so no other moment leaves anything else behind. No step is one of the code within: which functions it calls is its own.
 
 SIGKILL runs no `finally`, no `__exit__` and no `__del__`, and the kernel lets go of the locks. In one process neither
-comes by itself: a generator that is closed runs all of them, and one that is kept for ever keeps its locks. So `Killed`
+comes by itself: an exception runs all of them, and a frame that is kept for ever keeps its locks. So `Killed`
 unwinds the command and lets go of its locks, and what it cleans up meanwhile does not count: every file is put back as
 it was at that moment, and nothing leaves any more, because every later step raises `Killed` again.
 """

@@ -191,7 +191,7 @@ def _is_opening_key(value: object) -> bool:
 def _is_sealing_key(value: object) -> bool:
     from sealpipe.wire.keys import KeyPair
 
-    return isinstance(value, KeyPair) or _is_text(value)  # the flow checks the word itself
+    return isinstance(value, KeyPair) or _is_text(value)  # `request` checks the word itself
 
 
 def _make_choice_rule(*words: str) -> Rule:

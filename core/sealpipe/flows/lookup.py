@@ -49,7 +49,7 @@ class PageIterator(Protocol[T]):
 
 
 class PageWalk(Generic[T]):
-    """The pages of a numbered list, each fetched by one flow. `identity` identifies a row.
+    """The pages of a numbered list, each fetched by one call. `identity` identifies a row.
 
     It ends at an empty page, at the last page by the service's own count, or where the service repeats a page; never
     because a page is short. Rows seen before (the list moved between two pages) are left out.

@@ -20,7 +20,7 @@ def check_needs(registry: Callable[[], Registry], needs: Iterable[Need]) -> None
 
 
 def find_errors(registry: Callable[[], Registry], needs: Iterable[Need]) -> list[SealpipeError]:
-    """Return what the sources, sinks and channels lack. Makes each, and connects none. Blocks."""
+    """Return what the sources, sinks and channels lack. Makes each, and connects none."""
     errors: dict[str, SealpipeError] = {}
     for kind, name in needs:
         try:

@@ -145,7 +145,7 @@ def notify_observers(session: PolicyContext, event: Mapping[str, Any]) -> tuple[
 
 
 def report_refusal(session: PolicyContext, event: str, error: SealpipeError) -> None:
-    """Notify every observer of a refusal that came before there was a plan. Blocks."""
+    """Notify every observer of a refusal that came before there was a plan."""
     with suppress(PluginError):  # the refusal matters more
         _send(session, {"event": event, "outcome": "refused", "reason": error.message})
 

@@ -201,7 +201,7 @@ class Session:
         return session
 
     def close(self) -> None:
-        """Close its connections, and release what plugins hold, if a registry was made. Blocks."""
+        """Close its connections, and release what plugins hold, if a registry was made."""
         self.transport.close()
         cache_info = getattr(self.registry, "cache_info", None)
         if cache_info is not None and cache_info().currsize:

@@ -1,7 +1,7 @@
 """What the policy file lets an assistant do with the local MCP server. Without a file it lets it do nothing.
 
-`Policy.check` is asked before each call, with what the call would use. The policies of both config files are asked
-again by the flows, as for any client: this one only takes away from what they allow.
+`Policy.check` is asked before each call, with what the call would use. Those of both config files are asked again
+by what it calls, as for any client: this one only takes away from what they allow.
 """
 
 from __future__ import annotations

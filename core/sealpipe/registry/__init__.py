@@ -158,7 +158,7 @@ class Registry:
         return call_plugin("the CI", lambda: ci.oidc_token(audience))
 
     def check(self, kind: str, name: str) -> Health:
-        """Run a plugin's own check. Blocks. Raises ReferenceSyntaxError, and PluginError if it fails."""
+        """Run a plugin's own check. Raises ReferenceSyntaxError, and PluginError if it fails."""
         instance = self._get_instance(kind, name)
         health = call_plugin(f"the {kind} {name}", instance.check)
         if not isinstance(health, Health):

@@ -24,7 +24,7 @@ MAX_CALLS = 32
 def fetch_all(
     source: Callable[[str], Source], locators_by_store: Mapping[str, Sequence[Locator]], deadline: float | None = None
 ) -> FetchResults:
-    """Fetch documents from all stores. Blocks. Only PayloadTooLargeError is raised, never a PluginError.
+    """Fetch documents from all stores. Only PayloadTooLargeError is raised, never a PluginError.
 
     `deadline` is in seconds, for the whole call: after it, a store that was unavailable once is not asked again, and
     its remaining references get the same error.

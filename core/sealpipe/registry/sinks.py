@@ -21,7 +21,7 @@ def describe_write(registry: Registry, name: str, locator: Locator, mode: Mode) 
 def write_fields(
     registry: Registry, name: str, locator: Locator, fields: Sequence[SinkField], mode: Mode, marker: str
 ) -> WriteResult:
-    """Write the fields into the sink. Blocks. Raises PluginError."""
+    """Write the fields into the sink. Raises PluginError."""
     receipt = _call_sink(registry, name, locator, lambda sink: sink.put(locator, fields, mode=mode, marker=marker))
     if not isinstance(receipt, WriteResult):
         raise PluginError(

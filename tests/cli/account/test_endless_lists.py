@@ -44,11 +44,10 @@ WALKS: dict[str, Callable[[], Any]] = {
 def test_a_list_without_an_end_is_left_after_many_pages(name: str) -> None:
     walk = WALKS[name]()
     for _ in range(MAX_PAGES):
-        with pytest.raises(StopIteration):
-            next(walk.fetch_next())
+        walk.fetch_next()
     assert not walk.is_done
     with pytest.raises(ProtocolError, match="more than 10000 pages"):
-        next(walk.fetch_next())
+        walk.fetch_next()
 
 
 def test_more_submissions_than_can_be_are_not_taken_for_any() -> None:

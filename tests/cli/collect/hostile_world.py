@@ -27,8 +27,8 @@ from sealpipe.flows.collect import CollectResult, choose_worst_error, poll
 from sealpipe.flows.collect.options import CollectEachOptions, CollectOptions
 from sealpipe.state.receipt import Receipt
 from sealpipe.wire import encoding, keys
-from support.flows import PlayedNetwork, drive
 from support.hostile import CANARY, LABEL, Hostile, Row, sealed
+from support.playing import PlayedNetwork, play
 
 _MARKER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}\.[0-9a-f]{12}|x\.[0-9a-f]{32}")
 _OUTSIDE_CI = Disclosure(None, is_allowed=True, is_print_given=False)
@@ -107,7 +107,7 @@ class World:
         return Response(200, {}, self._bodies[code] if rest else json.dumps(about).encode())
 
     def collect(self, plan: CollectOptions) -> tuple[list[CollectResult], bytes]:
-        """The flow, and what it says on stderr: while it runs, beside its results, and why it failed."""
+        """The results, and what is said on stderr: while it runs, beside its results, and why it failed."""
         with stream() as err, redirect_stderr(err.file), self.watch.on(), umask(0):
             progress = collect_report.ProgressReport()
             results = self._run(replace(plan, on_progress=progress), progress.tick)
@@ -125,7 +125,7 @@ class World:
     def _run(self, plan: CollectOptions, tick: float | None) -> list[CollectResult]:
         """As the client does, but that no time passes in waiting."""
         session = self.client.session.with_transport(PlayedNetwork(lambda operation, _: self.answer(operation)))
-        return drive(lambda: poll.collect(session, plan, tick=tick), lambda _: None)
+        return play(lambda: poll.collect(session, plan, tick=tick), lambda _: None)
 
     def stdout(self, plan: CollectOptions, results: Sequence[CollectResult], how: str, *, stored: bool) -> bytes:
         values = {"to": ("x",) if stored else (), "dir": None, "dry_run": False, "output": how}

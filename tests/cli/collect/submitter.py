@@ -22,8 +22,8 @@ from sealpipe.wire.encoding import decode_base64url
 from sealpipe.wire.fields import Field
 from support.faults import rewrites
 from support.faulty import Exchange, Fault, passes
-from support.flows import PlayedNetwork, drive
 from support.job import Job, client_of
+from support.playing import PlayedNetwork, play
 
 T = TypeVar("T")
 
@@ -120,7 +120,7 @@ def hands_out(change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]], **
 
 @dataclass
 class Hours:
-    """Drives a flow on the real network, in time that passes only while it waits.
+    """Does work on the real network, in time that passes only while it waits.
 
     `sent` are the moments at which something was sent, `waited` how long each wait was. What `at` planned happens
     before the wait ends in which its moment lies; `passes` is told of each wait.
@@ -146,7 +146,7 @@ class Hours:
     def run(self, work: Callable[[Session], T]) -> T:
         try:
             session = self.session.with_transport(PlayedNetwork(self._send))
-            return drive(lambda: work(session), self._wait)
+            return play(lambda: work(session), self._wait)
         finally:
             if self._network is not None:
                 self._network.close()

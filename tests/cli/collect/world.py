@@ -32,7 +32,7 @@ from sealpipe.plugin import (
 from sealpipe.registry import Registry
 from sealpipe.wire import keys, sealed_box
 from sealpipe.wire.encoding import encode_base64url
-from support.flows import PlayedNetwork, drive
+from support.playing import PlayedNetwork, play
 
 CUSTODY = "A" * 43
 API_KEY = f"svc_sk_live_{'A' * 16}.{'A' * 43}.{CUSTODY}"
@@ -157,7 +157,7 @@ class World:
     def collect(self, session: Session, options: CollectOptions) -> list[CollectResult]:
         """Collect in this world."""
         here = session.with_transport(PlayedNetwork(self.send))
-        return drive(lambda: poll.collect(here, options, clock=lambda: self.now), self._wait)
+        return play(lambda: poll.collect(here, options, clock=lambda: self.now), self._wait)
 
     def _wait(self, seconds: float) -> None:
         self.now += seconds

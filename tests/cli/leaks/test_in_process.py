@@ -204,7 +204,7 @@ def share_it(kept: Kept, failing: Failing, *, asynchronous: bool) -> None:
             await client.share(fields, **options)
 
     if asynchronous:
-        ask()
+        asyncio.run(ask())
         return
     with Client(**settings) as client:
         client.share(fields, **options)

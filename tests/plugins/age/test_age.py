@@ -26,8 +26,8 @@ from sealpipe.errors import (
 from sealpipe.plugin import PLAINTEXT_LIMIT
 from sealpipe_plugins.age import file_format
 from sealpipe_plugins.age.settings import split_recipients
+from support.backends import at_once, put, put_refused, refused, registry, value_of, values
 from support.damage import flipped
-from support.flows import at_once, put, put_refused, refused, registry, value_of, values
 
 P = "SEALPIPE_PLUGIN_AGE__"
 WITH_PASSPHRASE = b"age-encryption.org/v1\n-> scrypt wybSKgCbT7HxsFrJ0aOJKw 18\n" + b"x" * 300

@@ -14,7 +14,7 @@ from sealpipe.errors import (
 )
 from sealpipe.plugin import Document
 from support.aws import REGION, Call, Front, Moto, Refusal
-from support.flows import answers, refused, registry, values
+from support.backends import answers, refused, registry, values
 
 ODD = "app/db_/+=.@-1"
 

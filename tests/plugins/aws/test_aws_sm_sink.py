@@ -22,8 +22,8 @@ from sealpipe.plugin import Mode, WriteResult
 from sealpipe_plugins.aws.content import TAG
 from sealpipe_plugins.aws.secrets_manager_sink import STAGE
 from support.aws import Call, Front, Moto
+from support.backends import SECRET, at_once, put, put_by, put_refused, registry, values
 from support.fake_web import Fault, drop, drop_after, meanwhile
-from support.flows import SECRET, at_once, put, put_by, put_refused, registry, values
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from sealpipe.errors import AccessDeniedError, ReferenceValueError, SecretNotFoundError, UnavailableError
 from sealpipe.plugin import Document
 from support.aws import Front, Moto, Refusal
-from support.flows import answers, refused, registry, values
+from support.backends import answers, refused, registry, values
 
 
 def put(aws: Moto, name: str, value: str, kind: str = "SecureString") -> None:

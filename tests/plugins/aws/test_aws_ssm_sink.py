@@ -19,8 +19,8 @@ from sealpipe.errors import (
 from sealpipe.plugin import Mode, WriteResult
 from sealpipe_plugins.aws.content import TAG
 from support.aws import Front, Moto
+from support.backends import SECRET, at_once, put, put_by, put_refused, registry, values
 from support.fake_web import drop_after, meanwhile
-from support.flows import SECRET, at_once, put, put_by, put_refused, registry, values
 
 
 @pytest.fixture

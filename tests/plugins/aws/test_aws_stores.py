@@ -22,7 +22,7 @@ from sealpipe.plugin import Document, Locator
 from sealpipe.testing.contract import CANARY
 from sealpipe_plugins.aws.batches import fetch_in_batches, split
 from support.aws import DEFAULT, ENVIRON, STORE, Front, Moto, Refusal
-from support.flows import answers, failed, refused, registry, values
+from support.backends import answers, failed, refused, registry, values
 from support.ports import silent_port
 
 ROLE = "arn:aws:iam::123456789012:role/sealpipe"

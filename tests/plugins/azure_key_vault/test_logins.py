@@ -20,9 +20,9 @@ from plugins.azure_key_vault.fake_key_vault import (
 )
 from sealpipe.errors import BackendAuthError, NotConfiguredError, PluginError, SettingError, UnavailableError
 from sealpipe_plugins.azure_key_vault import transport
+from support.backends import failed, refused, registry, values
 from support.ci_jobs import job_token
 from support.fake_web import Reply, drop
-from support.flows import failed, refused, registry, values
 from support.ports import silent_port
 
 STORE = "SEALPIPE_STORE__OTHER__"

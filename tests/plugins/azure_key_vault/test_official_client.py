@@ -12,7 +12,7 @@ import pytest
 
 from plugins.azure_key_vault.fake_key_vault import CLIENT, FORBIDDEN, HOST, SECRET, TENANT, FakeKeyVault
 from sealpipe_plugins.azure_key_vault.sink import TAG
-from support.flows import put, values
+from support.backends import put, values
 from support.parts import missing
 from support.wires import Intercepting
 

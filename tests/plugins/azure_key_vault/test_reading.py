@@ -21,8 +21,8 @@ from sealpipe.errors import (
     UnavailableError,
 )
 from sealpipe_plugins.azure_key_vault.challenge import Challenge, parse_challenge, require_own_resource
+from support.backends import answers, opened, refused, registry, resolved, values
 from support.fake_web import Reply
-from support.flows import answers, opened, refused, registry, resolved, values
 from support.wires import Intercepting
 
 CANARY = "canary-of-an-answer"

@@ -21,8 +21,8 @@ from sealpipe.errors import (
 )
 from sealpipe.plugin import Mode
 from sealpipe_plugins.azure_key_vault.sink import TAG
+from support.backends import SECRET, at_once, put, put_refused, values
 from support.fake_web import Asked, Reply, dead_from, drop, drop_after, first, meanwhile
-from support.flows import SECRET, at_once, put, put_refused, values
 
 
 def is_call(method: str) -> Any:

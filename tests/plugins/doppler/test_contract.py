@@ -11,7 +11,7 @@ import pytest
 from plugins.doppler.fake_doppler import ACCOUNT, FakeDoppler
 from sealpipe.testing import SinkContract, SourceContract
 from sealpipe.testing.source import Content
-from support.flows import Networked
+from support.backends import Networked
 
 
 class Kit(Networked):

@@ -32,9 +32,9 @@ from sealpipe.secret import Secret
 from sealpipe_plugins.doppler.configs import parse_config
 from sealpipe_plugins.login_token import LoginToken
 from sealpipe_plugins.text_markers import append_marker, split_markers
+from support.backends import answers, at_once, failed, put_by, resolved
 from support.ci_jobs import job_token
 from support.fake_web import Reply, dead_from, drop, drop_after, first, meanwhile
-from support.flows import answers, at_once, failed, put_by, resolved
 
 CANARY = "Canary-1c9e_Zk3Qx0Vn8Jw"
 STORE = "SEALPIPE_STORE__OTHER__"

@@ -26,7 +26,7 @@ from sealpipe.reference import parse_field
 from sealpipe.registry import Registry
 from sealpipe.wire.fields import Field
 from sealpipe_plugins.local.exec_source import ExecSettings
-from support.flows import opened
+from support.backends import opened
 from support.parts import ROOT
 
 CANARY = "Canary-7d31"

@@ -24,9 +24,9 @@ from sealpipe.errors import AccessDeniedError, BackendAuthError, NotConfiguredEr
 from sealpipe_plugins import machine_service
 from sealpipe_plugins.gcp import transport
 from sealpipe_plugins.gcp.login import is_googles
+from support.backends import failed, refused, registry, values
 from support.ci_jobs import job_token
 from support.fake_web import Reply, drop
-from support.flows import failed, refused, registry, values
 from support.ports import silent_port
 
 STORE = "SEALPIPE_STORE__OTHER__"

@@ -11,7 +11,7 @@ import pytest
 from plugins.gcp.fake_secret_manager import FORBIDDEN, PROJECT, FakeSecretManager
 from sealpipe_plugins.gcp.checksum import crc32c
 from sealpipe_plugins.gcp.writing import ANNOTATION
-from support.flows import put, values
+from support.backends import put, values
 from support.parts import missing
 
 FOLDER = f"projects/{PROJECT}"

@@ -21,8 +21,8 @@ from sealpipe.errors import (
     UnavailableError,
 )
 from sealpipe_plugins.gcp.checksum import crc32c
+from support.backends import answers, refused, registry, values
 from support.fake_web import Reply
-from support.flows import answers, refused, registry, values
 
 CANARY = "canary-of-an-answer"
 

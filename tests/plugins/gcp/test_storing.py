@@ -21,8 +21,8 @@ from sealpipe.errors import (
 )
 from sealpipe.plugin import Mode
 from sealpipe_plugins.gcp.writing import ANNOTATION
+from support.backends import SECRET, at_once, put, put_refused, values
 from support.fake_web import Asked, Reply, dead_from, drop, drop_after, first, meanwhile
-from support.flows import SECRET, at_once, put, put_refused, values
 
 
 def is_call(suffix: str, method: str = "POST") -> Any:

@@ -25,7 +25,7 @@ from sealpipe_plugins.generate.drawing import read_words
 from sealpipe_plugins.generate.source import KINDS
 from sealpipe_plugins.local.dotenv_lines import is_plain
 from sealpipe_rehearsal.server import start
-from support.flows import fetched, opened, registry, value_of
+from support.backends import fetched, opened, registry, value_of
 from support.parts import ROOT, program
 from support.terminal import Terminal
 from support.terminal import opened as at_recipient

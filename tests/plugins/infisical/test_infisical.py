@@ -39,9 +39,9 @@ from sealpipe.plugin import Document, Locator
 from sealpipe.registry import Registry
 from sealpipe_plugins.infisical.folders import parse_folder
 from sealpipe_plugins.infisical.writing import ENTRY
+from support.backends import answers, at_once, failed, opened, put_by, resolved
 from support.ci_jobs import job_token
 from support.fake_web import Reply, dead_from, drop, drop_after, first, meanwhile
-from support.flows import answers, at_once, failed, opened, put_by, resolved
 
 CANARY = "Canary-7d2e_Zk3Qx0Vn8Jw"
 DEV = f"infisical:{PROJECT}/dev"

@@ -25,8 +25,8 @@ from sealpipe.plugin import Mode
 from sealpipe.registry import Registry
 from sealpipe_plugins.keepass import database as plugin_database
 from sealpipe_plugins.keepass import entries
+from support.backends import at_once, fetched, put, put_by, put_refused, refused, registry, values
 from support.damage import flipped
-from support.flows import at_once, fetched, put, put_by, put_refused, refused, registry, values
 
 VALUE = "canary-in-an-entry-5f1e"
 

@@ -18,7 +18,7 @@ CANARY = "Canary-c611"
 INSIDE = f"""
 import contextlib, json, sys
 import keyring, secretstorage
-from support.flows import opened, drive
+from support.backends import opened
 from sealpipe.errors import PluginError
 from sealpipe.flows.resolve import resolve
 from sealpipe.reference import parse_field

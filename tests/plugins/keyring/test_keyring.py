@@ -12,7 +12,7 @@ from sealpipe.errors import NotConfiguredError, ReferenceValueError, Unsupported
 from sealpipe.flows.resolve import resolve
 from sealpipe.reference import parse_field
 from sealpipe.registry import Registry
-from support.flows import opened
+from support.backends import opened
 
 
 def test_passwords_are_taken_exactly(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from sealpipe.errors import (
     UnsupportedError,
 )
 from sealpipe.plugin import Document
-from support.flows import answers, refused, registry, values
+from support.backends import answers, refused, registry, values
 from support.kubernetes import TOKEN, Cluster, status
 from support.ports import silent_port
 

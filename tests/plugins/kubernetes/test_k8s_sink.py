@@ -23,8 +23,8 @@ from sealpipe.errors import (
 )
 from sealpipe.plugin import Mode, WriteResult
 from sealpipe_plugins.kubernetes.sink import ANNOTATION, ANNOTATION_LIMIT
+from support.backends import SECRET, at_once, put, put_by, put_refused, registry, values
 from support.fake_web import Asked, dead_from, drop, drop_after, first, meanwhile
-from support.flows import SECRET, at_once, put, put_by, put_refused, registry, values
 from support.kubernetes import TOKEN, Cluster, status
 
 DEFAULT = "SEALPIPE_PLUGIN_K8S__"

@@ -19,7 +19,7 @@ from plugins.local.putting import put
 from sealpipe.errors import PluginError, ReferenceValueError, UnsupportedError
 from sealpipe.testing.contract import CANARY, error_text
 from sealpipe_plugins.local.dotenv_lines import LINE_LIMIT, NEVER_READ_BACK, QUOTES, find_unwritable, is_plain
-from support.flows import value_of
+from support.backends import value_of
 
 PRINTABLE = [chr(code) for code in range(0x21, 0x7F)]
 ENDING = frozenset("'\"`\\$();|&<>")

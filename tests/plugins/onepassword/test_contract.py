@@ -11,7 +11,7 @@ import pytest
 from plugins.onepassword.fake_op_connect import FakeConnect, made_id
 from sealpipe.testing import SinkContract, SourceContract
 from sealpipe.testing.source import Content
-from support.flows import Networked
+from support.backends import Networked
 
 TOKEN = "Canary-token-90aa"
 

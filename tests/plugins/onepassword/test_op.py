@@ -32,8 +32,8 @@ from sealpipe.plugin import Document
 from sealpipe.reference import parse, parse_field
 from sealpipe.registry import Registry
 from sealpipe_plugins.onepassword.sdk import map_exception, map_responses
+from support.backends import opened
 from support.fake_web import Reply
-from support.flows import opened
 from support.parts import library
 from support.ports import silent_port
 

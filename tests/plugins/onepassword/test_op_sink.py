@@ -23,8 +23,8 @@ from sealpipe.errors import (
 )
 from sealpipe_plugins.onepassword.changes import plan_changes, read_item
 from sealpipe_plugins.onepassword.items import all_values, parse_item
+from support.backends import put, put_refused, value_of, values
 from support.fake_web import Asked, Reply
-from support.flows import put, put_refused, value_of, values
 
 TOKEN, READER = "Canary-token-90aa", "Canary-token-7be1"
 VALUE = "canary-in-an-item-5f1e"

@@ -13,7 +13,7 @@ from sealpipe.errors import AccessDeniedError, NotConfiguredError, PluginError, 
 from sealpipe.flows.resolve import resolve
 from sealpipe.reference import parse_field
 from sealpipe.registry import Registry
-from support.flows import opened
+from support.backends import opened
 
 __all__ = ["environ"]
 

@@ -23,9 +23,10 @@ from sealpipe.flows.resolve import MAX_TRIES, resolve
 from sealpipe.reference import parse_field
 from sealpipe.registry import Registry
 from sealpipe.wire.fields import Field
+from support.backends import as_nobody, opened
 from support.fake_web import FakeWeb, Reply, drop
-from support.flows import as_nobody, drive, opened
 from support.parts import program
+from support.playing import play
 from support.ports import silent_port
 
 __all__ = ["encrypt", "keys", "others"]
@@ -243,7 +244,7 @@ def test_a_sops_that_hangs_is_unavailable_and_tried_again(
     registry = Registry(environ=environ, config=lambda: config)
     waits: list[float] = []
     with pytest.raises(UnavailableError, match=r"sops did not finish within 1.5 s"):
-        drive(lambda: resolve([parse_field(f"sops:{path}#a")], lambda: registry), wait=waits.append)
+        play(lambda: resolve([parse_field(f"sops:{path}#a")], lambda: registry), wait=waits.append)
     assert (tmp_path / "times").read_text().count("x") == MAX_TRIES == len(waits) + 1
 
 

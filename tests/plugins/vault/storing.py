@@ -12,7 +12,7 @@ from sealpipe.plugin import Mode, Secret, SinkField, WriteResult
 from sealpipe.reference import parse
 from sealpipe.registry import Registry
 from sealpipe.registry.sinks import write_fields
-from support.flows import opened, resolved
+from support.backends import opened, resolved
 from support.openbao import Bao
 
 

@@ -14,9 +14,9 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 import sealpipe
 from plugins.vault.conftest import Registries
 from sealpipe_rehearsal.running_service import RunningService
+from support.backends import failed
 from support.commands import SEALPIPE
 from support.fake_web import FrontDoor, Reply
-from support.flows import failed
 from support.leaks import Detector, exposed
 from support.openbao import Bao
 from support.strace import watch

@@ -25,10 +25,11 @@ from sealpipe.errors import (
 from sealpipe.flows.resolve import Cache, resolve
 from sealpipe.reference import parse, parse_field
 from support import faults
+from support.backends import failed
 from support.faults import says
 from support.faulty import Exchange, Faulty
-from support.flows import drive, failed
 from support.openbao import Bao, server
+from support.playing import play
 from support.ports import silent_port
 from support.terminal import Terminal
 
@@ -250,7 +251,7 @@ def test_an_outage_that_ends_is_not_reported(bao: Bao, registry_of: Registries) 
         registry = registry_of({"VAULT_ADDR": f"http://127.0.0.1:{at.port}", "VAULT_TOKEN": bao.root})
         cache: Cache = {}
         waits: list[float] = []
-        drive(lambda: resolve([parse_field("vault:secret/app/db#user")], lambda: registry, cache), wait=waits.append)
+        play(lambda: resolve([parse_field("vault:secret/app/db#user")], lambda: registry, cache), wait=waits.append)
         registry.close()
     assert [answer.content["user"] for answer in cache.values()] == ["app"]  # type: ignore[union-attr,index,call-overload]
     assert len(waits) == 2

@@ -13,7 +13,7 @@ from plugins.vault.storing import values
 from sealpipe.flows.resolve import Cache, find_earliest_expiry
 from sealpipe.wire.fields import Field
 from sealpipe_rehearsal.running_service import RunningService
-from support.flows import resolved
+from support.backends import resolved
 from support.openbao import Bao
 from support.terminal import Terminal, opened
 

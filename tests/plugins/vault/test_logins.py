@@ -18,8 +18,8 @@ from plugins.vault.storing import values
 from sealpipe.errors import AccessDeniedError, BackendAuthError, NotConfiguredError, SettingError
 from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.registry import Registry
+from support.backends import failed
 from support.fake_web import FrontDoor
-from support.flows import failed
 from support.openbao import Bao
 
 REF = "vault:secret/app/db#password"

@@ -10,8 +10,8 @@ from plugins.vault.conftest import Registries
 from plugins.vault.storing import values
 from sealpipe.errors import ReferenceValueError, SecretNotFoundError, UnsupportedError
 from sealpipe.registry import Registry
+from support.backends import failed
 from support.fake_web import FrontDoor
-from support.flows import failed
 from support.openbao import Bao
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from sealpipe.batch.file.reading import inspect_definition
 from sealpipe.batch.file.recipients import check_recipients
-from support.flows import registry
+from support.backends import registry
 from unit.batch.batches import REQUEST, ROWS, SHARE, write
 
 ENVIRON = {

@@ -1,6 +1,6 @@
 """SIGKILL at each call that reads or changes a file of state/: what was acknowledged is there, the rest is whole.
 
-What flows and commands do with these files: tests/cli/kills.
+What commands do with these files: tests/cli/kills.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ from sealpipe.reference import parse, parse_field, parse_target
 from sealpipe.wire import encoding, envelope, keys, sealed_box, tokens
 from sealpipe_rehearsal.control_client import mint
 from sealpipe_rehearsal.running_service import RunningService
-from support.flows import PlayedNetwork
+from support.playing import PlayedNetwork
 from support.ports import silent_port
 from support.terminal import PATIENCE, one_service, service
 from support.wires import accepted
@@ -459,7 +459,6 @@ def test_help_shows_the_real_signature(kind: Any, method: str) -> None:
     shown = inspect.signature(getattr(kind, method))
     assert "session" not in shown.parameters
     assert next(iter(shown.parameters)) == "self"
-    assert "Flow" not in str(shown)
     assert "Walk" not in str(shown)
     assert re.search(rf"{method}\(\s*self", _help(getattr(kind, method)))
     assert inspect.iscoroutinefunction(getattr(kind, method)) == (kind is AsyncClient and "iter_" not in method)

@@ -77,7 +77,7 @@ ELSEWHERE = {
     *("Any", "Callable", "False", "Iterable", "Iterator", "Literal", "Mapping", "None", "Path", "Self", "Sequence"),
     *("True", "SealpipeError"),
     "KeyPair",  # on the page of the wire format
-    *("Creation", "Flow", "Item", "Session"),  # of methods for the command line, and of its own format
+    *("Creation", "Item", "Session"),  # of methods for the command line, and of its own format
 }
 
 

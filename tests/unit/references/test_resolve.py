@@ -21,7 +21,7 @@ from sealpipe.plugin import Document, Locator
 from sealpipe.reference import parse, parse_field
 from sealpipe.registry import Registry
 from sealpipe.wire.fields import Field
-from support.flows import as_nobody, fetched, opened, registry, value_of
+from support.backends import as_nobody, fetched, opened, registry, value_of
 
 ENV = {"A": "a", "B": "b", "JSON": '{"x": "1", "y": "2"}', "EMPTY": ""}
 

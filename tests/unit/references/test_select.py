@@ -14,7 +14,7 @@ from sealpipe.flows.resolve.select import select
 from sealpipe.plugin import Document
 from sealpipe.reference import parse
 from sealpipe.wire.fields import Field
-from support.flows import opened
+from support.backends import opened
 
 MAP = {"user": "bob", "pass.word": "s3cret", "n": 1.5, "t": True, "none": None, "": "nameless", "raw": b"\x00a"}
 DEEP = b'{"conn": [{"pw": "p0", "a/b": 1.10}, "x"], "m~n": "tilde"}'

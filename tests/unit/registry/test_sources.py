@@ -23,14 +23,14 @@ from sealpipe.errors import (
 from sealpipe.plugin import PLAINTEXT_LIMIT, Context, Locator
 from sealpipe.registry import Registry
 from sealpipe_plugins.local.sources import StdinSource
-from support.flows import as_nobody, fetched, opened, value_of
+from support.backends import as_nobody, fetched, opened, value_of
 
 CANARY = "Canary-5e1d"
 
 # Prints the value of each reference given, as bytes, to standard output.
 PROGRAM = """
 import sys
-from support.flows import opened, drive
+from support.backends import opened
 from sealpipe.flows.resolve import resolve
 from sealpipe.reference import parse_field
 from sealpipe.registry import Registry

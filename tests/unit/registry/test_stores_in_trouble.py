@@ -7,7 +7,7 @@ import pytest
 from sealpipe.errors import UnavailableError
 from sealpipe.testing.contract import PATIENCE, FaultyServer
 from support.aws import ENVIRON, aws, one_moto
-from support.flows import SECRET, put_refused
+from support.backends import SECRET, put_refused
 
 __all__ = ["aws", "one_moto"]
 

@@ -16,7 +16,7 @@ from sealpipe.flows.resolve import resolve
 from sealpipe.reference import parse, parse_field
 from sealpipe.registry import Registry
 from sealpipe.registry.catalog import Catalog
-from support.flows import fetched, opened
+from support.backends import fetched, opened
 
 CANARY = "Canary-9b2c"
 

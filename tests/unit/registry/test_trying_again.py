@@ -1,4 +1,4 @@
-"""Which answers of a source are asked for once more, when, and how often. The flow is driven by hand: nobody waits."""
+"""Which answers of a source are asked for once more, when, and how often. Nobody waits: the pauses are played."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sealpipe.flows.resolve import MAX_TRIES, Cache, resolve
 from sealpipe.reference import parse_field
 from sealpipe.registry import Registry
 from support.distributions import Site, of
-from support.flows import drive
+from support.playing import play
 
 ATTIC = """
 asked = []
@@ -45,10 +45,10 @@ class Attic:
             of(self.module if source == "attic" else self.other).answers[f"{source}:{body}"] = answer
 
     def resolve(self, *references: str, cache: Cache | None = None) -> tuple[list[str], list[float]]:
-        """The keys of the fields, and the pauses. Raises what the flow raises."""
+        """The keys of the fields, and the pauses. Raises what `resolve` raises."""
         self.pauses: list[float] = []
         fields = [parse_field(text) for text in references]
-        found = drive(lambda: resolve(fields, lambda: self.registry, cache), wait=self.pauses.append)
+        found = play(lambda: resolve(fields, lambda: self.registry, cache), wait=self.pauses.append)
         return [field.key for field in found], self.pauses
 
     @property

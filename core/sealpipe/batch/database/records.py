@@ -28,7 +28,7 @@ _MAX_EVENTS: Final = 256
 class ConflictError(SealpipeError):
     """Another worker has changed this row, or begun this effect: nothing was written. Look at the row again.
 
-    It is no UsageError, so that no flow takes it for a failure of its own.
+    It is no UsageError, so that no verb takes it for a failure of its own.
     """
 
     default_remedy = "run the command again: it continues from what the other one did"

@@ -22,7 +22,7 @@ _TIMEOUT: Final = 10.0
 
 
 def write_metrics(store: BatchStore, calls: int) -> str:
-    """Return the metrics of all batches that the credential opens. `calls` were sent by this worker. Blocks."""
+    """Return the metrics of all batches that the credential opens. `calls` were sent by this worker."""
     return "".join(f"{line}\n" for line in (*_list_batches(store), *_list_calls(store, calls), "# EOF"))
 
 

@@ -28,7 +28,7 @@ NEWS_INTERVAL: Final = 10 * MINUTE
 
 
 def describe_batch(session: Session, name: str, recipients: Sequence[Recipient] = ()) -> OutgoingAction:
-    """Describe a batch for policies: its run, and the news of it if there are recipients. Blocks."""
+    """Describe a batch for policies: its run, and the news of it if there are recipients."""
     channels = tuple(session.registry().identify("channel", each.channel) for each in recipients)
     return OutgoingAction(
         "batch",
@@ -91,7 +91,7 @@ def _send(
 
 
 def _send_one(session: Session, log: NewsLog, recipient: Recipient, news: News, message: Message) -> str:
-    """Record, send, record. Returns a warning, or nothing. Blocks."""
+    """Record, send, record. Returns a warning, or nothing."""
     from sealpipe.registry.channels import send_message
 
     session.registry().channel(recipient.channel)  # raises for missing settings before anything is recorded

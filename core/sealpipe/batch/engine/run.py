@@ -151,7 +151,7 @@ class Runner:
             raise self._crash
 
     def _work(self) -> None:
-        """Take rows until there is nothing to do. Blocks."""
+        """Take rows until there is nothing to do."""
         outage_ends_at = 0.0
         while not self._stop.is_set():
             try:

@@ -32,7 +32,7 @@ _CONTENTS: Final[Mapping[str, Content]] = {"send": "link", "passcode_to": "passc
 
 
 def check_recipients(definition: BatchDefinition, registry: Registry, mistakes: MistakeCollector) -> None:
-    """Check the channels, sources and sinks of a batch, for each row, and add their mistakes. Blocks.
+    """Check the channels, sources and sinks of a batch, for each row, and add their mistakes.
 
     A value or a cell that has a mistake already is left out.
     """

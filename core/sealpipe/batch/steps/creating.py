@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 from uuid import uuid4
 
 from sealpipe.batch.database.records import Effect
@@ -19,7 +19,11 @@ from sealpipe.batch.steps.states import Event
 from sealpipe.batch.steps.work import BlockedError, RowWork, StepResult, to_datetime, to_microseconds
 from sealpipe.calls.shares import finish_entry
 from sealpipe.errors import CustodyError
+from sealpipe.flows.request.create import SecureRequest
+from sealpipe.flows.share.post import Share
 from sealpipe.state.entry import Entry
+
+T = TypeVar("T")
 
 _TOO_LATE: Final = "it is too late to send the same bytes again"
 _ROTATED: Final = "the API key was rotated meanwhile"
@@ -59,14 +63,14 @@ def _was_sent_under_another_key(work: RowWork, create: Effect | None) -> bool:
 
 
 def give_up_create(work: RowWork) -> None:
-    """Record that a create came to nothing, so that another can begin. Blocks."""
+    """Record that a create came to nothing, so that another can begin."""
     effect = work.store.effects.find(work.row, work.name_effect("create"))
     if effect is not None and effect.state == "sending":
         work.store.effects.finish(effect, "failed", {"ended": True})
 
 
-def create_once(work: RowWork, make: Callable[..., Any], options: Any) -> Any:
-    """Make a share or request by its flow, under the idempotency key of this row's generation.
+def create_once(work: RowWork, make: Callable[..., T], options: Any) -> T:
+    """Make a share or request, under the idempotency key of this row's generation.
 
     Raises IdempotencyConflictError if the service has one already, and BlockedError.
     """
@@ -97,7 +101,7 @@ def make_second_error(work: RowWork, problem: str) -> BlockedError:
     )
 
 
-def find_created(work: RowWork) -> Any:
+def find_created(work: RowWork) -> Share | SecureRequest | None:
     """Return the share or request that this process has created, or an earlier one; None if its entry is gone."""
     if work.created is not None:
         return work.created
@@ -105,7 +109,7 @@ def find_created(work: RowWork) -> Any:
     return None if entry is None else finish_entry(work.session, entry)
 
 
-def note_created(work: RowWork, created: Any, **known: Any) -> StepResult:
+def note_created(work: RowWork, created: Share | SecureRequest, **known: Any) -> StepResult:
     """Record what was created or found, and return what the step came to."""
     work.created = created
     progress = replace(

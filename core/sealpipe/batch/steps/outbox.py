@@ -1,6 +1,6 @@
 """The second outbox: what a row has sent, and a request's ledger, as effects in the batch's database.
 
-The flows of shares, requests, deliveries and collecting run on it as on files (`sealpipe.state`). Every name begins
+Shares, requests, deliveries and collecting use it as they use files (`sealpipe.state`). Every name begins
 with the row's generation: `1/create`, `1/message/0`, `1/store/MARKER/TARGET`, `1/expire`, `1/submission/IDENTITY`.
 Another worker that was faster shows as a ConflictError, before anything is sent.
 """

@@ -40,7 +40,10 @@ from sealpipe.errors import IdempotencyConflictError, NotFoundError, UnreadableS
 from sealpipe.flows import call
 from sealpipe.flows.collect import CollectResult
 from sealpipe.flows.request import RequestOptions, create
+from sealpipe.flows.request.create import SecureRequest
+from sealpipe.flows.share.post import Share
 from sealpipe.secret import Secret
+from sealpipe.state.receipt import Receipt
 from sealpipe.values import format_time
 from sealpipe.wire import link
 
@@ -68,7 +71,7 @@ def create_request(work: RowWork) -> StepResult:
     asked_at = work.now()
     try:
         if entry is None:
-            created = create_once(work, create.request, make_options(work, is_new=True))
+            created: Share | SecureRequest = create_once(work, create.request, make_options(work, is_new=True))
         else:
             created = finish_entry(work.session, entry)
     except IdempotencyConflictError:
@@ -77,6 +80,7 @@ def create_request(work: RowWork) -> StepResult:
             return found
         problem = "a request of this row was created within the last 24 hours, and has ended"
         raise make_second_error(work, problem) from None
+    assert isinstance(created, SecureRequest)  # noqa: S101 - the row asks for secrets
     return note_created(work, created, public_key=created.public_key)
 
 
@@ -224,10 +228,8 @@ def make_options(work: RowWork, *, is_new: bool = False) -> RequestOptions:
     return RequestOptions(**work.list_arguments(is_new=is_new), key=pair)
 
 
-def make_receipt(work: RowWork) -> Any:
+def make_receipt(work: RowWork) -> Receipt:
     """Return the receipt of the row's request."""
-    from sealpipe.state.receipt import Receipt
-
     options = make_options(work)
     progress = work.progress
     expires_at = None if progress.expires_at is None else to_datetime(progress.expires_at)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from sealpipe.api import shares as api
 from sealpipe.batch.database.interface import DatabaseUnavailableError
@@ -29,7 +29,10 @@ from sealpipe.batch.steps.work import (
 from sealpipe.calls.shares import finish_entry
 from sealpipe.errors import IdempotencyConflictError, MissingScopeError, NotFoundError, StateError
 from sealpipe.flows import call, outgoing
+from sealpipe.flows.request.create import SecureRequest
 from sealpipe.flows.share import ShareOptions, post
+from sealpipe.flows.share.post import Share
+from sealpipe.state.entry import Entry
 
 
 def create_share(work: RowWork) -> StepResult:
@@ -42,7 +45,7 @@ def create_share(work: RowWork) -> StepResult:
         )
     try:
         if begun.entry is None:
-            created = create_once(work, post.share, make_options(work, is_new=True))
+            created: Share | SecureRequest = create_once(work, post.share, make_options(work, is_new=True))
         else:
             created = finish_entry(work.session, begun.entry)
     except IdempotencyConflictError:
@@ -64,14 +67,14 @@ def deliver_share(work: RowWork) -> StepResult:
     return result._replace(event=event, progress=replace(result.progress, outcome="delivered"))
 
 
-def _restore_share(work: RowWork) -> Any:
-    """Return the share with its link, which only the outbox entry has."""
+def _open_entry(work: RowWork) -> Entry:
+    """Return the share's outbox entry, which alone has its link."""
     entry = RowOutbox(work.store, work.batch, work.row).open()
     if entry is None:
         raise BlockedError(
             "the database no longer has the share's link", remedy=f"run `{work.name_command('reissue')}`"
         )
-    return finish_entry(work.session, entry)
+    return entry
 
 
 class View(NamedTuple):
@@ -168,8 +171,9 @@ def remind_recipient(work: RowWork) -> StepResult:
 
 def send_reminder(work: RowWork, number: str) -> tuple[str, ...]:
     """Send the share's link once more."""
-    share = _restore_share(work)
-    describe = partial(outgoing.describe_entry, work.session, share.entry.meta)
+    entry = _open_entry(work)
+    share = finish_entry(work.session, entry)
+    describe = partial(outgoing.describe_entry, work.session, entry.meta)
     return remind(work, share.link, make_options(work), describe, number)
 
 

@@ -1,7 +1,7 @@
 """What every step of a row works with, what it returns, and how the row's messages are sent.
 
-A step is a flow. It does one thing that is due and can be repeated: whatever it does outside is an effect in the
-database, begun by compare-and-set before it is done.
+A step does one thing that is due and can be repeated: whatever it does outside is an effect in the database, begun by
+compare-and-set before it is done.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ from sealpipe.batch.steps.states import Event, Progress, Schedule
 from sealpipe.errors import DeliveryError, SealpipeError, UsageError
 from sealpipe.flows.deliver import Recipient
 from sealpipe.flows.deliver.send import TrackedDelivery, deliver
+from sealpipe.flows.request.create import SecureRequest
 from sealpipe.flows.session import Session
+from sealpipe.flows.share.post import Share
 from sealpipe.values import redact_address
 
 if TYPE_CHECKING:
@@ -54,7 +56,7 @@ class RowWork:
     """What `dump_options` returned when what is out was made; None: what the file says now."""
     takes_newer: bool = False
     """Whether `values` are newer than those of the row's content."""
-    created: Any = field(default=None, repr=False)
+    created: Share | SecureRequest | None = field(default=None, repr=False)
     """The share or request that this process has just created or restored."""
     cause: str = ""
     """Why the last message may not have arrived."""
@@ -214,7 +216,7 @@ def mark_unclear(work: RowWork, progress: Progress, unclear: Sequence[str]) -> P
 
 
 def find_delivered(work: RowWork) -> list[str] | None:
-    """Return who may not have got the link, if an earlier process ended the delivery; None if it did not. Blocks."""
+    """Return who may not have got the link, if an earlier process ended the delivery; None if it did not."""
     create = work.store.effects.find(work.row, work.name_effect("create"))
     if create is None or create.state != "done" or not create.content.get("ended"):
         return None
@@ -227,7 +229,9 @@ def find_delivered(work: RowWork) -> list[str] | None:
     ]
 
 
-def finish_delivery(work: RowWork, created: Any, event: Event, *, keeps_link: bool = False) -> StepResult:
+def finish_delivery(
+    work: RowWork, created: Share | SecureRequest | None, event: Event, *, keeps_link: bool = False
+) -> StepResult:
     """Send the messages that are left. `created` is None if the outbox has nothing any more.
 
     With `keeps_link`, the outbox keeps the link, which may be sent again.
@@ -259,4 +263,4 @@ def expire_undelivered(work: RowWork) -> StepResult | None:
 
 
 Steps = Mapping[Any, Callable[[RowWork], StepResult]]
-"""A kind's flow for each step."""
+"""A kind's function for each step."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from sealpipe.api.responses import escape_text
+from sealpipe.cancellation import current
 from sealpipe.errors import NoSubmissionError, PendingError, SealpipeError, UnreadableSubmissionError
 from sealpipe.secret import Secret
 from sealpipe.wire.fields import Field
@@ -188,6 +190,6 @@ class ProgressReporter:
         """Call the listener. Raises CallbackError."""
         if self._listener is not None:
             try:
-                self._listener(progress)
+                current().notify(partial(self._listener, progress))
             except Exception as error:  # noqa: BLE001 - the caller's, of any kind
                 raise CallbackError(error) from None

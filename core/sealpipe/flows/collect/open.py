@@ -174,7 +174,7 @@ class SubmissionSet:
         return len(self._seen)
 
     def add(self, items: Iterable[Submission]) -> None:
-        """Decrypt new submissions, and check that they fit the targets. Blocks."""
+        """Decrypt new submissions, and check that they fit the targets."""
         new = {item.identity: item for item in items if item.identity not in self._items}
         self._items |= new
         open_new(new.values(), self._keys, self._tag, self._seen)

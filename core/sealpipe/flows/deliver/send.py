@@ -28,6 +28,7 @@ from sealpipe.flows.deliver import Recipient, name_target
 from sealpipe.flows.deliver.messages import MessageContext, build_link_message, build_passcode_message
 from sealpipe.flows.resolve import MAX_TRIES
 from sealpipe.flows.session import Session
+from sealpipe.plugin import Message
 from sealpipe.secret import Secret
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ def _deliver_one(session: Session, share: Deliverable, number: int, *, resend: b
 
 
 def _send(session: Session, share: Deliverable, number: int) -> None:
-    """Journal, send, journal. Blocks."""
+    """Journal, send, journal."""
     from sealpipe.registry.channels import send_message
 
     assert share.deliveries is not None  # noqa: S101 - as above
@@ -177,7 +178,7 @@ def _note_state(share: Deliverable, number: int, state: DeliveryState, *, is_req
     share.deliveries.items[number].state = state
 
 
-def _build_message(share: Deliverable, recipient: Recipient) -> Any:
+def _build_message(share: Deliverable, recipient: Recipient) -> Message:
     deliveries = share.deliveries
     assert deliveries is not None  # noqa: S101 - as above
     passcode = deliveries.passcode

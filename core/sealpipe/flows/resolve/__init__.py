@@ -21,7 +21,7 @@ MAX_TRIES = 4
 """How many times to ask an unavailable backend."""
 
 Cache = dict[Locator, Document | PluginError]
-"""The cache of one run, misses included. Flows share it, so that stdin is not read twice."""
+"""The cache of one run, misses included. All calls of a run share it, so that stdin is not read twice."""
 
 
 def resolve(
@@ -131,7 +131,7 @@ def find_earliest_expiry(cache: Cache) -> tuple[datetime, str] | None:
 
 
 class _Resolver:
-    """The references of one flow, and their documents."""
+    """The references of one call, and their documents."""
 
     def __init__(self, cache: Cache) -> None:
         self.cache = cache
@@ -238,7 +238,7 @@ MappingPart = str | Everything
 
 
 class MentionCounter:
-    """Counts the mentions of each document in one flow. `before` is what earlier flows of the run have fetched."""
+    """Counts the mentions of each document in one call. `before` is what earlier calls of the run have fetched."""
 
     def __init__(self, before: Iterable[Locator]) -> None:
         self._earlier = [locator._replace(mention=0) for locator in before]

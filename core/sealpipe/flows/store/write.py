@@ -98,12 +98,12 @@ def write_to_sink(session: Session, write: SinkWrite, ledger: WriteLog | None = 
 
 
 def locate_sink(session: Session, ref: Reference) -> Locator:
-    """Return the locator of a sink's reference. Blocks. Raises ReferenceSyntaxError."""
+    """Return the locator of a sink's reference. Raises ReferenceSyntaxError."""
     return session.registry().locate(ref, "sink")
 
 
 def is_write_only(session: Session, ref: Reference) -> bool:
-    """Return whether the sink cannot read back what it stored. Blocks. Raises ReferenceSyntaxError."""
+    """Return whether the sink cannot read back what it stored. Raises ReferenceSyntaxError."""
     return BLIND in session.registry().sink_info(ref.name).capabilities
 
 

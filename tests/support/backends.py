@@ -1,4 +1,4 @@
-"""What flows, sources and sinks come to without a client: the one driver, references resolved, and values stored."""
+"""What sources and sinks come to without a client: references resolved, and values stored."""
 
 from __future__ import annotations
 
@@ -7,18 +7,14 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from contextvars import copy_context
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pytest
 
-from sealpipe.api import Failure, Operation, Response
-from sealpipe.cancellation import Cancellation, make_current
 from sealpipe.client_base import create_file, replace_file
 from sealpipe.errors import PluginError
 from sealpipe.flows.resolve import Cache, resolve, resolve_value
-from sealpipe.flows.session import Session, Transport
 from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.plugin import Document, Mode, SinkField, WriteResult
 from sealpipe.reference import parse, parse_field
@@ -33,45 +29,6 @@ T = TypeVar("T")
 SECRET = CANARY
 """A value that no error may show."""
 Values = Mapping[str, str | bytes]
-
-
-def never(seconds: float) -> None:
-    """For work that does not wait."""
-    raise AssertionError(f"it waits for {seconds} s")
-
-
-class Played(Cancellation):
-    """Waits that take no time: `wait` gets their seconds."""
-
-    def __init__(self, wait: Callable[[float], object]) -> None:
-        super().__init__()
-        self._wait = wait
-
-    def wait(self, seconds: float) -> None:
-        """Tell how long it would be."""
-        self._wait(seconds)
-
-
-class PlayedNetwork(Transport):
-    """What answers in place of the service."""
-
-    def __init__(self, answer: Callable[[Operation[Any], float], Response | Failure]) -> None:
-        super().__init__()
-        self._answer = answer
-
-    def send(self, _: Session, operation: Operation[Any], timeout: float) -> Response | Failure:
-        """Answer."""
-        return self._answer(operation, timeout)
-
-
-def drive(work: Callable[[], T], wait: Callable[[float], object] = never) -> T:
-    """Do work whose waits go to `wait`."""
-
-    def run() -> T:
-        make_current(Played(wait))
-        return work()
-
-    return copy_context().run(run)
 
 
 def registry(environ: Mapping[str, str] | None = None, stdin: bytes = b"", ca_file: Path | None = None) -> Registry:
