@@ -10,9 +10,9 @@ import pytest
 
 from sealpipe.batch.engine.plan import read_plan
 from sealpipe.errors import SealpipeError
-from sealpipe.mcp import hourly, made
+from sealpipe.mcp import call_limit
 from sealpipe.mcp.policy_file import load_policy
-from sealpipe.state.creations import Creation, find_creation, note_creation
+from sealpipe.state.creations import Creation, find_creation, list_creations, note_creation
 from sealpipe.state.ledger import open_ledger
 from sealpipe.state.receipt import read_receipt, read_share_receipt
 from support.terminal import Terminal
@@ -24,8 +24,8 @@ READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "a request's receipt": ("receipt.json", read_receipt),
     "a share's receipt": ("receipt.json", read_share_receipt),
     "an approved plan": ("plan.json", read_plan),
-    "a record of an assistant's request": ("made/AbC.json", lambda path: made.list_made(path.parents[1], BASE_URL)),
-    "the calls of an hour": ("hourly.json", lambda path: hourly.count_left(path.parent, "share_secret", 5)),
+    "what an assistant's call made": ("AbC.json", lambda path: list_creations(path.parent, None, is_strict=True)),
+    "the calls of an hour": ("hourly.json", lambda path: call_limit.count_left(path.parent, "share_secret", 5)),
     "a policy for assistants": ("policy.toml", lambda path: load_policy(path, {})),
 }
 

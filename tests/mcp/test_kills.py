@@ -19,7 +19,7 @@ from sealpipe.flows.request import plan_request
 from sealpipe.flows.request.create import request
 from sealpipe.flows.session import Session
 from sealpipe.http import ServiceNetwork
-from sealpipe.mcp import made, shares, unfinished
+from sealpipe.mcp import records, shares
 from support.fake_web import Receiver
 from support.job import Job, client_of
 from support.killing import CHANGING
@@ -65,15 +65,14 @@ def run_in_child(session: Session, work: Callable[[Session], object], moment: in
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def plan(session: Session) -> made.Made:
-    return made.plan(session, "request", "helper", sink="file:/nowhere", prompts=(("a", "A", "text"),))
+NOTES = {"client": "helper", "sent_to": [], "sink": "file:/nowhere", "prompts": [["a", "A", "text"]]}
 
 
-def ask(session: Session, state: Path) -> made.Made:
+def ask(session: Session, state: Path, work: Callable[..., Any] = request) -> records.Record:
     """What `request_secret` does."""
-    planned = plan(session)
-    options, outbox = plan_request(["A:text"], name=planned.name), made.open_outbox(session, state)
-    return made.create(session, state, planned, lambda: request(session, options, outbox))
+    made_id = records.make_id()
+    options = plan_request(["A:text"], name=records.make_name(made_id))
+    return records.create(session, state, made_id, lambda outbox: work(session, options, outbox, notes=NOTES))
 
 
 @pytest.fixture
@@ -88,29 +87,35 @@ def test_a_kill_at_any_step_leaves_one_request_or_none(client: Client, tmp_path:
     for moment in count(1):
         state = tmp_path / str(moment) / "mcp"
         code = run_in_child(session, lambda there, state=state: ask(there, state), moment)
-        unfinished.settle(session, state)
-        records = made.list_made(state, session.base_url)
+        records.settle(session, state)
+        listed = records.list_records(session, state)
         codes = {each.short_code for each in client.iter_requests()}
-        assert len(codes) - before == len(records) <= 1
-        assert {each.short_code for each in records} <= codes
+        assert len(codes) - before == len(listed) <= 1
+        assert {each.known.short_code for each in listed} <= codes
+        assert all(each.is_finished for each in listed)
         assert list(state.parent.glob("outbox/*")) == []
-        assert len(list(state.glob("made/*"))) == len(records)
         before = len(codes)
-        found.add(len(records))
+        found.add(len(listed))
         if code == 0:
             break
         assert code == DIED
     assert found == {0, 1}
 
 
-def test_a_record_at_work_is_left_alone(client: Client, tmp_path: Path) -> None:
-    session, state = client.session, tmp_path / "mcp"
-    lock = made._begin(state, plan(session))
-    unfinished.settle(session, state)
-    assert len(list(state.glob("made/*"))) == 1
-    lock.release()
-    unfinished.settle(session, state)
-    assert list(state.glob("made/*")) == []
+def test_what_is_at_work_is_left_alone(client: Client, tmp_path: Path) -> None:
+    session, state, found = client.session, tmp_path / "mcp", list[Any]()
+
+    def look_meanwhile(*words: Any, **options: Any) -> Any:
+        created = request(*words, **options)
+        records.settle(session, state)
+        found.extend(records.list_records(session, state))
+        return created
+
+    made = ask(session, state, look_meanwhile)
+    assert [(each.known.short_code, each.known.name, each.is_finished) for each in found] == [
+        ("", made.known.name, False)
+    ]
+    assert records.list_records(session, state) == [made]
 
 
 def test_what_the_command_line_finished_is_found(job: Job, client: Client) -> None:
@@ -120,10 +125,10 @@ def test_what_the_command_line_finished_is_found(job: Job, client: Client) -> No
         if list(client.iter_requests()):
             break
     assert job.resume().code == 0
-    unfinished.settle(session, state)
-    records = made.list_made(state, session.base_url)
-    assert {each.short_code for each in records} == {each.short_code for each in client.iter_requests()}
-    assert all(each.link is not None and each.receipt.prompts[0].text == "A" for each in records)
+    records.settle(session, state)
+    listed = records.list_records(session, state)
+    assert {each.known.short_code for each in listed} == {each.short_code for each in client.iter_requests()}
+    assert all(each.known.link is not None and each.receipt.prompts[0].text == "A" for each in listed)
 
 
 def test_a_killed_share_is_finished_by_the_same_call(
@@ -132,7 +137,7 @@ def test_a_killed_share_is_finished_by_the_same_call(
     monkeypatch.setenv("SEALPIPE_PLUGIN_WEBHOOK__SECRET", "whsec-0123456789abcdef")
     session, ends = client.session, set[str]()
     with Receiver() as receiver:
-        wanted = shares.SHARE_SECRET.parse({"fields": [{"reference": "text:hello"}], "to": receiver.target})
+        wanted = shares.SHARE_SECRET.read({"fields": [{"reference": "text:hello"}], "to": receiver.target})
         for moment in count(1):
             state, sent = tmp_path / str(moment) / "mcp", len(receiver.secrets)
             code = run_in_child(

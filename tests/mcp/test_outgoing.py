@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from sealpipe.errors import PluginError
 from sealpipe.mcp import server as serving
-from sealpipe.mcp.arguments import make_object, make_text
 from sealpipe.mcp.audit import WithheldError
+from sealpipe.mcp.models import Model
 from sealpipe.mcp.outgoing import LONGEST, OutgoingGuard, neutralize, untrusted
 from sealpipe.mcp.tools import Answer, Tool, Use
 from sealpipe.secret import Secret
@@ -28,7 +28,19 @@ from support.outside_text import COMMANDS, MAIL, MARKUP
 SECRET = 'cänary of "all" ways <&> out/42'
 
 
-def leaking(what: Any) -> Tool[Any]:
+class Said(Model):
+    """The arguments of the tool that leaks."""
+
+    said: str = ""
+
+
+class Leak(Model):
+    """Its answer."""
+
+    text: str
+
+
+def leaking(what: Any) -> Tool[Any, Any]:
     """A tool that sees a secret, and returns or raises what it should not."""
 
     async def run(call: Any, _arguments: Any) -> Answer:
@@ -36,17 +48,16 @@ def leaking(what: Any) -> Tool[Any]:
         await call.report(1, None, f"progress {SECRET}")
         if isinstance(what, Exception):
             raise what
-        return Answer({"text": what}) if seen else Answer({})
+        return Answer(Leak(text=what if seen else ""))
 
-    text = make_object({"text": {"type": "string"}})
-    return Tool("leak", "", "", make_object({"said": make_text()}, ()), text, dict, lambda _: Use("leak"), run)
+    return Tool("leak", "", "", Said, Leak, lambda given: given, lambda _: Use("leak"), run)
 
 
 @pytest.fixture
 def assistant_of(connect: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Connect an assistant to a server with a tool that leaks."""
 
-    def connect_to(tool: Tool[Any], **members: Any) -> Any:
+    def connect_to(tool: Tool[Any, Any], **members: Any) -> Any:
         monkeypatch.setattr(serving, "load_tools", lambda: {"leak": tool})
         return connect("legacy", policy=mock.Mock(allows=lambda _: True, confirms=lambda _: False), **members)
 

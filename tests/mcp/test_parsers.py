@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import io
-import json
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,12 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from sealpipe.errors import PolicyError, StateError, UsageError
-from sealpipe.mcp import made, stdio
-from sealpipe.mcp.arguments import check_arguments
+from sealpipe.errors import PolicyError, UsageError
+from sealpipe.mcp import records, stdio
 from sealpipe.mcp.elicitation import CONFIRM, LINK, Rounds
+from sealpipe.mcp.models import check_arguments
 from sealpipe.mcp.tools import load_tools
 from sealpipe.reference import parse
+from sealpipe.state.creations import Creation, note_creation
 
 TOOLS = load_tools()
 VALID: dict[str, dict[str, Any]] = {
@@ -74,7 +72,7 @@ def put(value: Any, path: tuple[Any, ...], new: Any) -> Any:
 
 @pytest.mark.parametrize("name", VALID)
 def test_valid_arguments_are_valid(name: str) -> None:
-    check_arguments(TOOLS[name].schema, VALID[name])
+    check_arguments(TOOLS[name].arguments, VALID[name])
     Draft202012Validator.check_schema(TOOLS[name].schema)
     Draft202012Validator.check_schema(TOOLS[name].output)
 
@@ -86,7 +84,7 @@ def test_what_a_schema_refuses_is_refused_and_not_quoted(name: str, data: st.Dat
     value = put(VALID[name], data.draw(st.sampled_from(places(VALID[name]))), new)
     refusal = ""
     try:
-        check_arguments(schema, value)
+        check_arguments(TOOLS[name].arguments, value)
     except UsageError as error:
         refusal = f"{error.message} {error.remedy}"
     assert CANARY not in refusal
@@ -105,8 +103,7 @@ def test_what_a_parser_refuses_is_refused_and_hardly_quoted(name: str, data: st.
     path = data.draw(st.sampled_from([each for each in places(value) if isinstance(find(value, each), str)]))
     value = put(value, path, new)
     try:
-        check_arguments(tool.schema, value)
-        use = tool.describe(tool.parse(value))
+        use = tool.describe(tool.read(value))
     except UsageError as error:
         refusal = f"{error.message} {error.remedy}"
     else:
@@ -144,55 +141,31 @@ def test_only_a_line_that_is_too_long_is_replaced(lines: list[str]) -> None:
 
 
 texts = st.text(max_size=8)
-records = st.builds(
-    made.Made,
-    id=st.text("0123456789abcdef", min_size=12, max_size=12),
+creations = st.builds(
+    Creation,
     kind=st.sampled_from(["share", "request"]),
     base_url=st.just("https://api.example/v1"),
-    created_at=st.just(datetime(2026, 11, 23, 17, 20, tzinfo=UTC)),
-    client=texts,
     short_code=texts,
+    created_at=st.just(datetime(2026, 11, 23, 17, 20, tzinfo=UTC)),
+    name=st.text("0123456789abcdef", min_size=12, max_size=12).map(records.make_name),
     title=st.none() | texts,
-    sent_to=st.lists(texts, max_size=2).map(tuple),
-    prompts=st.lists(st.tuples(texts, texts, texts), max_size=2).map(tuple),
+    notes=st.builds(
+        records.Notes, client=texts, sent_to=st.lists(texts), sink=st.none() | texts, prompts=st.lists(st.lists(texts))
+    ).map(records.Notes.model_dump),
 )
 
 
-@contextmanager
-def stored(**contents: bytes) -> Iterator[Path]:
-    """The server's folder with these files of records."""
+@given(creations)
+def test_what_was_made_is_read_as_it_was_written(creation: Creation) -> None:
     with TemporaryDirectory() as place:
-        folder = Path(place)
-        (folder / "made").mkdir()
-        for name, content in contents.items():
-            (folder / "made" / f"{name.removeprefix('_')}.json").write_bytes(content)
-        yield folder
+        note_creation(Path(place) / "created", creation)
+        (found,) = records.list_created(creation.base_url, Path(place) / "mcp")
+        assert (found.known, found.notes.model_dump()) == (creation, creation.notes)
+        assert [*records.list_created("https://other.example/v1", Path(place) / "mcp")] == []
 
 
-def dumped(record: made.Made, **changes: Any) -> bytes:
-    """The content of a record's file."""
-    return json.dumps({"schema": 1, **asdict(record), "created_at": "2026-11-23T17:20:00Z", **changes}).encode()
-
-
-@given(records)
-def test_a_record_is_read_as_it_was_written(record: made.Made) -> None:
-    with stored(**{record.id: dumped(record)}) as folder:
-        assert made.list_made(folder, record.base_url) == [record]
-        assert made.list_made(folder, "https://other.example/v1") == []
-
-
-@given(
-    st.binary(max_size=20) | junk.map(lambda value: json.dumps(value).encode()),
-    records,
-    st.sampled_from(["schema", "id", "created_at", "sent_to", "prompts"]),
-    st.none() | st.integers(max_value=0),
-)
-def test_a_damaged_record_is_left_out(content: bytes, record: made.Made, name: str, value: Any) -> None:
-    with stored(junk=content, **{record.id: dumped(record, **{name: value})}) as folder:
-        assert made.list_made(folder, record.base_url) == []
-
-
-@given(records, st.integers(2, 1_000_000))
-def test_a_record_of_a_newer_version_is_refused(record: made.Made, schema: int) -> None:
-    with stored(**{record.id: dumped(record, schema=schema)}) as folder, pytest.raises(StateError, match="newer"):
-        made.list_made(folder, record.base_url)
+@given(creations, junk.filter(bool))
+def test_what_other_programs_note_is_not_ours(creation: Creation, notes: Any) -> None:
+    with TemporaryDirectory() as place:
+        note_creation(Path(place) / "created", replace(creation, notes=notes))
+        assert [*records.list_created(creation.base_url, Path(place) / "mcp")] == []

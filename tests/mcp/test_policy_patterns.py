@@ -366,7 +366,7 @@ def test_what_no_list_names_is_refused(tool: str, refs: Any, to: Any, command: A
 def test_an_expiry_is_compared_in_any_unit(tmp_path: Path, text: str, is_allowed: bool) -> None:  # noqa: FBT001
     (tmp_path / "mcp.toml").write_text('schema = 1\nlongest_expiry = "2d"\n[request]\nsinks = ["file:x"]\n')
     tool = load_tools()["request_secret"]
-    asked = tool.parse({"prompts": [{"text": "Password"}], "to": "file:x", "expires_in": text})
+    asked = tool.read({"prompts": [{"text": "Password"}], "to": "file:x", "expires_in": text})
     check = load_policy(tmp_path / "mcp.toml", {}).check
     if is_allowed:
         check(tool.describe(asked))
@@ -378,7 +378,7 @@ def test_an_expiry_is_compared_in_any_unit(tmp_path: Path, text: str, is_allowed
 @pytest.mark.parametrize("text", ["never", "0d", "-1d", "1.5h", "P1D", "1 d", "\u0661d", "", "forever"])
 def test_an_expiry_that_is_no_duration_asks_nobody(text: str) -> None:
     with pytest.raises(UsageError):
-        load_tools()["request_secret"].parse({"prompts": [{"text": "Password"}], "to": "file:x", "expires_in": text})
+        load_tools()["request_secret"].read({"prompts": [{"text": "Password"}], "to": "file:x", "expires_in": text})
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def test_only_the_recipient_gets_the_link(
     detector = Detector({name: value.encode() for name, value in secrets.items()})
     assert detector.find("".join(assistant.received).encode()) == set()
     assert detector.find(caplog.text.encode()) == set()
-    records = b"".join(path.read_bytes() for path in (job.state / "mcp").rglob("*.json"))
+    records = b"".join(path.read_bytes() for path in (job.state / "created").rglob("*.json"))
     assert detector.find(records) == set()
     assert job.entries() == []
 
@@ -123,9 +123,9 @@ def test_what_was_not_sent_of_a_share_that_has_ended_is_dropped(assistant: Any, 
 
 def test_a_record_that_cannot_be_read_is_named(assistant: Any, job: Job, mailbox: Mailbox) -> None:
     assistant.call("share_secret", **ONE)
-    (record,) = (job.state / "mcp/made").iterdir()
+    (record,) = (job.state / "created").iterdir()
     record.write_bytes(b"{")
-    assert record.stem in str(assistant.fail("share_secret", **ONE))
+    assert record.name in str(assistant.fail("share_secret", **ONE))
     assert len(mailbox.received) == 1
 
 

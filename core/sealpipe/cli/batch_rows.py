@@ -149,7 +149,7 @@ def _act(name: str, verb: Literal["remind", "reissue", "cancel"], keys: Sequence
     with open_store_of(values) as (session, store):
         engine = open_named(session, store, name)
         outcomes = act(engine, verb, keys)
-        postponed = engine.hourly.take_warnings()
+        postponed = engine.row_limit.take_warnings()
     if values["output"] == "json":
         render.print_json({"name": name, "rows": [_describe_outcome(each) for each in outcomes]})
     else:

@@ -186,8 +186,10 @@ def _note_creation(session: Session, share: Created, folder: Path) -> None:
     links = (share.link.reveal(), getattr(share, "public_key", None)) if is_request else ()
     created_at = datetime.now(UTC) if share.entry is None else share.entry.created_at
     described = (share.expires_at, share.name, share.title, run, *links)
+    notes = {} if share.entry is None else share.entry.meta.get("notes", {})
+    creation = Creation(kind, session.base_url, share.short_code, created_at, *described, notes=notes)
     try:
-        note_creation(folder, Creation(kind, session.base_url, share.short_code, created_at, *described))
+        note_creation(folder, creation)
     except StateError as error:
         render.print_note(f"sealpipe: {error.message}")
 

@@ -89,7 +89,7 @@ async def _serve_http(values: dict[str, Any]) -> None:
 def make_setup(values: dict[str, Any]) -> Setup:
     """Make what a server is made of, from the options. The session is opened when a tool first needs it."""
     from sealpipe.cli.run_command import open_context
-    from sealpipe.mcp import hourly
+    from sealpipe.mcp import call_limit
     from sealpipe.mcp.audit import add_audit_log, report_call
     from sealpipe.mcp.policy_file import load_policy
     from sealpipe.mcp.server import Setup
@@ -118,7 +118,7 @@ def make_setup(values: dict[str, Any]) -> Setup:
         for warning in report_call(context, *call):
             render.print_note(f"sealpipe: {render.escape(warning)}")
 
-    take = partial(hourly.take, folder)
+    take = partial(call_limit.take, folder)
     return Setup(policy, take, folder, open_client, run_config(), values, report, close)
 
 

@@ -51,8 +51,7 @@ def test(*, tool: str, arguments: str, **values: Any) -> None:
     ARGUMENTS is the JSON that an assistant would send, @FILE, or - for standard input. A call that is refused exits
     with 2 and the reason that the assistant would get.
     """
-    from sealpipe.mcp.arguments import check_arguments
-    from sealpipe.mcp.hourly import count_left
+    from sealpipe.mcp.call_limit import count_left
     from sealpipe.mcp.policy import Policy
     from sealpipe.mcp.policy_file import load_policy
     from sealpipe.mcp.tools import Use, load_tools
@@ -64,8 +63,7 @@ def test(*, tool: str, arguments: str, **values: Any) -> None:
     if found is None:
         raise UsageError("there is no such tool", remedy="see the list of tools in the how-to for assistants")
     given = _read_arguments(arguments)
-    check_arguments(found.schema, given)
-    rules.check(found.describe(found.parse(given)))
+    rules.check(found.describe(found.read(given)))
     left = count_left(find_state_folder(values, "mcp"), tool, rules.per_hour(tool))
     confirms = rules.confirms(tool)
     if values["output"] == "json":

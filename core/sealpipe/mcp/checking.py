@@ -8,14 +8,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal, get_args
+
+from pydantic import Field
 
 from sealpipe.api.responses import escape_text
-from sealpipe.mcp.arguments import make_list, make_object, make_text
+from sealpipe.mcp.models import Model, Nothing, Text
 from sealpipe.mcp.tools import TOOLS, Answer, Call, Tool, Use
 from sealpipe.settings import GLOBAL
 
-_STATES: Final = ("ok", "warn", "fail")
+State = Literal["ok", "warn", "fail"]
 """From the best to the worst."""
 _VARIABLES: Final = {setting.name: setting.get_variable() for setting in GLOBAL}
 _LONGEST_NAME: Final = 60
@@ -30,7 +32,25 @@ _SET_VARIABLES: Final = (
 _RUN_DOCTOR: Final = "A person runs `sealpipe doctor` in a terminal: it says what is wrong and what to do."
 
 
-async def run_checks(call: Call, _: None) -> Answer:
+Name = Annotated[str, Field(min_length=1, max_length=_LONGEST_NAME)]
+
+
+class Found(Model):
+    """The findings of one check, as one."""
+
+    check: Name = Field(description="Its name.")
+    state: State = Field(description="The worst of its findings.")
+
+
+class CheckAnswer(Model):
+    """The answer of `check`."""
+
+    findings: list[Found] = Field(max_length=1000, description="What was checked, and how it is.")
+    tools: list[Name] = Field(max_length=len(TOOLS), description="The tools that the policy offers.")
+    next: list[Text] = Field(max_length=2, description="What a person can do.")
+
+
+async def run_checks(call: Call, _: Nothing) -> Answer:
     """Run the doctor's checks. Changes nothing; calls the service if there is a credential."""
     states = await asyncio.to_thread(_find_states, call)
     tools = [name for name in TOOLS if call.policy.allows(name)]
@@ -40,8 +60,8 @@ async def run_checks(call: Call, _: None) -> Answer:
     lines += [_RUN_DOCTOR] if "fail" in states.values() and not missing else []
     lines += [_WRITE_A_POLICY] if tools in ([], [CHECK.name]) else []
     call.publish(*states, *lines)
-    findings = [{"check": name, "state": state} for name, state in states.items()]
-    return Answer({"findings": findings, "tools": tools, "next": lines})
+    findings = [Found(check=name, state=state) for name, state in states.items()]
+    return Answer(CheckAnswer(findings=findings, tools=tools, next=lines))
 
 
 def list_missing_settings(values: Mapping[str, Any], environ: Mapping[str, str]) -> list[str]:
@@ -51,7 +71,7 @@ def list_missing_settings(values: Mapping[str, Any], environ: Mapping[str, str])
     return missing if has_key else [*missing, _VARIABLES["api_key_file"]]
 
 
-def _find_states(call: Call) -> dict[str, str]:
+def _find_states(call: Call) -> dict[str, State]:
     """Return the worst state of each check, by its name. Blocks."""
     from sealpipe.client_base import registry
     from sealpipe.doctor.everything import check_everything
@@ -60,10 +80,10 @@ def _find_states(call: Call) -> dict[str, str]:
     names = [setting.name for setting in GLOBAL if not setting.secret]
     settings = {name: GivenSetting(call.values.get(name), "") for name in names}
     plugins = partial(registry, config=lambda: call.config.user)
-    states: dict[str, str] = {}
+    states: dict[str, State] = {}
     for finding in check_everything(settings, call.config, plugins):
         name = escape_text(finding.check, _LONGEST_NAME)
-        states[name] = max(states.get(name, "ok"), finding.status, key=_STATES.index)
+        states[name] = max(states.get(name, "ok"), finding.status, key=get_args(State).index)
     return states
 
 
@@ -72,24 +92,9 @@ CHECK: Final = Tool(
     "Check the set-up",
     "Check settings, credential, connection and scopes. Returns the name and the state of each check, and which tools "
     "the policy offers. Changes nothing.",
-    make_object({}),
-    make_object(
-        {
-            "findings": make_list(
-                make_object(
-                    {
-                        "check": make_text("Its name.", longest=_LONGEST_NAME),
-                        "state": make_text("The worst of its findings.", choices=_STATES),
-                    }
-                ),
-                "What was checked, and how it is.",
-                most=1000,
-            ),
-            "tools": make_list(make_text(longest=_LONGEST_NAME), "The tools that the policy offers.", most=len(TOOLS)),
-            "next": make_list(make_text(), "What a person can do.", most=2),
-        }
-    ),
-    lambda _: None,
+    Nothing,
+    CheckAnswer,
+    lambda given: given,
     lambda _: Use("check"),
     run_checks,
     is_read_only=True,

@@ -13,11 +13,13 @@ import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple
+
+from pydantic import Field
 
 from sealpipe.cancellation import current
 from sealpipe.errors import UsageError
-from sealpipe.mcp.arguments import make_list, make_map, make_number, make_object, make_text, make_untrusted
+from sealpipe.mcp.models import MAX_TEXT, Model, Untrusted
 from sealpipe.mcp.outgoing import neutralize
 from sealpipe.mcp.tools import Answer, Call, Tool, Use
 from sealpipe.run.variables import Variable, parse_variable
@@ -31,7 +33,40 @@ _LONGEST: Final = 20_000
 _DEFAULT_SECONDS: Final = 60
 _REPORT_INTERVAL: Final = 5.0
 """Seconds between progress notifications."""
-_ENDINGS: Final = ("exited", "timeout", "too much output")
+
+
+class RunArguments(Model):
+    """The arguments of `run_with_secrets`."""
+
+    command: list[Annotated[str, Field(max_length=MAX_TEXT)]] = Field(
+        min_length=1, max_length=100, description="The program and its arguments."
+    )
+    environment: dict[
+        Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$")],
+        Annotated[str, Field(min_length=1, max_length=500)],
+    ] = Field(
+        max_length=50,
+        description="For each variable, where its secret is, such as vault:secret/app/db#password.",
+        json_schema_extra={"additionalProperties": False},
+    )
+    seconds: int = Field(
+        _DEFAULT_SECONDS,
+        ge=1,
+        le=900,
+        description=f"Seconds after which the command is ended. Default: {_DEFAULT_SECONDS}.",
+    )
+
+
+class RunAnswer(Model):
+    """The answer of `run_with_secrets`."""
+
+    exit_code: int | None = Field(description="Its exit code; 128+N after signal N. Null: it could not be ended.")
+    ended: Literal["exited", "timeout", "too much output"] = Field(
+        description="`exited` by itself, or why it was ended."
+    )
+    stdout: Untrusted = Field(description="What it wrote to stdout, redacted: at most 10,000 characters.")
+    stderr: Untrusted = Field(description="What it wrote to stderr, redacted: at most 10,000 characters.")
+    truncated: bool = Field(description="Whether something was left out, at [...].")
 
 
 class Wanted(NamedTuple):
@@ -63,15 +98,16 @@ async def run_command(call: Call, wanted: Wanted) -> Answer:
     captured = await call.client.run(
         lambda: use_values_in(session, "run", COMMAND, wanted.variables, work, _describe_end)
     )
+    assert captured.ending != "stopped"  # noqa: S101 - then this task is cancelled
     texts = [_make_harmless(text) for text in (captured.stdout, captured.stderr)]
     return Answer(
-        {
-            "exit_code": captured.exit_code,
-            "ended": captured.ending,
-            "stdout": {"untrusted": texts[0][0]},
-            "stderr": {"untrusted": texts[1][0]},
-            "truncated": captured.is_truncated or any(is_cut for _, is_cut in texts),
-        }
+        RunAnswer(
+            exit_code=captured.exit_code,
+            ended=captured.ending,
+            stdout=Untrusted(untrusted=texts[0][0]),
+            stderr=Untrusted(untrusted=texts[1][0]),
+            truncated=captured.is_truncated or any(is_cut for _, is_cut in texts),
+        )
     )
 
 
@@ -134,14 +170,13 @@ def _capture(program: str, wanted: Wanted, values: Mapping[str, Value], stop: St
     return capture_command(program, wanted.command, environ, finder, stop=stop, **limits)
 
 
-def _parse(arguments: Mapping[str, Any]) -> Wanted:
-    if any("\0" in word for word in arguments["command"]):
+def _parse(given: RunArguments) -> Wanted:
+    if any("\0" in word for word in given.command):
         raise UsageError("the command has a NUL character, which no argument can hold", remedy="leave it out")
-    pairs = arguments["environment"].items()
-    if not pairs:
+    if not given.environment:
         raise UsageError("environment names no secret", remedy="name one at least, or run the command yourself")
-    variables = tuple(parse_variable(f"{name}={reference}") for name, reference in pairs)
-    return Wanted(tuple(arguments["command"]), variables, arguments.get("seconds", _DEFAULT_SECONDS))
+    variables = tuple(parse_variable(f"{name}={reference}") for name, reference in given.environment.items())
+    return Wanted(tuple(given.command), variables, given.seconds)
 
 
 def _describe(wanted: Wanted) -> Use:
@@ -158,33 +193,8 @@ RUN_WITH_SECRETS: Final = Tool(
     "Run a command with secrets",
     "Run a command that the policy allows, without a shell and without input, with secrets in its environment. Returns "
     "its exit code and its output, in which secrets are replaced by ***. When it ends, so do its children.",
-    make_object(
-        {
-            "command": make_list({**make_text(), "minLength": 0}, "The program and its arguments.", least=1, most=100),
-            "environment": make_map(
-                make_text(longest=500),
-                "[A-Za-z_][A-Za-z0-9_]{0,99}",
-                "For each variable, where its secret is, such as vault:secret/app/db#password.",
-                most=50,
-            ),
-            "seconds": make_number(
-                f"Seconds after which the command is ended. Default: {_DEFAULT_SECONDS}.", least=1, most=900
-            ),
-        },
-        ("command", "environment"),
-    ),
-    make_object(
-        {
-            "exit_code": {
-                "type": ["integer", "null"],
-                "description": "Its exit code; 128+N after signal N. Null: it could not be ended.",
-            },
-            "ended": make_text("`exited` by itself, or why it was ended.", choices=_ENDINGS),
-            "stdout": make_untrusted("What it wrote to stdout, redacted: at most 10,000 characters."),
-            "stderr": make_untrusted("What it wrote to stderr, redacted: at most 10,000 characters."),
-            "truncated": {"type": "boolean", "description": "Whether something was left out, at [...]."},
-        }
-    ),
+    RunArguments,
+    RunAnswer,
     _parse,
     _describe,
     run_command,

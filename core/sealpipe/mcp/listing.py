@@ -6,111 +6,149 @@ submission is stored, or by a person. Its ciphertext is kept in the state direct
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from pydantic import Field
 
 from sealpipe import flows
 from sealpipe.errors import PermissionDeniedError, UsageError
-from sealpipe.mcp.arguments import make_count, make_list, make_object, make_text, make_time, make_untrusted
-from sealpipe.mcp.made import Made, find_made, list_made
+from sealpipe.mcp.models import Code, CodeArguments, Count, Model, Nothing, Text, Time, Untrusted
 from sealpipe.mcp.outgoing import untrusted
+from sealpipe.mcp.records import Record, find_record, list_records, settle
 from sealpipe.mcp.tools import Answer, Call, Tool, Use
-from sealpipe.mcp.unfinished import list_unfinished, settle
-from sealpipe.values import format_time
+from sealpipe.state.creations import Kind
 
 if TYPE_CHECKING:
     from sealpipe.api.pages import Page
     from sealpipe.flows.session import Session
-    from sealpipe.state.creations import Kind
 
 _MOST: Final = 100
 """Shares and requests in a list: the newest."""
 _MAX_PAGES: Final = 5
 """Pages of 100 rows in which the service is asked for what is active."""
-_STATES: Final = ("active", "ended", "unknown")
-CODE: Final = make_text("Short code, as the tool that made it returned it.", longest=100)
+State = Literal["active", "ended", "unknown"]
+Ending = Literal["expired", "already-expired", "expiring"]
 
 
-async def list_all(call: Call, _: None) -> Answer:
+class MadeAnswer(Model):
+    """A share or a request that this server made."""
+
+    code: Code | None = Field(description="Short code. Null: it is not known whether it exists.")
+    kind: Kind = Field(description="What it is.")
+    name: Text = Field(description="Its name on this machine, for a person.")
+    state: State = Field(description="`unknown`: the service does not say.")
+    finished: bool = Field(
+        description="False: it may not exist, or its link was not sent. The same call of `share_secret` finishes a "
+        "share; a person finishes anything with `sealpipe resume`."
+    )
+    created_at: Time = Field(description="When it was made.")
+    expires_at: Time | None = Field(description="When its link stops working.")
+    client: Untrusted = Field(description="The client that made it.")
+    sent_to: list[Text] = Field(max_length=20, description="Who got the link.")
+    title: Untrusted | None = Field(default=None, description="Its title.")
+    stored_in: Text | None = Field(default=None, description="Where `collect_secret` stores the submission.")
+
+
+class ListAnswer(Model):
+    """The answer of `list`."""
+
+    made: list[MadeAnswer] = Field(max_length=_MOST, description="The newest first.")
+    left_out: Count = Field(description="How many older ones are left out.")
+
+
+class StatusAnswer(MadeAnswer):
+    """The answer of `status`."""
+
+    submissions: Count | None = Field(default=None, description="Submissions to the request.")
+
+
+class ExpireAnswer(Model):
+    """The answer of `expire`."""
+
+    code: Code = Field(description="Short code.")
+    kind: Kind = Field(description="What it is.")
+    outcome: Ending = Field(description="`expiring`: it ends within two minutes by itself.")
+    submissions: Count | None = Field(default=None, description="Submissions to the request, all of them kept.")
+
+
+async def list_all(call: Call, _: Nothing) -> Answer:
     """List what this server made, with the states that the service tells. What a kill left of requests is finished."""
     session = call.client.session
     await call.client.run(lambda: settle(session, call.state))
-    found = list_made(call.state, session.base_url, is_complete=False)
+    found = list_records(session, call.state)
     shown = found[:_MOST]
     for each in shown:
         call.publish(*each.texts)
     states = await call.client.run(lambda: _find_states(session, shown))
-    left = await asyncio.to_thread(list_unfinished, session, call.state)
-    rows = [_describe(each, state, left) for each, state in zip(shown, states, strict=True)]
-    return Answer({"made": rows, "left_out": len(found) - len(shown)})
+    rows = [MadeAnswer(**_describe(each, state)) for each, state in zip(shown, states, strict=True)]
+    return Answer(ListAnswer(made=rows, left_out=len(found) - len(shown)))
 
 
-async def show(call: Call, code: str) -> Answer:
+async def show(call: Call, given: CodeArguments) -> Answer:
     """Show one share or request. Raises NotFoundError for what this server did not make."""
-    session = call.client.session
-    known = find_made(call.state, session.base_url, code)
+    session, code = call.client.session, given.code
+    known = find_record(session, call.state, code)
     call.publish(*known.texts)
-    left = await asyncio.to_thread(list_unfinished, session, call.state)
-    if known.kind == "share":
+    if known.known.kind == "share":
         (state,) = await call.client.run(lambda: _find_states(session, [known]))
-        return Answer(_describe(known, state, left))
+        return Answer(StatusAnswer(**_describe(known, state)))
     state, submissions = await call.client.run(lambda: _look_at_request(session, code))
-    return Answer({**_describe(known, state, left), "submissions": submissions})
+    return Answer(StatusAnswer(**_describe(known, state), submissions=submissions))
 
 
-async def expire(call: Call, code: str) -> Answer:
+async def expire(call: Call, given: CodeArguments) -> Answer:
     """Expire a share, or a request without a submission. Raises UsageError for one with a submission."""
-    session = call.client.session
-    known = find_made(call.state, session.base_url, code)
+    session, code = call.client.session, given.code
+    known = find_record(session, call.state, code)
     call.publish(*known.texts)
     folder = call.state.parent
-    if known.kind == "share":
+    if known.known.kind == "share":
         ended = await call.client.expire_share(code, keep=folder / "shares")
-        return Answer({"code": code, "kind": "share", "outcome": ended.outcome})
+        return Answer(ExpireAnswer(code=code, kind="share", outcome=ended.outcome))
     outcome, submissions = await call.client.run(lambda: _expire_request(session, code, folder / "requests"))
-    return Answer({"code": code, "kind": "request", "outcome": outcome, "submissions": submissions})
+    return Answer(ExpireAnswer(code=code, kind="request", outcome=outcome, submissions=submissions))
 
 
-def _describe(made: Made, state: str, left: Collection[str]) -> dict[str, Any]:
-    is_finished = made.short_code is not None and made.name not in left
+def _describe(record: Record, state: State) -> dict[str, Any]:
+    known, notes = record.known, record.notes
     members: dict[str, Any] = {
-        "code": made.short_code,
-        "kind": made.kind,
-        "name": made.name,
+        "code": known.short_code or None,
+        "kind": known.kind,
+        "name": known.name,
         "state": state,
-        "finished": is_finished,
-        "created_at": format_time(made.created_at),
-        "expires_at": made.expires_at and format_time(made.expires_at),
-        "client": untrusted(made.client),
-        "sent_to": list(made.sent_to) if is_finished else [],
+        "finished": record.is_finished,
+        "created_at": known.created_at,
+        "expires_at": known.expires_at,
+        "client": untrusted(notes.client),
+        "sent_to": notes.sent_to if record.is_finished else [],
     }
-    members |= {} if made.title is None else {"title": untrusted(made.title)}
-    return members | ({} if made.sink is None else {"stored_in": made.sink})
+    members |= {} if known.title is None else {"title": untrusted(known.title)}
+    return members | ({} if notes.sink is None else {"stored_in": notes.sink})
 
 
-def _find_states(session: Session, found: Sequence[Made]) -> list[str]:
+def _find_states(session: Session, found: Sequence[Record]) -> list[State]:
     """Return the state of each: active ones are in the service's lists, which are read as far as needed."""
     from sealpipe.api import requests, shares
 
     lists: Mapping[Kind, Callable[..., Any]] = {"share": shares.list_page, "request": requests.list_page}
     now = datetime.now(UTC)
-    states: dict[str | None, str] = {None: "unknown"}
+    states: dict[str, State] = {"": "unknown"}
     for kind, list_page in lists.items():
-        codes = {each.short_code for each in found if each.kind == kind and not _has_passed(each, now)} - {None}
+        codes = {each.known.short_code for each in found if each.known.kind == kind and not _has_passed(each, now)} - {
+            ""
+        }
         if codes:
             active, is_whole = _find_active(session, list_page, codes)
             states |= {code: "active" if code in active else "ended" if is_whole else "unknown" for code in codes}
-    return [states.get(each.short_code, "ended") for each in found]
+    return [states.get(each.known.short_code, "ended") for each in found]
 
 
-def _find_active(
-    session: Session, list_page: Callable[..., Any], codes: Collection[str | None]
-) -> tuple[set[str | None], bool]:
+def _find_active(session: Session, list_page: Callable[..., Any], codes: Collection[str]) -> tuple[set[str], bool]:
     """Return which codes the service lists as active, and whether it was asked for all that it lists."""
-    active: set[str | None] = set()
+    active: set[str] = set()
     for page in range(1, _MAX_PAGES + 1):
         try:
             rows: Page[Any] = flows.call(list_page(page, 100), session.start_budget())
@@ -122,11 +160,11 @@ def _find_active(
     return active, False
 
 
-def _has_passed(made: Made, now: datetime) -> bool:
-    return made.expires_at is not None and made.expires_at <= now
+def _has_passed(record: Record, now: datetime) -> bool:
+    return record.known.expires_at is not None and record.known.expires_at <= now
 
 
-def _look_at_request(session: Session, code: str) -> tuple[str, int]:
+def _look_at_request(session: Session, code: str) -> tuple[State, int]:
     """Return the state of a request and its number of submissions."""
     from sealpipe.api import requests as api
 
@@ -135,7 +173,7 @@ def _look_at_request(session: Session, code: str) -> tuple[str, int]:
     return "ended" if info.has_ended else "active", listed.total
 
 
-def _expire_request(session: Session, code: str, keep: Path) -> tuple[str, int]:
+def _expire_request(session: Session, code: str, keep: Path) -> tuple[Ending, int]:
     """Expire a request by rule D. One that comes meanwhile is kept: at the service, and as ciphertext here."""
     from sealpipe.flows.request.expire import expire_request
 
@@ -147,40 +185,17 @@ def _expire_request(session: Session, code: str, keep: Path) -> tuple[str, int]:
             "`sealpipe requests expire`",
         )
     ended = expire_request(session, code, keep)
+    assert ended.outcome != "deleted"  # noqa: S101 - only a purge does that
     return ended.outcome, len(ended.submissions) + ended.skipped
 
-
-_MADE: Final = {
-    "code": {"type": ["string", "null"], "description": "Short code. Null: it is not known whether it exists."},
-    "kind": make_text("What it is.", choices=("share", "request")),
-    "name": make_text("Its name on this machine, for a person."),
-    "state": make_text("`unknown`: the service does not say.", choices=_STATES),
-    "finished": {
-        "type": "boolean",
-        "description": "False: it may not exist, or its link was not sent. The same call of `share_secret` finishes "
-        "a share; a person finishes anything with `sealpipe resume`.",
-    },
-    "created_at": make_time("When it was made."),
-    "expires_at": make_time("When its link stops working."),
-    "client": make_untrusted("The client that made it."),
-    "sent_to": make_list(make_text(), "Who got the link.", most=20),
-    "title": make_untrusted("Its title."),
-    "stored_in": make_text("Where `collect_secret` stores the submission."),
-}
-_ALWAYS: Final = tuple(name for name in _MADE if name not in ("title", "stored_in"))
 
 LIST: Final = Tool(
     "list",
     "List shares and requests",
     "List the shares and requests that this server made, in this run and in earlier ones, with their states. No links.",
-    make_object({}),
-    make_object(
-        {
-            "made": make_list(make_object(_MADE, _ALWAYS), "The newest first.", most=_MOST),
-            "left_out": make_count("How many older ones are left out."),
-        }
-    ),
-    lambda _: None,
+    Nothing,
+    ListAnswer,
+    lambda given: given,
     lambda _: Use("list"),
     list_all,
 )
@@ -189,10 +204,10 @@ STATUS: Final = Tool(
     "status",
     "Show a share or a request",
     "Show the state of a share or a request that this server made; of a request, the number of submissions, too.",
-    make_object({"code": CODE}),
-    make_object({**_MADE, "submissions": make_count("Submissions to the request.")}, _ALWAYS),
-    lambda arguments: str(arguments["code"]),
-    lambda code: Use("status", subject=code),
+    CodeArguments,
+    StatusAnswer,
+    lambda given: given,
+    lambda given: Use("status", subject=given.code),
     show,
     is_read_only=True,
 )
@@ -202,20 +217,10 @@ EXPIRE: Final = Tool(
     "Expire a share or a request",
     "Expire a share or a request that this server made: its link stops working, for good. A request with a submission "
     "is not expired: call `collect_secret`. Safe to call again.",
-    make_object({"code": CODE}),
-    make_object(
-        {
-            "code": make_text("Short code."),
-            "kind": make_text("What it is.", choices=("share", "request")),
-            "outcome": make_text(
-                "`expiring`: it ends within two minutes by itself.", choices=("expired", "already-expired", "expiring")
-            ),
-            "submissions": make_count("Submissions to the request, all of them kept."),
-        },
-        ("code", "kind", "outcome"),
-    ),
-    lambda arguments: str(arguments["code"]),
-    lambda code: Use("expire", subject=code),
+    CodeArguments,
+    ExpireAnswer,
+    lambda given: given,
+    lambda given: Use("expire", subject=given.code),
     expire,
     is_destructive=True,
 )

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple
+
+from pydantic import Field
 
 from sealpipe import flows
 from sealpipe.cancellation import current
 from sealpipe.errors import SealpipeError, StateError, UsageError
-from sealpipe.mcp import made, unfinished
-from sealpipe.mcp.arguments import make_count, make_list, make_number, make_object, make_text, make_time
+from sealpipe.mcp import records
+from sealpipe.mcp.models import Code, Count, Model, Text, Time
 from sealpipe.mcp.tools import Answer, Call, Tool, Use
 from sealpipe.prompts import MAX_LENGTH, Prompt, check_prompt, check_prompts, parse_prompt
 from sealpipe.reference import Reference, Target, parse, parse_target
 from sealpipe.state.receipt import Receipt
-from sealpipe.values import format_time, parse_duration
+from sealpipe.values import parse_duration
 from sealpipe.wire.fields import TYPES
 
 if TYPE_CHECKING:
@@ -26,12 +28,101 @@ if TYPE_CHECKING:
     from sealpipe.flows.collect.options import CollectPlan
     from sealpipe.flows.session import Session
 
+_MAX_QUOTED: Final = 60
+"""Longest `to` that an error quotes."""
 LONGEST_WAIT: Final = 900
 """Most seconds that one call waits. An assistant that wants to wait longer calls again."""
 TICK: Final = 10.0
 """Seconds between progress notifications while waiting: clients give up on a call that says nothing."""
 _DEFAULT_EXPIRY: Final = "24h"
-CODE: Final = make_text("Short code, as `request_secret` returned it.", longest=100)
+Recipient = Annotated[
+    str,
+    Field(min_length=1, max_length=400, description="Channel and recipient, such as email:somebody@example.com."),
+]
+
+
+class PromptArguments(Model):
+    """One thing to ask for. An empty id is one that was not given."""
+
+    text: str = Field(
+        min_length=1, max_length=MAX_LENGTH, description="What the page asks for, such as `Database password`."
+    )
+    type: Literal[tuple(TYPES)] = Field("password", description="Default: password.")  # type: ignore[valid-type]  # made
+    id: str = Field(
+        "", min_length=1, max_length=64, description="Name of this value for `to`. Default: made from the text."
+    )
+
+
+class RequestArguments(Model):
+    """The arguments of `request_secret`. An empty text is one that was not given."""
+
+    prompts: list[PromptArguments] = Field(min_length=1, max_length=20, description="What to ask for.")
+    to: Text = Field(
+        description="Reference to where the submission is stored, such as "
+        "`vault:secret/app#password=Database password`: KEY=PROMPT, by the prompt's text or id."
+    )
+    title: str = Field("", min_length=1, max_length=200, description="Title of the page.")
+    description: str = Field(
+        "", min_length=1, max_length=1000, description="Explains to the person what is asked, and why."
+    )
+    expires_in: str = Field(
+        _DEFAULT_EXPIRY,
+        min_length=1,
+        max_length=20,
+        description=f"How long the link works: 30m, 12h, 7d. Default: {_DEFAULT_EXPIRY}.",
+    )
+    send: list[Recipient] = Field(
+        [], max_length=5, description="Also send the link. Default: only show it to the user."
+    )
+
+
+class RequestAnswer(Model):
+    """The answer of `request_secret`."""
+
+    code: Code = Field(description="Short code.")
+    expires_at: Time | None = Field(description="When the link stops working.")
+    stored_in: Text = Field(description="Where `collect_secret` stores the submission.")
+    sent_to: list[Text] = Field(max_length=5, description="Who got the link.")
+    link: Text | None = Field(
+        default=None, description="The link for the person, if the client could not show it. It is no secret."
+    )
+
+
+class CollectArguments(Model):
+    """The arguments of `collect_secret`."""
+
+    code: Code = Field(description="Short code, as `request_secret` returned it.")
+
+
+class WaitArguments(CollectArguments):
+    """The arguments of `wait_for_submission`."""
+
+    seconds: int = Field(300, ge=0, le=LONGEST_WAIT, description="How long to wait. Default: 300.")
+
+
+Progress = Literal["pending", "submitted", "expired"]
+
+
+class WaitAnswer(Model):
+    """The answer of `wait_for_submission`."""
+
+    state: Progress = Field(description="`expired`: without a submission.")
+    submissions: Count = Field(description="How many there are.")
+
+
+class Stored(Model):
+    """What was stored in one place."""
+
+    keys: list[Text] = Field(max_length=20, description="None: the target is one value.")
+    target: Text = Field(description="Where.")
+    already: bool = Field(description="Whether an earlier call had stored it.")
+
+
+class CollectAnswer(Model):
+    """The answer of `collect_secret`."""
+
+    stored: list[Stored] = Field(max_length=20, description="What was stored.")
+    request: Literal["expired", "kept"] = Field(description="`kept`: it could not be expired.")
 
 
 class Request(NamedTuple):
@@ -45,25 +136,30 @@ class Request(NamedTuple):
     description: str | None
 
 
-def _parse_request(arguments: Mapping[str, Any]) -> Request:
-    prompts = check_prompts([_parse_prompt(each) for each in arguments["prompts"]])
-    to = parse(arguments["to"], "`to`")
-    send = tuple(parse_target(each) for each in arguments.get("send", ()))
+def _parse_request(given: RequestArguments) -> Request:
+    prompts = check_prompts([_parse_prompt(each) for each in given.prompts])
+    to = parse(given.to, "`to`")
+    send = tuple(map(parse_target, given.send))
     for what, text in (("`to`", to.body), *(("a recipient", each.to) for each in send)):
         if "{" in text or "}" in text:
             raise UsageError(f"{what} contains a brace", remedy="write the whole name or address")
-    expires_in = parse_duration(arguments.get("expires_in", _DEFAULT_EXPIRY))
-    request = Request(prompts, to, send, expires_in, arguments.get("title"), arguments.get("description"))
-    planned = _plan_collect(Receipt("pending", "", prompts), to)  # what cannot be stored is not asked for
+    expires_in = parse_duration(given.expires_in)
+    request = Request(prompts, to, send, expires_in, given.title or None, given.description or None)
+    try:
+        planned = _plan_collect(Receipt("pending", "", prompts), to)  # what cannot be stored is not asked for
+    except UsageError as error:
+        if len(given.to) <= _MAX_QUOTED:
+            raise
+        raise UsageError("`to` does not fit the prompts", remedy=error.remedy) from None
     stored = {each.label for job in planned.jobs for _, mappings in job.mappings for each in mappings}
     if not stored.issuperset(prompt.text for prompt in prompts):  # it would end with the request
         raise UsageError("`to` does not store the answer to each prompt", remedy="name each: #KEY=PROMPT,KEY=PROMPT")
     return request
 
 
-def _parse_prompt(row: Mapping[str, Any]) -> Prompt:
-    derived = parse_prompt(row["text"].replace("=", " ").replace(":", " ")).id if "id" not in row else row["id"]
-    return check_prompt(Prompt(derived, row["text"], row.get("type", "password")))
+def _parse_prompt(given: PromptArguments) -> Prompt:
+    derived = given.id or parse_prompt(given.text.replace("=", " ").replace(":", " ")).id
+    return check_prompt(Prompt(derived, given.text, given.type))
 
 
 def _plan_collect(receipt: Receipt, to: Reference | str, state: Path | None = None) -> CollectPlan:
@@ -74,43 +170,46 @@ def _plan_collect(receipt: Receipt, to: Reference | str, state: Path | None = No
 
 
 async def _request(call: Call, request: Request) -> Answer:
-    known = await call.client.run(lambda: _make_request(call.client.session, call, request))
-    call.publish(*known.texts)
-    content = {
-        "code": known.short_code,
-        "expires_at": known.expires_at and format_time(known.expires_at),
-        "stored_in": known.sink,
-        "sent_to": list(known.sent_to),
-    }
+    record = await call.client.run(lambda: _make_request(call.client.session, call, request))
+    call.publish(*record.texts)
+    known, notes = record.known, record.notes
+    content = RequestAnswer(
+        code=known.short_code,
+        expires_at=known.expires_at,
+        stored_in=notes.sink or "",
+        sent_to=notes.sent_to,
+    )
     return Answer(content, known.link)
 
 
-def _make_request(session: Session, call: Call, request: Request) -> made.Made:
+def _make_request(session: Session, call: Call, request: Request) -> records.Record:
     from sealpipe.flows.request import create as creating
     from sealpipe.flows.request import plan_request
 
-    planned = made.plan(
-        session,
-        "request",
-        call.client_name,
-        title=request.title,
+    notes = records.Notes(
+        client=call.client_name,
         sink=str(request.to),
-        sent_to=tuple(map(str, request.send)),
-        prompts=tuple(tuple(each) for each in request.prompts),
+        sent_to=[str(each) for each in request.send],
+        prompts=[list(each) for each in request.prompts],
     )
+    made_id = records.make_id()
     job = plan_request(
         prompts=request.prompts,
-        name=planned.name,
+        name=records.make_name(made_id),
         title=request.title,
         description=request.description,
         expires_in=request.expires_in,
         max_submissions=1,
         send=request.send,
     )
-    unfinished.settle(session, call.state)
+    records.settle(session, call.state)
     _check_sink(session, _plan_collect(Receipt("pending", "", request.prompts), request.to))
-    outbox = made.open_outbox(session, call.state)
-    return made.create(session, call.state, planned, lambda: creating.request(session, job, outbox))
+    return records.create(
+        session,
+        call.state,
+        made_id,
+        lambda outbox: creating.request(session, job, outbox, notes=notes.model_dump()),
+    )
 
 
 def _check_sink(session: Session, plan: CollectPlan) -> None:
@@ -122,16 +221,9 @@ def _check_sink(session: Session, plan: CollectPlan) -> None:
         describe_writes(session, plan_sample_writes(job))
 
 
-class Patience(NamedTuple):
-    """The arguments of `wait_for_submission`."""
-
-    code: str
-    seconds: int
-
-
-async def _wait(call: Call, patience: Patience) -> Answer:
+async def _wait(call: Call, patience: WaitArguments) -> Answer:
     session = call.client.session
-    known = made.find_made(call.state, session.base_url, patience.code, "request")
+    known = records.find_record(session, call.state, patience.code, "request")
     call.publish(*known.texts)
     started = time.monotonic()
 
@@ -139,10 +231,10 @@ async def _wait(call: Call, patience: Patience) -> Answer:
         return call.report(min(time.monotonic() - started, patience.seconds), patience.seconds, "waiting")
 
     state, submissions = await call.client.run(lambda: _poll(session, patience, report))
-    return Answer({"state": state, "submissions": submissions})
+    return Answer(WaitAnswer(state=state, submissions=submissions))
 
 
-def _poll(session: Session, patience: Patience, report: Callable[[], Awaitable[None]]) -> tuple[str, int]:
+def _poll(session: Session, patience: WaitArguments, report: Callable[[], Awaitable[None]]) -> tuple[Progress, int]:
     """Poll at the intervals of `collect` until there is a submission, there can be none, or the time is up."""
     from sealpipe.api import requests as api
     from sealpipe.flows.collect.poll import TRANSIENT, choose_interval
@@ -171,26 +263,25 @@ def _poll(session: Session, patience: Patience, report: Callable[[], Awaitable[N
             left -= TICK
 
 
-async def _collect(call: Call, code: str) -> Answer:
+async def _collect(call: Call, given: CollectArguments) -> Answer:
     session = call.client.session
-    known = made.find_made(call.state, session.base_url, code, "request")
-    if known.sink is not None:  # the policy may have changed since
-        call.policy.check(Use("collect_secret", sinks=(parse(known.sink),)))
+    known = records.find_record(session, call.state, given.code, "request")
+    if known.notes.sink is not None:  # the policy may have changed since
+        call.policy.check(Use("collect_secret", sinks=(parse(known.notes.sink),)))
     call.publish(*known.texts)
     result = await call.client.run(lambda: _store(session, call, known))
     rows = [
-        {"keys": list(filter(None, each.keys)), "target": each.target, "already": each.already}
-        for each in result.stored
+        Stored(keys=list(filter(None, each.keys)), target=each.target, already=each.already) for each in result.stored
     ]
-    return Answer({"stored": rows, "request": "kept" if result.ended is None else "expired"})
+    return Answer(CollectAnswer(stored=rows, request="kept" if result.ended is None else "expired"))
 
 
-def _store(session: Session, call: Call, known: made.Made) -> CollectResult:
+def _store(session: Session, call: Call, known: records.Record) -> CollectResult:
     from sealpipe.flows.collect import poll
 
-    if known.sink is None:
+    if known.notes.sink is None:
         raise StateError("the record of this request does not say where its submission is stored")
-    options = _plan_collect(known.receipt, known.sink, call.state.parent / "requests")
+    options = _plan_collect(known.receipt, known.notes.sink, call.state.parent / "requests")
     (result,) = poll.collect(session, options)
     problem = result.problem()
     if problem is not None and (result.failures or not result.stored):
@@ -204,46 +295,8 @@ REQUEST_SECRET: Final = Tool(
     "Ask a person for one or more secrets. Creates a page for them to fill in, end-to-end encrypted, and returns its "
     "short code; the link is shown to the user, or sent to a recipient. The submission is stored in `to`, a store that "
     "you never read: call `wait_for_submission`, then `collect_secret`. Never ask for a secret in the chat.",
-    make_object(
-        {
-            "prompts": make_list(
-                make_object(
-                    {
-                        "text": make_text("What the page asks for, such as `Database password`.", longest=MAX_LENGTH),
-                        "type": make_text("Default: password.", choices=tuple(TYPES)),
-                        "id": make_text("Name of this value for `to`. Default: made from the text.", longest=64),
-                    },
-                    ("text",),
-                ),
-                "What to ask for.",
-                least=1,
-                most=20,
-            ),
-            "to": make_text(
-                "Reference to where the submission is stored, such as `vault:secret/app#password=Database password`: "
-                "KEY=PROMPT, by the prompt's text or id."
-            ),
-            "title": make_text("Title of the page.", longest=200),
-            "description": make_text("Explains to the person what is asked, and why.", longest=1000),
-            "expires_in": make_text(f"How long the link works: 30m, 12h, 7d. Default: {_DEFAULT_EXPIRY}.", longest=20),
-            "send": make_list(
-                make_text("Channel and recipient, such as email:somebody@example.com.", longest=400),
-                "Also send the link. Default: only show it to the user.",
-                most=5,
-            ),
-        },
-        ("prompts", "to"),
-    ),
-    make_object(
-        {
-            "code": make_text("Short code."),
-            "expires_at": make_time("When the link stops working."),
-            "stored_in": make_text("Where `collect_secret` stores the submission."),
-            "sent_to": make_list(make_text(), "Who got the link.", most=5),
-            "link": make_text("The link for the person, if the client could not show it. It is no secret."),
-        },
-        ("code", "expires_at", "stored_in", "sent_to"),
-    ),
+    RequestArguments,
+    RequestAnswer,
     _parse_request,
     lambda request: Use("request_secret", sinks=(request.to,), recipients=request.send, expires_in=request.expires_in),
     _request,
@@ -253,16 +306,9 @@ WAIT_FOR_SUBMISSION: Final = Tool(
     "wait_for_submission",
     "Wait until the person has answered",
     "Wait until somebody has submitted to a request of `request_secret`. Call it again while the state is `pending`.",
-    make_object(
-        {"code": CODE, "seconds": make_number("How long to wait. Default: 300.", least=0, most=LONGEST_WAIT)}, ("code",)
-    ),
-    make_object(
-        {
-            "state": make_text("`expired`: without a submission.", choices=("pending", "submitted", "expired")),
-            "submissions": make_count("How many there are."),
-        },
-    ),
-    lambda arguments: Patience(arguments["code"], arguments.get("seconds", 300)),
+    WaitArguments,
+    WaitAnswer,
+    lambda given: given,
     lambda patience: Use("wait_for_submission", subject=patience.code),
     _wait,
     is_read_only=True,
@@ -273,25 +319,10 @@ COLLECT_SECRET: Final = Tool(
     "Store what the person submitted",
     "Decrypt the one submission to a request, store it where `request_secret` said, and expire the request. Returns "
     "which keys were stored where, never a value. Safe to call again.",
-    make_object({"code": CODE}),
-    make_object(
-        {
-            "stored": make_list(
-                make_object(
-                    {
-                        "keys": make_list(make_text(), "None: the target is one value.", most=20),
-                        "target": make_text("Where."),
-                        "already": {"type": "boolean", "description": "Whether an earlier call had stored it."},
-                    }
-                ),
-                "What was stored.",
-                most=20,
-            ),
-            "request": make_text("`kept`: it could not be expired.", choices=("expired", "kept")),
-        }
-    ),
-    lambda arguments: str(arguments["code"]),
-    lambda code: Use("collect_secret", subject=code),
+    CollectArguments,
+    CollectAnswer,
+    lambda given: given,
+    lambda given: Use("collect_secret", subject=given.code),
     _collect,
     is_destructive=False,
 )

@@ -107,7 +107,7 @@ def withhold(result: types.CallToolResult) -> types.CallToolResult:
     return make_error({**kept, "detail": untrusted(_WITHHELD_DETAIL)})
 
 
-def list_words(tools: Iterable[Tool[Any]]) -> Iterator[str]:
+def list_words(tools: Iterable[Tool[Any, Any]]) -> Iterator[str]:
     """Yield the fixed words of results: names and choices of the schemas, and the sentences of errors."""
     yield from (*_MEANINGS.values(), _NEXT, *_NEXT_CALLS.values(), *_MEMBERS, _BUG)
     for kind in _list_kinds(SealpipeError):

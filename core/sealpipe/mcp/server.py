@@ -30,7 +30,6 @@ from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from sealpipe.api.responses import escape_text
 from sealpipe.errors import DeliveryError, PolicyError, UsageError
 from sealpipe.mcp import elicitation
-from sealpipe.mcp.arguments import check_arguments
 from sealpipe.mcp.audit import UnconfirmedError, WithheldError
 from sealpipe.mcp.outgoing import OutgoingGuard, list_texts
 from sealpipe.mcp.results import (
@@ -101,7 +100,7 @@ def make_server(setup: Setup) -> Server[Any]:
 
 
 class _Pipeline:
-    def __init__(self, setup: Setup, tools: Mapping[str, Tool[Any]]) -> None:
+    def __init__(self, setup: Setup, tools: Mapping[str, Tool[Any, Any]]) -> None:
         self._setup = setup
         self._tools = tools
         self._guard = OutgoingGuard(list_words(tools.values()))
@@ -184,8 +183,7 @@ class _Pipeline:
             if tool is None:
                 self._setup.policy.check(Use(params.name))
                 raise UsageError("there is no such tool, or the policy does not offer it", remedy="list the tools")
-            check_arguments(tool.schema, params.arguments or {})
-            arguments = tool.parse(params.arguments or {})
+            arguments = tool.read(params.arguments or {})
             use = tool.describe(arguments)
             self._setup.policy.check(use)
             if params.request_state is not None:
@@ -205,11 +203,11 @@ class _Pipeline:
 
     async def _show(self, context: Context, answer: Answer) -> types.CallToolResult | types.InputRequiredResult:
         """Show the link of an answer, if it has one and the client can; else it is in the result."""
-        link = answer.link
+        link, content = answer.link, answer.content.model_dump(mode="json", exclude_unset=True)
         if link is None:
-            return make_result(answer.content)
+            return make_result(content)
         self._guard.know([link])
-        content = {**answer.content, "link": link}
+        content["link"] = link
         if not elicitation.has_url(context):
             return make_result(content)
         if elicitation.is_modern(context):
@@ -234,7 +232,7 @@ class _Pipeline:
             return result
         return withhold(result)
 
-    def _make_call(self, context: Context, tool: Tool[Any], name: str) -> Call:
+    def _make_call(self, context: Context, tool: Tool[Any, Any], name: str) -> Call:
         origin = (("mcp_client", name), ("tool", tool.name))
 
         async def report(done: float, total: float | None, message: str) -> None:
@@ -284,7 +282,7 @@ def _read_client_name(context: Context) -> str:
     return escape_text(params.client_info.name, _NAME_LENGTH) if params is not None else ""
 
 
-def _describe(tool: Tool[Any]) -> types.Tool:
+def _describe(tool: Tool[Any, Any]) -> types.Tool:
     return types.Tool(
         name=tool.name,
         title=tool.title,

@@ -7,26 +7,24 @@ one left. It sends what was certainly not sent, and makes no second share.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from pydantic import Field
 
 from sealpipe.errors import DeliveryError, StateError, UsageError
-from sealpipe.mcp import made as records
-from sealpipe.mcp.arguments import make_list, make_number, make_object, make_text, make_time
+from sealpipe.mcp import records
+from sealpipe.mcp.models import Code, Model, Text, Time
 from sealpipe.mcp.tools import Answer, Call, Tool, Use
-from sealpipe.mcp.unfinished import finish, has_ended
 from sealpipe.reference import FieldSpec, Target, parse, parse_target
-from sealpipe.values import format_time, parse_duration
+from sealpipe.values import parse_duration
 
 if TYPE_CHECKING:
     from sealpipe.flows.session import Session
-    from sealpipe.mcp.made import Made
 
 _DEFAULT_EXPIRY: Final = "24h"
 _SAME: Final = timedelta(minutes=10)
@@ -34,6 +32,43 @@ _SAME: Final = timedelta(minutes=10)
 _TRIES: Final = 3
 _REASON: Final = 150
 """Characters of the reason why the link was not sent: what to do follows, and must not be cut off."""
+
+
+class Source(Model):
+    """One secret to share."""
+
+    reference: str = Field(
+        min_length=1, max_length=500, description="Where the secret is, such as vault:secret/app/db#password."
+    )
+    label: str = Field(
+        "", min_length=1, max_length=200, description="What the recipient sees above it. Default: its name."
+    )
+
+
+class ShareArguments(Model):
+    """The arguments of `share_secret`. An empty text is one that was not given."""
+
+    fields: list[Source] = Field(min_length=1, max_length=20, description="What to share.")
+    to: str = Field(
+        min_length=1, max_length=400, description="Channel and recipient, such as email:somebody@example.com."
+    )
+    title: str = Field("", min_length=1, max_length=200, description="Title of the share.")
+    expires_in: str = Field(
+        _DEFAULT_EXPIRY,
+        min_length=1,
+        max_length=20,
+        description=f"How long the link works: 30m, 12h, 7d. Default: {_DEFAULT_EXPIRY}.",
+    )
+    views: int = Field(1, ge=1, le=100, description="How often the link can be opened. Default: 1.")
+
+
+class ShareAnswer(Model):
+    """The answer of `share_secret`."""
+
+    code: Code = Field(description="Short code.")
+    expires_at: Time | None = Field(description="When the link stops working.")
+    sent_to: list[Text] = Field(max_length=1, description="Who got the link.")
+    repeated: bool = Field(description="Whether an earlier call had made this share.")
 
 
 class Wanted(NamedTuple):
@@ -56,17 +91,15 @@ async def share_fields(call: Call, wanted: Wanted) -> Answer:
     """Share the fields, and send the link. Raises DeliveryError if the share exists and its link was not sent."""
     session = call.client.session
     try:
-        known, is_new = await call.client.run(lambda: share_once(session, call.state, call.client_name, wanted))
+        record, is_new = await call.client.run(lambda: share_once(session, call.state, call.client_name, wanted))
     except DeliveryError as error:
         raise _describe_failure(error) from None
-    call.publish(*known.texts)
+    call.publish(*record.texts)
+    known = record.known
     return Answer(
-        {
-            "code": known.short_code,
-            "expires_at": known.expires_at and format_time(known.expires_at),
-            "sent_to": list(known.sent_to),
-            "repeated": not is_new,
-        }
+        ShareAnswer(
+            code=known.short_code, expires_at=known.expires_at, sent_to=record.notes.sent_to, repeated=not is_new
+        )
     )
 
 
@@ -85,59 +118,57 @@ def _describe_failure(error: DeliveryError) -> DeliveryError:
     return failure
 
 
-def share_once(session: Session, folder: Path, client: str, wanted: Wanted) -> tuple[Made, bool]:
+def share_once(session: Session, folder: Path, client: str, wanted: Wanted) -> tuple[records.Record, bool]:
     """Make the share, or finish what an earlier call with these arguments began. Also returns whether it is new."""
-    planned = records.plan(session, "share", client, title=wanted.title, sent_to=(str(wanted.to),))
     for number in count():
-        made = replace(planned, id=wanted.identify(session, client, number))
+        made_id = wanted.identify(session, client, number)
         for _ in range(_TRIES):
-            earlier, was_left = finish(session, folder, made)
+            earlier, was_left = records.finish(session, folder, made_id)
             if earlier is not None:
                 break
-            with suppress(FileExistsError):  # the same call at the same moment: it has just begun
-                return _create(session, folder, made, wanted), True
+            with suppress(records.AlreadyBegunError):  # the same call at the same moment
+                return _create(session, folder, made_id, client, wanted), True
         else:
-            raise StateError(f"the record {made.id} cannot be read", remedy="move it away if you do not need it")
+            raise StateError(f"what the call {made_id} left cannot be read", remedy="wait, then call `list`")
         if was_left or not _is_over(folder, earlier):
             return earlier, False
     raise AssertionError
 
 
-def _create(session: Session, folder: Path, made: Made, wanted: Wanted) -> Made:
+def _create(session: Session, folder: Path, made_id: str, client: str, wanted: Wanted) -> records.Record:
     from sealpipe.flows.share import plan_share
     from sealpipe.flows.share.post import share
 
     job = plan_share(
         wanted.fields,
-        name=made.name,
+        name=records.make_name(made_id),
         title=wanted.title,
         expires_in=wanted.expires_in,
         views=wanted.views,
         send=[wanted.to],
     )
-    outbox = records.open_outbox(session, folder)
-    return records.create(session, folder, made, lambda: share(session, job, outbox))
+    notes = records.Notes(client=client, sent_to=[str(wanted.to)])
+    return records.create(
+        session, folder, made_id, lambda outbox: share(session, job, outbox, notes=notes.model_dump())
+    )
 
 
-def _is_over(folder: Path, made: Made) -> bool:
+def _is_over(folder: Path, record: records.Record) -> bool:
     """Return whether the same call makes another share: after a while, or once this one has ended."""
-    age = datetime.now(UTC) - made.created_at
-    return not -_SAME < age < _SAME or has_ended(folder, made)
+    created_at = record.known.created_at
+    is_same = created_at is not None and -_SAME < datetime.now(UTC) - created_at < _SAME
+    return not is_same or record.has_ended(folder)
 
 
-def _parse(arguments: Mapping[str, Any]) -> Wanted:
-    to = parse_target(arguments["to"])
+def _parse(given: ShareArguments) -> Wanted:
+    to = parse_target(given.to)
     if "{" in to.to or "}" in to.to:
         raise UsageError("`to` contains a brace", remedy="write the whole address")
-    title = arguments.get("title")
-    for name, text in (("title", title), *(("label", each.get("label")) for each in arguments["fields"])):
-        if text is not None and not text.isprintable():
+    for name, text in (("title", given.title), *(("label", each.label) for each in given.fields)):
+        if not text.isprintable():
             raise UsageError(f"`{name}` contains a control character", remedy="write one line of text")
-    fields = tuple(
-        FieldSpec(each.get("label"), parse(each["reference"], "`reference`")) for each in arguments["fields"]
-    )
-    expires_in = parse_duration(arguments.get("expires_in", _DEFAULT_EXPIRY))
-    return Wanted(fields, to, expires_in, title, arguments.get("views", 1))
+    fields = tuple(FieldSpec(each.label or None, parse(each.reference, "`reference`")) for each in given.fields)
+    return Wanted(fields, to, parse_duration(given.expires_in), given.title or None, given.views)
 
 
 def _describe(wanted: Wanted) -> Use:
@@ -150,37 +181,8 @@ SHARE_SECRET: Final = Tool(
     "Send secrets to a person",
     "Encrypt secrets, named by reference, and send the link to a recipient by a channel. Neither the secrets nor the "
     "link are returned. The same call within ten minutes sends nothing twice.",
-    make_object(
-        {
-            "fields": make_list(
-                make_object(
-                    {
-                        "reference": make_text(
-                            "Where the secret is, such as vault:secret/app/db#password.", longest=500
-                        ),
-                        "label": make_text("What the recipient sees above it. Default: its name.", longest=200),
-                    },
-                    ("reference",),
-                ),
-                "What to share.",
-                least=1,
-                most=20,
-            ),
-            "to": make_text("Channel and recipient, such as email:somebody@example.com.", longest=400),
-            "title": make_text("Title of the share.", longest=200),
-            "expires_in": make_text(f"How long the link works: 30m, 12h, 7d. Default: {_DEFAULT_EXPIRY}.", longest=20),
-            "views": make_number("How often the link can be opened. Default: 1.", least=1, most=100),
-        },
-        ("fields", "to"),
-    ),
-    make_object(
-        {
-            "code": make_text("Short code."),
-            "expires_at": make_time("When the link stops working."),
-            "sent_to": make_list(make_text(), "Who got the link.", most=1),
-            "repeated": {"type": "boolean", "description": "Whether an earlier call had made this share."},
-        }
-    ),
+    ShareArguments,
+    ShareAnswer,
     _parse,
     _describe,
     share_fields,

@@ -1,6 +1,6 @@
 """The contract between the server and its tools, and the table of tools.
 
-A tool says what it takes and returns (JSON Schema), what a call would use (`describe`, for the policy) and what it does
+A tool says what it takes and returns (models), what a call would use (`describe`, for the policy) and what it does
 (`run`). `sealpipe.mcp.server` does all the rest: it checks the arguments, asks the policy, counts, gets a person's
 confirmation, and searches what goes out.
 """
@@ -15,15 +15,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
+from sealpipe.mcp.models import Model, Schema, check_arguments, make_schema
 from sealpipe.reference import Reference, Target
 
 if TYPE_CHECKING:
     from sealpipe.aio import AsyncClient
     from sealpipe.config import Config
 
-Arguments = TypeVar("Arguments")
-Schema = Mapping[str, Any]
-"""A JSON Schema of the kind that `sealpipe.mcp.arguments` makes and checks."""
+Given = TypeVar("Given", bound=Model)
+Parsed = TypeVar("Parsed")
 
 
 class Use(NamedTuple):
@@ -45,12 +45,14 @@ class Use(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a tool returns: JSON members, in which text from outside is `untrusted`. `link` is one for a person to open.
+    """What a tool returns: its model, of which the members that are set go out; text from outside is `Untrusted` there.
+
+    `link` is one for a person to open.
 
     Only a collect link may be a `link`: anyone with it can submit, and nobody can read.
     """
 
-    content: Mapping[str, Any]
+    content: Model
     link: str | None = None
 
 
@@ -108,8 +110,8 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Tool(Generic[Arguments]):
-    """A tool. `schema` is checked before `parse`, so `parse` sees only members and types that it allows.
+class Tool(Generic[Given, Parsed]):
+    """A tool. `arguments` checks a call before `parse`, so `parse` sees only members and types that it allows.
 
     `parse` raises UsageError, which quotes nothing of an argument. `describe` is pure.
     """
@@ -117,13 +119,27 @@ class Tool(Generic[Arguments]):
     name: str
     title: str
     description: str
-    schema: Schema
-    output: Schema
-    parse: Callable[[Mapping[str, Any]], Arguments]
-    describe: Callable[[Arguments], Use]
-    run: Callable[[Call, Arguments], Awaitable[Answer]]
+    arguments: type[Given]
+    answer: type[Model]
+    parse: Callable[[Given], Parsed]
+    describe: Callable[[Parsed], Use]
+    run: Callable[[Call, Parsed], Awaitable[Answer]]
     is_read_only: bool = False
     is_destructive: bool = False
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The JSON Schema of its arguments."""
+        return make_schema(self.arguments)
+
+    @cached_property
+    def output(self) -> Schema:
+        """The JSON Schema of its answers."""
+        return make_schema(self.answer, "serialization")
+
+    def read(self, arguments: Mapping[str, Any]) -> Parsed:
+        """Check and parse the arguments of a call. Raises UsageError, which quotes nothing of them."""
+        return self.parse(check_arguments(self.arguments, arguments))
 
 
 TOOLS: Final[Mapping[str, str]] = {
@@ -140,12 +156,12 @@ TOOLS: Final[Mapping[str, str]] = {
 """The module and the name of each tool, in the order in which clients see them."""
 
 
-def load_tools() -> dict[str, Tool[Any]]:
+def load_tools() -> dict[str, Tool[Any, Any]]:
     """Load all tools, by name."""
     return {name: _load(path) for name, path in TOOLS.items()}
 
 
-def _load(path: str) -> Tool[Any]:
+def _load(path: str) -> Tool[Any, Any]:
     module, _, attribute = path.partition(":")
-    tool: Tool[Any] = getattr(import_module(module), attribute)
+    tool: Tool[Any, Any] = getattr(import_module(module), attribute)
     return tool

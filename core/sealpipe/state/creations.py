@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from hashlib import sha256
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from sealpipe.errors import StateError, UsageError
-from sealpipe.state import create_file, make_private_directory
+from sealpipe.state import create_file, make_private_directory, refuse_newer
 from sealpipe.values import format_time, parse_time
 
 _MAX_SIZE: Final = 1024 * 1024
@@ -30,7 +30,8 @@ class Creation:
     """A share or a request of the service at `base_url`. What it does not have, or what is not known, is None.
 
     `run` is the CI run that it belongs to, as an outbox entry and the audit log name it; empty outside CI. `link` is a
-    request's collect link; a share's is never kept. `public_key` is a request's, base64url of 65 bytes.
+    request's collect link; a share's is never kept. `public_key` is a request's, base64url of 65 bytes. `notes` are
+    those of the program that created it, as JSON: no secret.
     """
 
     kind: Kind
@@ -43,6 +44,7 @@ class Creation:
     run: str = ""
     link: str | None = None
     public_key: str | None = None
+    notes: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
 
     def matches(self, pattern: str | None, run: str | None) -> bool:
         """Return whether its name matches the pattern (with `*`, `?` and `[...]`), and its run is that one.
@@ -73,11 +75,16 @@ def find_creation(folder: Path, base_url: str, kind: Kind, short_code: str) -> C
     return found if is_it else None
 
 
-def list_creations(folder: Path, kind: Kind, base_url: str | None = None) -> list[Creation]:
-    """List all that is known, of one service or of every one: newest first. A damaged file is left out."""
+def list_creations(
+    folder: Path, kind: Kind | None, base_url: str | None = None, *, is_strict: bool = False
+) -> list[Creation]:
+    """List all that is known, of a kind and one service or of every one: newest first.
+
+    A damaged file, or one that a newer sealpipe wrote, is left out; if `is_strict`, it is a StateError.
+    """
     paths = sorted(folder.glob("*.json"), key=_read_age, reverse=True)  # times are in whole seconds
-    found = filter(None, map(_read, paths))
-    chosen = [each for each in found if each.kind == kind and base_url in (None, each.base_url)]
+    found = filter(None, (_read(path, is_strict=is_strict) for path in paths))
+    chosen = [each for each in found if kind in (None, each.kind) and base_url in (None, each.base_url)]
     return sorted(chosen, key=lambda each: each.created_at or _EARLIEST, reverse=True)
 
 
@@ -105,15 +112,25 @@ def _to_members(creation: Creation) -> dict[str, Any]:
         "run": creation.run,
         "link": creation.link,
         "public_key": creation.public_key,
+        **({"notes": creation.notes} if creation.notes else {}),
     }
 
 
-def _read(path: Path) -> Creation | None:
+def _read(path: Path, *, is_strict: bool = False) -> Creation | None:
     """Read a file; None if there is none, or it is no creation. Members that are not known are ignored."""
     try:
         with path.open("rb") as file:
-            return _parse(json.loads(file.read(_MAX_SIZE)))
+            members = json.loads(file.read(_MAX_SIZE))
+            if is_strict:
+                refuse_newer(members, str(path))
+            return _parse(members)
+    except FileNotFoundError:
+        return None
+    except StateError:
+        raise
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, UsageError):
+        if is_strict:
+            raise StateError(f"the record {path} cannot be read", remedy="move it away if you do not need it") from None
         return None
 
 
@@ -133,6 +150,7 @@ def _parse(members: Mapping[str, Any]) -> Creation:
         _read_text(members.get("run", "")),
         _read_optional(members.get("link")),
         _read_optional(members.get("public_key")),
+        notes=members.get("notes") or {},
     )
 
 

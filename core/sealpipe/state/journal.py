@@ -79,6 +79,12 @@ class Journal:
             raise
         return cls(descriptor, sealer, len(records), end), records
 
+    @staticmethod
+    def read(path: Path, key: bytes) -> list[tuple[bytes, bytes]]:
+        """Return the complete records of a journal, also if another process has it open. Raises as `open`."""
+        with open_at_once(path) as file:
+            return _read_records(file, key)[1]
+
     def append(self, tag: bytes, payload: bytes) -> None:
         """Append one record, on disk before this returns. Raises OSError."""
         # A record truncated by a kill, or by a full disk just now, is overwritten.

@@ -105,11 +105,21 @@ class Outbox:
         """Make the folder. StateError if that fails."""
         make_private_directory(self.folder)
 
-    def add(self, meta: Mapping[str, Any], body: bytes | bytearray, now: datetime | None = None) -> Entry:
-        """Store a share or a request before it is sent. StateError if that fails: then nothing may be sent."""
+    def add(
+        self,
+        meta: Mapping[str, Any],
+        body: bytes | bytearray,
+        now: datetime | None = None,
+        *,
+        entry_id: str | None = None,
+    ) -> Entry:
+        """Store a share or a request before it is sent. StateError if that fails: then nothing may be sent.
+
+        `entry_id` is a new one by default. Raises FileExistsError if there is an entry with that id.
+        """
         current().raise_if_cancelled()
         moment = (now or datetime.now(UTC)).replace(microsecond=0)
-        entry_id = os.urandom(6).hex()
+        entry_id = entry_id or os.urandom(6).hex()
         salt = os.urandom(_SALT_SIZE)
         header = {
             "schema": 1,
@@ -128,6 +138,8 @@ class Outbox:
             return FileEntry(
                 entry_id, moment, meta, body, meta.get("response"), key, run=self.run, journal=journal, path=path
             )
+        except FileExistsError:
+            raise
         except OSError as error:
             raise StateError(f"the outbox in {self.folder} cannot be written: {error.strerror}") from None
         except BaseException:
@@ -160,24 +172,8 @@ class Outbox:
         """
         path = self._get_path(entry_id)
         try:
-            header = read_header(path)
-            refuse_newer(header, f"outbox entry {entry_id}")
-            damage = _find_damage(header, entry_id)
-            if damage:
-                raise StateError(
-                    f"outbox entry {entry_id} is damaged: {damage}",
-                    remedy="check `sealpipe shares list` and `sealpipe requests list`, "
-                    f"then discard it with `sealpipe resume {entry_id} --discard`",
-                )
-            if header["key_id"] != self.credential.key_id:
-                raise StateError(
-                    f"outbox entry {entry_id} was created with the API key {header['key_id']}, not with this one",
-                    remedy="set SEALPIPE_API_KEY_FILE or SEALPIPE_API_KEY, and not both, to the credential that "
-                    f"created it; or discard the entry: `sealpipe resume {entry_id} --discard`",
-                )
-            journal, entry = Journal.open(
-                path, derive_key(self.credential, base64.b64decode(header["salt"]), _INFO, tokens.KEY_SIZE)
-            )
+            header, key = self._read_key(path)
+            journal, entry = Journal.open(path, key)
         except BlockingIOError:
             return "busy"
         except FileNotFoundError:
@@ -188,6 +184,34 @@ class Outbox:
             journal.close()
             return "gone"
         return _replay(header, journal, path, entry)
+
+    @strips_frames
+    def read_meta(self, entry_id: str) -> Mapping[str, Any]:
+        """Return the notes with which an entry began, also while another process works on it. StateError as `open`."""
+        path = self._get_path(entry_id)
+        try:
+            return _load_meta(Journal.read(path, self._read_key(path)[1]))
+        except OSError as error:
+            raise StateError(f"outbox entry {entry_id} cannot be read: {error.strerror}") from None
+
+    def _read_key(self, path: Path) -> tuple[Mapping[str, Any], bytes]:
+        """Return the first line of an entry, and the key of its journal. Raises StateError and OSError."""
+        header, entry_id = read_header(path), path.stem
+        refuse_newer(header, f"outbox entry {entry_id}")
+        damage = _find_damage(header, entry_id)
+        if damage:
+            raise StateError(
+                f"outbox entry {entry_id} is damaged: {damage}",
+                remedy="check `sealpipe shares list` and `sealpipe requests list`, "
+                f"then discard it with `sealpipe resume {entry_id} --discard`",
+            )
+        if header["key_id"] != self.credential.key_id:
+            raise StateError(
+                f"outbox entry {entry_id} was created with the API key {header['key_id']}, not with this one",
+                remedy="set SEALPIPE_API_KEY_FILE or SEALPIPE_API_KEY, and not both, to the credential that "
+                f"created it; or discard the entry: `sealpipe resume {entry_id} --discard`",
+            )
+        return header, derive_key(self.credential, base64.b64decode(header["salt"]), _INFO, tokens.KEY_SIZE)
 
     def discard(self, entry_id: str) -> None:
         """Remove an entry without opening it. StateError if there is none, or another process works on it.
@@ -277,7 +301,7 @@ def _make_records(meta: Mapping[str, Any], body: bytes | bytearray) -> list[Reco
 def _replay(header: Mapping[str, Any], journal: Journal, path: Path, records: list[tuple[bytes, bytes]]) -> FileEntry:
     """Restore the entry from its first line and its journal's records. StateError if the journal is truncated."""
     entry_id, created_at, run = header["id"], parse_time(header["created_at"]), header["run"]
-    meta = wrap_secrets(json.loads(records[0][1])) if records and records[0][0] == _META else {}
+    meta = _load_meta(records)
     body = b"".join(payload for tag, payload in records if tag == _BODY)
     if not meta or len(body) != meta["body_size"]:
         journal.close()
@@ -297,6 +321,10 @@ def _replay(header: Mapping[str, Any], journal: Journal, path: Path, records: li
             entry.write_states.update([event["place"]] if "place" in event else [])
             entry.deliveries.update([event["delivery"]] if "delivery" in event else [])
     return entry
+
+
+def _load_meta(records: list[tuple[bytes, bytes]]) -> Mapping[str, Any]:
+    return wrap_secrets(json.loads(records[0][1])) if records and records[0][0] == _META else {}
 
 
 def _dump(value: Mapping[str, Any]) -> bytes:

@@ -15,7 +15,7 @@ from sealpipe.batch.database.records import Batch, ConflictError, Row
 from sealpipe.batch.database.sealing import Members
 from sealpipe.batch.database.store import BatchStore
 from sealpipe.batch.engine.breaker import LONGEST_RETRY, POSTPONEMENT, Breaker, choose_retry
-from sealpipe.batch.engine.hourly import HourlyLimit
+from sealpipe.batch.engine.row_limit import RowLimit
 from sealpipe.batch.file.definition import BatchDefinition
 from sealpipe.batch.steps.content import RowContent, describe_error
 from sealpipe.batch.steps.listing import ServiceList
@@ -103,7 +103,7 @@ class Engine:
         self.waiting = 1
         """How many rows are looked at, which sets their pace."""
         self.breaker = Breaker()
-        self.hourly = HourlyLimit(store, session.batch_rows_per_hour)
+        self.row_limit = RowLimit(store, session.batch_rows_per_hour)
         self._pace_read_at, self._per_minute = 0, float(DEFAULT_RATE)
         self._steps = _STEPS[definition.kind]
         self._listing = ServiceList(session, store)
@@ -195,7 +195,7 @@ class Engine:
         if due.at is None or (due.at > now and not force) or (steps and due.step not in steps):
             self._save(work, State(work.row.state), due.at)
             return False
-        later = self.hourly.postpone(work.row) if due.step is Step.CREATE else None
+        later = self.row_limit.postpone(work.row) if due.step is Step.CREATE else None
         if later is not None:
             self._save(work, State(work.row.state), later)
             return False
@@ -211,7 +211,7 @@ class Engine:
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, it stops no other row
             self.breaker.note_failure(due.step, error)
-            self.hourly.give_back(work.row)
+            self.row_limit.give_back(work.row)
             self._record_failure(work, advanced, error)
             return False
         return self._record(work, advanced, result)

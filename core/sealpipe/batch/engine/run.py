@@ -126,7 +126,7 @@ class Runner:
         self._result.counts = store.count_states(engine.batch)
         self._result.next_due = store.find_next_due(engine.batch)
         self._result.stopped = engine.breaker.reason
-        self._result.warnings = engine.hourly.take_warnings()
+        self._result.warnings = engine.row_limit.take_warnings()
         return self._result
 
     def stop(self) -> None:

@@ -17,8 +17,8 @@ from sealpipe.batch.database.records import Batch, NewRow, Row
 from sealpipe.batch.database.sealing import Members, hide_digest
 from sealpipe.batch.database.store import BatchStore
 from sealpipe.batch.engine.advance import LEASE
-from sealpipe.batch.engine.hourly import HourlyLimit
 from sealpipe.batch.engine.plan import BatchPlan, FileEntry, mark_over, plan_rows
+from sealpipe.batch.engine.row_limit import RowLimit
 from sealpipe.batch.file.definition import BatchDefinition
 from sealpipe.batch.file.reading import load_definition
 from sealpipe.batch.file.render import render_row
@@ -164,5 +164,5 @@ def make_plan(
     hide = partial(hide_digest, store.credential, definition.name)
     hidden = tuple(row._replace(digest=row.digest and hide(row.digest)) for row in planned)
     if rows_per_hour is not None:
-        hidden = mark_over(hidden, HourlyLimit(store, rows_per_hour).count_left() or 0, rows_per_hour)
+        hidden = mark_over(hidden, RowLimit(store, rows_per_hour).count_left() or 0, rows_per_hour)
     return BatchPlan(definition.name, service, hide(digest(definition.dump())), hidden)

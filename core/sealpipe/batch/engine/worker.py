@@ -282,7 +282,7 @@ class Worker:
         """Tell the teams what has changed, every now and then and at the end; note how far all is. Blocks."""
         for engine in list(self._engines.values()):
             self._news.tell(engine.batch, is_last=is_last)
-            for warning in engine.hourly.take_warnings():
+            for warning in engine.row_limit.take_warnings():
                 self._on_change(engine.batch, Change("[limit]", "postponed", warning))
             note_high_water(self._store, engine.batch)
 

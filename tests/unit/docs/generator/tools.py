@@ -34,7 +34,7 @@ def tools() -> str:
     return "".join(map(_tool, load_tools().values()))
 
 
-def _tool(tool: Tool[Any]) -> str:
+def _tool(tool: Tool[Any, Any]) -> str:
     text = f"\n## {tool.name}\n\n{wrap(tool.description)}\n"
     for title, schema in (("argument", tool.schema), ("answer", tool.output)):
         if rows := [*_members(schema)]:
@@ -58,7 +58,7 @@ def _type(member: Mapping[str, Any]) -> str:
         return ", ".join(map(code, member["enum"]))
     if "untrusted" in member.get("properties", {}):
         return "untrusted"
-    limits = [f"{member[low]} to {member[high]}" for low, high in _LIMITS if low in member and high in member]
+    limits = [f"{member.get(low, 0)} to {member[high]}" for low, high in _LIMITS if high in member]
     return f"{' or '.join(kinds)}{f', {limits[0]}' if limits else ''}"
 
 

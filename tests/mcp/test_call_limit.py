@@ -15,11 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sealpipe.errors import PolicyError, StateError
-from sealpipe.mcp import hourly
-from sealpipe.mcp.hourly import HOUR, count_left, take
+from sealpipe.mcp import call_limit
+from sealpipe.mcp.call_limit import HOUR, count_left, take
 
 START = 1_800_000_000.0
-TAKE = "import os, sys, pathlib; from sealpipe.mcp.hourly import take; take(pathlib.Path(sys.argv[1]), 'share', 4)"
+TAKE = "import os, sys, pathlib; from sealpipe.mcp.call_limit import take; take(pathlib.Path(sys.argv[1]), 'share', 4)"
 
 
 class Clock:
@@ -35,7 +35,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(hourly, "time", clock)
+    monkeypatch.setattr(call_limit, "time", clock)
     return clock
 
 
@@ -100,7 +100,7 @@ def test_no_hour_has_more_calls_however_the_clock_goes_back(
     """`steps` are seconds that pass, and seconds by which the clock is then set back."""
     folder, clock, true_time, taken = tmp_path_factory.mktemp("hourly"), Clock(), 0, []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hourly, "time", clock)
+        patch.setattr(call_limit, "time", clock)
         for passed, back in steps:
             true_time += passed
             clock.now += passed - back

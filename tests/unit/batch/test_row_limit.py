@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sealpipe.batch.database.records import Batch
 from sealpipe.batch.database.store import BatchStore
-from sealpipe.batch.engine.hourly import HourlyLimit
+from sealpipe.batch.engine.row_limit import RowLimit
 from sealpipe.batch.steps.states import HOUR
 from unit.batch.stores import MINUTE, Place, add_rows, claim
 
@@ -18,7 +18,7 @@ def create(store: BatchStore, batch: Batch, what: str = "created") -> None:
 def test_rows_of_every_worker_and_batch_count_for_an_hour(place: Place) -> None:
     store, other = place.store(), place.open()
     vendors, others = add_rows(store, 6), add_rows(store, 2, "others")
-    limit = HourlyLimit(store, 3)
+    limit = RowLimit(store, 3)
     assert limit.count_left() == 3
     create(other, vendors)
     create(other, others)
@@ -37,7 +37,7 @@ def test_rows_of_every_worker_and_batch_count_for_an_hour(place: Place) -> None:
 
 def test_what_is_given_back_makes_room(place: Place) -> None:
     store = place.store()
-    batch, limit = add_rows(store, 3), HourlyLimit(store, 1)
+    batch, limit = add_rows(store, 3), RowLimit(store, 1)
     first, second = (claim(store, batch, f"worker {number}") for number in range(2))
     assert limit.postpone(first) is None
     limit.give_back(first)
@@ -48,7 +48,7 @@ def test_what_is_given_back_makes_room(place: Place) -> None:
 
 def test_more_rows_than_an_hour_takes_are_spread(place: Place) -> None:
     store = place.store()
-    batch, limit = add_rows(store, 6), HourlyLimit(store, 2)
+    batch, limit = add_rows(store, 6), RowLimit(store, 2)
     rows = [claim(store, batch, f"worker {number}") for number in range(6)]
     now, moments = store.now(), [limit.postpone(row) for row in rows]
     assert moments[:2] == [None, None]

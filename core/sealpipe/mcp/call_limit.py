@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from sealpipe.errors import PolicyError, StateError
+from sealpipe.hourly import HourlyLimit
 from sealpipe.permissions import read_file
 from sealpipe.state import create_file, make_private_directory, refuse_newer, replace_file
 from sealpipe.values import format_time
@@ -38,11 +39,11 @@ def take(folder: Path, tool: str, most: int | None) -> None:
     for _ in range(_ATTEMPTS):
         now = time.time()
         content, times = _read(path, now)
-        calls = times.get(tool, [])
-        if len(calls) >= most:
+        calls, limit = times.get(tool, []), HourlyLimit(most, HOUR)
+        if not limit.count_left(calls):
             if _encode(times) != content and not _write(path, content, times):
                 continue
-            _refuse(tool, most, sorted(calls)[-most] + HOUR)
+            _refuse(tool, most, limit.find_time(calls))
         if _write(path, content, {**times, tool: [*calls, now]}):
             return
     raise StateError(f"{path} cannot be replaced: it is a link, or others keep changing it", remedy="remove it")
@@ -53,7 +54,7 @@ def count_left(folder: Path, tool: str, most: int | None) -> int | None:
     if most is None:
         return None
     _, times = _read(folder / _NAME, time.time())
-    return max(0, most - len(times.get(tool, [])))
+    return HourlyLimit(most, HOUR).count_left(times.get(tool, []))
 
 
 def _refuse(tool: str, most: int, until: float) -> NoReturn:
@@ -66,11 +67,7 @@ def _refuse(tool: str, most: int, until: float) -> NoReturn:
 
 
 def _read(path: Path, now: float) -> tuple[bytes | None, Times]:
-    """Return the file's content (None: there is none), and the calls of the last hour. Raises StateError.
-
-    A call in the future was counted before the clock was set back. It counts as one of now: the hour begins again, so
-    that setting the clock neither gives calls back nor blocks a tool for longer than an hour.
-    """
+    """Return the file's content (None: there is none), and the calls of the last hour. Raises StateError."""
     try:
         content = read_file(path, _MAX_SIZE)
     except FileNotFoundError:
@@ -80,7 +77,8 @@ def _read(path: Path, now: float) -> tuple[bytes | None, Times]:
     times = _parse(path, content)
     if times is None:
         raise StateError(f"{path} is damaged, so the calls of this hour are unknown", remedy="remove it after an hour")
-    recent = {tool: [min(each, now) for each in calls if each > now - HOUR] for tool, calls in times.items()}
+    limit = HourlyLimit(0, HOUR)
+    recent = {tool: [*limit.select_counted(dict(enumerate(calls)), now).values()] for tool, calls in times.items()}
     return content, {tool: calls for tool, calls in recent.items() if calls}
 
 

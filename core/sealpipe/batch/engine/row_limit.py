@@ -14,15 +14,16 @@ from sealpipe.batch.database.records import Row
 from sealpipe.batch.database.store import BatchStore
 from sealpipe.batch.steps.states import HOUR, Event
 from sealpipe.batch.steps.work import to_datetime
+from sealpipe.hourly import HourlyLimit
 from sealpipe.values import format_time
 
 
-class HourlyLimit:
+class RowLimit:
     """At most so many rows an hour, over all batches; None for any number. Threads share it."""
 
     def __init__(self, store: BatchStore, most: int | None) -> None:
         self._store = store
-        self._most = most
+        self._limit = None if most is None else HourlyLimit(most, HOUR)
         self._lock = threading.Lock()
         self._created: dict[str, int] = {}
         self._begun: set[str] = set()
@@ -32,13 +33,13 @@ class HourlyLimit:
 
     def postpone(self, row: Row) -> int | None:
         """Let something be created for a row, and return None; or return the time until which it has to wait."""
-        if self._most is None:
+        if self._limit is None:
             return None
         with self._lock:
             now = self._store.now()
-            if row.id not in self._created and self._count_left(now) <= 0:
+            if row.id not in self._created and not self._count_left(self._limit, now):
                 self._untold.add(row.id)
-                return self._choose_time(row.id, now)
+                return self._choose_time(self._limit, row.id, now)
             if row.id not in self._created:
                 self._created[row.id] = now
                 self._begun.add(row.id)
@@ -55,29 +56,25 @@ class HourlyLimit:
     def count_left(self) -> int | None:
         """Return for how many rows something may be created now; None for any number."""
         with self._lock:
-            return None if self._most is None else max(0, self._count_left(self._store.now()))
+            return None if self._limit is None else self._count_left(self._limit, self._store.now())
 
     def take_warnings(self) -> tuple[str, ...]:
         """Return what to tell of the rows that were left for later since the last time: one warning, or none."""
         with self._lock:
             moments = [self._postponed[row] for row in self._untold if row in self._postponed]
             self._untold.clear()
-        if not moments:
+        if self._limit is None or not moments:
             return ()
         rows = "1 row is" if len(moments) == 1 else f"{len(moments)} rows are"
         at = format_time(to_datetime(min(moments)))
-        return (f"{rows} left for later, from {at}: this machine allows {self._most} an hour",)
+        return (f"{rows} left for later, from {at}: this machine allows {self._limit.most} an hour",)
 
-    def _count_left(self, now: int) -> int:
-        most = self._most or 0
-        self._forget(now)
-        if len(self._created) < most:  # others only add to it
-            self._read(now)
-        return most - len(self._created)
-
-    def _forget(self, now: int) -> None:
-        self._created = {row: at for row, at in self._created.items() if at > now - HOUR}
+    def _count_left(self, limit: HourlyLimit, now: int) -> int:
+        self._created = limit.select_counted(self._created, now)
         self._begun &= self._created.keys()
+        if limit.count_left(self._created.values()):  # others only add to it
+            self._read(now)
+        return limit.count_left(self._created.values())
 
     def _read(self, now: int) -> None:
         since = max(now - HOUR, self._read_until - LATENESS)
@@ -88,11 +85,9 @@ class HourlyLimit:
                     self._begun.discard(row)
         self._read_until = now
 
-    def _choose_time(self, row: str, now: int) -> int:
+    def _choose_time(self, limit: HourlyLimit, row: str, now: int) -> int:
         """Return when a row may be tried again: each waits for a place of its own, so that few come in vain."""
         self._postponed = {each: at for each, at in self._postponed.items() if at > now}
         if row not in self._postponed:
-            ends = sorted(self._created.values())
-            place = len(ends) - (self._most or 0) + len(self._postponed)
-            self._postponed[row] = ends[place % len(ends)] + HOUR * (1 + place // len(ends))
+            self._postponed[row] = limit.find_time(self._created.values(), len(self._postponed))
         return self._postponed[row]
