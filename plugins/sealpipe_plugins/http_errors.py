@@ -74,6 +74,13 @@ def require_success(reply: Reply, refusals: Refusals | None = None) -> Reply:
     raise kind(f"{system} {reason} ({status})", remedy=remedy)
 
 
+def require_answer(reply: Reply) -> Reply:
+    """Return a reply that says something about the request. Raise the error of a redirect, and of one to try again."""
+    if 300 <= reply.status < 400 or reply.status in (408, 429) or reply.status >= 500:
+        return require_success(reply)
+    return reply
+
+
 def connect_error(error: BaseException, system: str, host: str) -> PluginError:
     """Return the error for a failed connection. `host` includes the port."""
     host_name = f"{system} at {host}"

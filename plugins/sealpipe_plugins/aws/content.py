@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from sealpipe.plugin import Locator, Mode, UnsupportedError
+from sealpipe.plugin import Locator, Mode
+from sealpipe_plugins.cloud import check_size
 from sealpipe_plugins.confirm import add_marker
-from sealpipe_plugins.secret_documents import Stored, as_bytes, next_document
+from sealpipe_plugins.secret_documents import Stored, next_document
 
 MAX_SIZE: Final = 65536
 """Maximum bytes of a secret."""
@@ -40,12 +41,5 @@ def get_stored(content: Content) -> Stored | None:
 def next_content(stored: Stored | None, wanted: Mapping[str, bytes], mode: Mode, locator: Locator) -> Content:
     """Return the content of the next version, made from the current one (None: none). Raises like `next_document`."""
     following = next_document(stored, wanted, mode, locator)
-    if not following:
-        raise UnsupportedError(
-            f"{locator}: AWS does not store empty secrets", remedy="store it under a key: #KEY=PROMPT"
-        )
-    if len(as_bytes(following)) > MAX_SIZE:
-        raise UnsupportedError(
-            f"{locator}: AWS stores at most {MAX_SIZE} bytes in a secret", remedy="store it elsewhere"
-        )
+    check_size(following, MAX_SIZE, "AWS", locator)
     return {"SecretString" if isinstance(following, str) else "SecretBinary": following}

@@ -10,26 +10,23 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
 from sealpipe.plugin import (
     Locator,
-    Mode,
     PluginError,
     ReferenceValueError,
-    Sink,
-    SinkField,
     UnavailableError,
     WriteConflictError,
-    WriteResult,
 )
 from sealpipe_plugins.aws.client import AwsPlugin
 from sealpipe_plugins.aws.content import Content, get_stored, markers_in, next_content, tags_with
 from sealpipe_plugins.aws.error_table import MARK, READ, WRITE, Verb
-from sealpipe_plugins.confirm import Snapshot, has_marker, require_same, store_and_confirm
-from sealpipe_plugins.secret_documents import document_values, read_values
+from sealpipe_plugins.cloud import Job, SecretWrite, VersionedSink
+from sealpipe_plugins.confirm import Snapshot, require_same
+from sealpipe_plugins.secret_documents import read_values
 
 STAGE: Final = "sealpipe"
 """The stage of a version before it becomes the current one."""
@@ -41,29 +38,23 @@ _MISSING, _EXISTS = ("ResourceNotFoundException",), ("ResourceExistsException",)
 _MOVED = ("InvalidParameterException", "InvalidRequestException")
 
 
-class AwsSmSink(AwsPlugin, Sink):
-    """Secrets, by name or ARN."""
+class AwsSmSink(AwsPlugin, VersionedSink):
+    """Secrets, by name or ARN. The marker is in a tag."""
 
-    def describe(self, locator: Locator, mode: Mode) -> str:
-        """Describe the write."""
-        _check_locator(locator)
-        verb = {
-            "create": "create the secret {} in AWS Secrets Manager",
-            "replace": "store a new version of the secret {} in AWS Secrets Manager, without its other keys",
-            "merge": "store a new version of the secret {} in AWS Secrets Manager, keeping its other keys",
-        }
-        return verb[mode].format(locator.body)
+    add_version = "store a new version of"
 
-    def put(self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str) -> WriteResult:
-        """Store, read the version back, and keep the marker in a tag."""
-        _check_locator(locator)
-        wanted = document_values(fields, locator)
-        next_content(None, wanted, mode, locator)  # reject an invalid value before the first call
-        secret = _SecretUpdate(self, locator, wanted, mode, marker)
-        outcome = store_and_confirm(secret.read, secret.write, wanted, locator, mode, marker)
-        if not secret.is_new:
-            self._add_marker(locator, marker)
-        return WriteResult(locator, outcome.version, already=not outcome.is_written)
+    def name_secret(self, locator: Locator) -> tuple[str, str]:
+        """Return the name."""
+        if not _NAME.fullmatch(locator.body):
+            raise ReferenceValueError(
+                f"{locator} is not a valid secret name",
+                remedy=f"write {locator.name}:NAME, of letters, digits and /_+=.@- (512 at most), or an ARN",
+            )
+        return locator.body, "AWS Secrets Manager"
+
+    def open_secret(self, job: Job) -> _SecretUpdate:
+        """Return a write to the secret."""
+        return _SecretUpdate(self, job)
 
     def call(
         self, operation: str, locator: Locator, verb: Verb = READ, subject: str = "", **more: Any
@@ -74,19 +65,20 @@ class AwsSmSink(AwsPlugin, Sink):
         region = self._aws.region(locator.body)
         return self._aws.call("secretsmanager", operation, subject or locator, verb, region=region, **more)
 
-    def _add_marker(self, locator: Locator, marker: str) -> None:
-        markers = markers_in(self.call("describe_secret", locator).get("Tags"))
-        if not has_marker(markers, marker):
-            subject = f"{locator} holds the value; its tag"
-            self.call("tag_resource", locator, MARK, subject, Tags=tags_with(markers, marker))
 
-
-class _SecretUpdate:
+class _SecretUpdate(SecretWrite):
     """A write to one secret."""
 
-    def __init__(self, sink: AwsSmSink, locator: Locator, wanted: Mapping[str, bytes], mode: Mode, marker: str) -> None:
-        self._sink, self._locator, self._wanted, self._mode, self._marker = sink, locator, wanted, mode, marker
-        self.is_new = False
+    def __init__(self, sink: AwsSmSink, job: Job) -> None:
+        super().__init__(job)
+        self._sink = sink
+        next_content(None, job.wanted, job.mode, job.locator)  # an invalid value is rejected before the first call
+
+    def add_marker(self, snapshot: Snapshot) -> None:  # noqa: ARG002 - the tag is read again
+        """Add the marker to the tag."""
+        markers = markers_in(self._call("describe_secret").get("Tags"))
+        subject = f"{self._locator} holds the value; its tag"
+        self._call("tag_resource", MARK, subject=subject, Tags=tags_with(markers, self._marker))
 
     def read(self) -> Snapshot:
         """Read the current version and the tag."""
@@ -148,7 +140,7 @@ class _SecretUpdate:
         request = {"Name": self._locator.body, "ClientRequestToken": token, "Tags": tags, **new_content}
         if not self._call("create_secret", WRITE, expected=_EXISTS, tagging="tag_resource", **request):
             return None
-        self.is_new = True
+        self.is_marked = True
         self._read_back(token, new_content)
         return token
 
@@ -166,14 +158,6 @@ class _SecretUpdate:
 
     def _call(self, operation: str, verb: Verb = READ, **more: Any) -> dict[str, Any]:
         return self._sink.call(operation, self._locator, verb, **more)
-
-
-def _check_locator(locator: Locator) -> None:
-    if not _NAME.fullmatch(locator.body):
-        raise ReferenceValueError(
-            f"{locator} is not a valid secret name",
-            remedy=f"write {locator.name}:NAME, of letters, digits and /_+=.@- (512 at most), or an ARN",
-        )
 
 
 def _versions_by_stage(described: Mapping[str, Any]) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import threading
 from collections.abc import Mapping
@@ -13,8 +12,9 @@ from sealpipe_plugins.azure_key_vault.challenge import parse_challenge, require_
 from sealpipe_plugins.azure_key_vault.errors import refuse
 from sealpipe_plugins.azure_key_vault.login import Login, uses_machine
 from sealpipe_plugins.azure_key_vault.settings import KeyVaultSettings, SecretName
+from sealpipe_plugins.cloud import describe_login, make_endpoint, send_logged_in
 from sealpipe_plugins.http_api import Endpoint
-from sealpipe_plugins.http_errors import require_success
+from sealpipe_plugins.http_errors import require_answer
 from sealpipe_plugins.http_reply import Reply
 
 SYSTEM: Final = "Azure Key Vault"
@@ -57,10 +57,7 @@ class KeyVault:
         folder: str = "secrets",
         writes: bool = False,
     ) -> Reply:
-        """Make one call about a secret. Raises UnavailableError, and UnknownOutcomeError if a write's is unknown.
-
-        Any response is returned but a redirect, and one that asks to try again.
-        """
+        """Make one call about a secret, as `send_logged_in` does."""
         path = f"/{folder}/{secret.name}" + (f"/{version}" if version else "")
         return self._send(method, secret.vault, f"{path}?{_API}", body, writes=writes)
 
@@ -80,35 +77,19 @@ class KeyVault:
             self._login.token(_DEFAULT_RESOURCE)
             return Health(ok=True, detail=f"logged in as {whose}; no vault is set")
         reply = self._send("GET", self._settings.url.rstrip("/"), _LIST, None, writes=False)
-        if reply.status == 200:
-            return Health(ok=True, detail=f"logged in as {whose}")
-        return Health(
-            ok=reply.status == 403,
-            detail=f"logged in as {whose}; it may not list secrets ({reply.status}), single ones may still be allowed",
-        )
+        return describe_login(reply, f"logged in as {whose}")
 
     def _send(self, method: str, vault: str, path: str, body: Mapping[str, Any] | None, *, writes: bool) -> Reply:
-        endpoint = Endpoint(
-            self._context,
-            SYSTEM,
-            vault,
-            setting="url",
-            timeout=self._settings.timeout,
-            unknown_outcome_remedy="run it again: it checks what is stored first",
-        )
+        endpoint = make_endpoint(self._context, SYSTEM, vault, self._settings.timeout)
         token = self._login.token(self._find_resource(endpoint, vault))
         headers = {"authorization": Secret(f"Bearer {token.reveal()}")}
-        content = None if body is None else json.dumps(body).encode()
-        reply = endpoint.request(method, path, content, writes=writes, headers=headers)
-        if reply.status == 401:
-            self._login.forget()
-        return _require_answer(reply)
+        return send_logged_in(endpoint, headers, self._login.forget, method, path, body, writes=writes)
 
     def _find_resource(self, endpoint: Endpoint, vault: str) -> str:
         """Return what a token for this vault names. A request without a token asks for it, once."""
         with self._lock:
             if vault not in self._resources:
-                reply = _require_answer(endpoint.request("GET", _LIST))
+                reply = require_answer(endpoint.request("GET", _LIST))
                 challenge = parse_challenge(reply.headers.get("www-authenticate", ""))
                 if reply.status != 401 or challenge is None:
                     raise NotConfiguredError(
@@ -128,10 +109,3 @@ def parse_bundle(reply: Reply, locator: Locator) -> Bundle:
         raise PluginError(f"{locator}: the response is not Azure Key Vault's", remedy="check the setting url")
     own_tags = {str(name): str(tag) for name, tag in (tags or {}).items()}
     return Bundle(match[1], value, own_tags, content_type if isinstance(content_type, str) else None)
-
-
-def _require_answer(reply: Reply) -> Reply:
-    """Return a reply that says something about the request. Raise the error of a redirect, and of one to try again."""
-    if 300 <= reply.status < 400 or reply.status in (408, 429) or reply.status >= 500:
-        require_success(reply)
-    return reply

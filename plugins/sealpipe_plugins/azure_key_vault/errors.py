@@ -16,7 +16,8 @@ from sealpipe.plugin import (
     UnsupportedError,
     WriteConflictError,
 )
-from sealpipe_plugins.http_errors import Refusal, require_success
+from sealpipe_plugins.cloud import CodedRefusals, require_allowed, usual_refusals
+from sealpipe_plugins.http_errors import Refusal
 from sealpipe_plugins.http_reply import Reply
 
 _CHECK_LOGIN: Final = "check tenant_id, client_id and client_secret (AZURE_*), and this machine's clock"
@@ -79,60 +80,40 @@ def login_error(refusal: Reply | None, codes: Any, store: str) -> PluginError:
     return BackendAuthError(f"{store}: Microsoft refused the login{detail}", remedy=_CHECK_LOGIN)
 
 
-_FORBIDDEN: Final[Mapping[str, Refusal]] = {
-    "SecretDisabled": (
+_GRANT: Final = "a role or an access policy with it"
+_REJECTED: Final = "check the name and the version; a value is text of 1 to 25,600 bytes"
+_REFUSALS: Final[CodedRefusals] = {
+    **usual_refusals("the vault", "vault", _CHECK_LOGIN, "secrets/{permission}", _GRANT),
+    (403, "SecretDisabled"): (
         SecretNotFoundError,
-        "is disabled, or its time is over",
+        " is disabled, or its time is over",
         "enable it (`az keyvault secret set-attributes --enabled true`), or name another version",
     ),
-    "ForbiddenByFirewall": (
+    (403, "ForbiddenByFirewall"): (
         AccessDeniedError,
-        "may not be {done}: the firewall of the vault does not admit this machine",
+        " may not be {done}: the firewall of the vault does not admit this machine",
         "allow its address or network in the vault's networking, or use a private endpoint",
     ),
-}
-_CONFLICTS: Final[Mapping[str, Refusal]] = {
-    "ObjectIsDeletedButRecoverable": (
+    (409, "ObjectIsDeletedButRecoverable"): (
         WriteConflictError,
-        "is deleted and can be recovered: its name cannot be used",
+        " is deleted and can be recovered: its name cannot be used",
         "recover it (`az keyvault secret recover`), purge it, or name another one",
     ),
+    (409, ""): (
+        WriteConflictError,
+        " is being changed, deleted or recovered right now (409)",
+        "run it again later",
+    ),
+    (400, "read"): (ReferenceValueError, ": the vault rejects the name (400)", _REJECTED),
+    (400, ""): (UnsupportedError, ": the vault rejects the value (400)", _REJECTED),
 }
+"""By the inner code of an error; of a status 400, by what the call does."""
 
 
 def refuse(reply: Reply, locator: Locator, permission: str, done: str = "read") -> Reply:
     """Return a 2xx reply; raise the error of any other. `permission` is what the call needs, `done` what it does."""
-    status = reply.status
-    if 200 <= status < 300:
-        return reply
-    if status == 401:
-        raise BackendAuthError(f"{locator} cannot be {done}: the vault refused the token (401)", remedy=_CHECK_LOGIN)
-    known = {403: _FORBIDDEN, 409: _CONFLICTS}.get(status, {}).get(_inner_code(reply))
-    if known is not None:
-        kind, text, remedy = known
-        raise kind(f"{locator} {text.format(done=done)}", remedy=remedy)
-    if status == 403:
-        raise AccessDeniedError(
-            f"{locator} may not be {done}: the vault does not allow secrets/{permission} for this login (403)",
-            remedy=f"grant a role or an access policy with it; `sealpipe doctor {locator.name}` shows the login",
-        )
-    if status == 404:
-        raise SecretNotFoundError(
-            f"{locator} does not exist, or has no such version", remedy="check the vault, the name and the version"
-        )
-    if status == 409:
-        raise WriteConflictError(
-            f"{locator} is being changed, deleted or recovered right now (409)", remedy="run it again later"
-        )
-    if status == 400:
-        kind = ReferenceValueError if done == "read" else UnsupportedError
-        raise kind(f"{locator}: the vault rejects the {'name' if done == 'read' else 'value'} (400)", remedy=_REJECTED)
-    if status == 413:
-        raise UnsupportedError(f"{locator}: the vault refused the value as too long (413)", remedy="store it elsewhere")
-    return require_success(reply)
-
-
-_REJECTED: Final = "check the name and the version; a value is text of 1 to 25,600 bytes"
+    code = done if reply.status == 400 else _inner_code(reply)
+    return require_allowed(reply, code, _REFUSALS, locator, permission, done)
 
 
 def _inner_code(reply: Reply) -> str:

@@ -6,15 +6,16 @@ again from it, so that whoever merges last keeps the members of both.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
-from sealpipe.plugin import Context, Health, Locator, Mode, Sink, SinkField, UnsupportedError, WriteResult
-from sealpipe_plugins.azure_key_vault.client import Bundle, KeyVault, parse_bundle
+from sealpipe.plugin import Context, Health, Locator, UnsupportedError
+from sealpipe_plugins.azure_key_vault.client import SYSTEM, Bundle, KeyVault, parse_bundle
 from sealpipe_plugins.azure_key_vault.errors import refuse
 from sealpipe_plugins.azure_key_vault.settings import KeyVaultSettings, SecretName, parse_secret
-from sealpipe_plugins.confirm import Snapshot, add_marker, has_marker, require_same, store_and_confirm
-from sealpipe_plugins.secret_documents import as_bytes, document_values, next_document, read_values
+from sealpipe_plugins.cloud import Job, SecretWrite, VersionedSink
+from sealpipe_plugins.confirm import Snapshot, add_marker, require_same
+from sealpipe_plugins.secret_documents import as_bytes, next_document, read_values
 from sealpipe_plugins.sink_values import decode_text
 
 MAX_SIZE: Final = 25600
@@ -24,53 +25,34 @@ TAG: Final = "sealpipe-submissions"
 _TAG_LIMIT: Final = 256
 
 
-class KeyVaultSink(Sink):
-    """Secrets, by vault and name."""
+class KeyVaultSink(VersionedSink):
+    """Secrets, by vault and name. The marker is in a tag, written in the same call as the value."""
 
     def __init__(self, settings: KeyVaultSettings, context: Context) -> None:
         super().__init__(settings, context)
         self._vaults = KeyVault(settings, context)
 
-    def describe(self, locator: Locator, mode: Mode) -> str:
-        """Describe the write."""
+    def name_secret(self, locator: Locator) -> tuple[str, str]:
+        """Return the name, and the vault."""
         secret = parse_secret(locator, self.settings, self.context.store)
-        verb = {
-            "create": "create the secret {} in Azure Key Vault, {}",
-            "replace": "add a version to the secret {} in Azure Key Vault, {}, without its other keys",
-            "merge": "add a version to the secret {} in Azure Key Vault, {}, keeping its other keys",
-        }
-        return verb[mode].format(secret.name, secret.vault)
+        return secret.name, f"{SYSTEM}, {secret.vault}"
 
-    def put(self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str) -> WriteResult:
-        """Store value and marker in one call, and read the version back."""
-        name = parse_secret(locator, self.settings, self.context.store)
-        wanted = document_values(fields, locator)
-        secret = _SecretUpdate(self._vaults, locator, name, wanted, mode, marker)
-        secret.next_value(None)  # reject an invalid value before the first call
-        outcome = store_and_confirm(secret.read, secret.write, wanted, locator, mode, marker)
-        if not outcome.is_written and not has_marker(outcome.snapshot.markers, marker):
-            secret.add_marker(outcome.snapshot.raw)
-        return WriteResult(locator, outcome.version, already=not outcome.is_written)
+    def open_secret(self, job: Job) -> _SecretUpdate:
+        """Return a write to the secret."""
+        return _SecretUpdate(self._vaults, parse_secret(job.locator, self.settings, self.context.store), job)
 
     def check(self) -> Health:
         """Check the login. Changes nothing."""
         return self._vaults.check()
 
 
-class _SecretUpdate:
+class _SecretUpdate(SecretWrite):
     """A write to one secret."""
 
-    def __init__(
-        self,
-        vaults: KeyVault,
-        locator: Locator,
-        secret: SecretName,
-        wanted: Mapping[str, bytes],
-        mode: Mode,
-        marker: str,
-    ) -> None:
-        self._vaults, self._locator, self._secret = vaults, locator, secret
-        self._wanted, self._mode, self._marker = wanted, mode, marker
+    def __init__(self, vaults: KeyVault, secret: SecretName, job: Job) -> None:
+        super().__init__(job)
+        self._vaults, self._secret = vaults, secret
+        self.next_value(None)  # an invalid value is rejected before the first call
 
     def read(self) -> Snapshot:
         """Read the newest version with its tags."""
@@ -93,6 +75,7 @@ class _SecretUpdate:
         if newest is None or newest.version != version:
             return None
         require_same(newest.value, value, self._locator)
+        self.is_marked = True
         return version
 
     def next_value(self, existing: Bundle | None) -> str:
@@ -105,8 +88,9 @@ class _SecretUpdate:
             )
         return decode_text(data, self._locator)
 
-    def add_marker(self, existing: Bundle) -> None:
-        """Add the marker to the tags of a version that has the value."""
+    def add_marker(self, snapshot: Snapshot) -> None:
+        """Add the marker to the tags of a version that had the value before."""
+        existing: Bundle = snapshot.raw
         tags = {"tags": self._tags_with(existing)}
         reply = self._vaults.call("PATCH", self._secret, existing.version, tags)
         refuse(reply, self._locator, "set", "marked, though it holds the value")

@@ -10,9 +10,8 @@ from http.client import HTTPException
 from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
-from sealpipe.plugin import Context, NotConfiguredError, UnavailableError
-from sealpipe_plugins.http_api import Endpoint
-from sealpipe_plugins.http_errors import require_success
+from sealpipe.plugin import NotConfiguredError, UnavailableError
+from sealpipe_plugins.cloud import LoginSender
 from sealpipe_plugins.http_reply import Reply
 from sealpipe_plugins.machine_service import ask_machine
 
@@ -34,19 +33,17 @@ class LoginResponse:
             raise ValueError("refused")
 
 
-class LoginTransport:
-    """Sends the login's requests over the shared network. `refusal` is the last response that was not a success."""
+class LoginTransport(LoginSender):
+    """Sends the login's requests."""
 
-    def __init__(self, context: Context, timeout: float) -> None:
-        self._context = context
-        self._timeout = timeout
-        self.refusal: Reply | None = None
+    system = "Microsoft's login"
+    setting = "authority (AZURE_AUTHORITY_HOST)"
 
     def get(
         self, url: str, *, params: Mapping[str, str] | None = None, headers: Mapping[str, str] | None = None, **_: Any
     ) -> LoginResponse:
-        """Send a GET request. Raises PluginError if there is no response, or one that asks to try again."""
-        return self._send("GET", url, params, headers, None)
+        """Send a GET request. Raises PluginError like `exchange`."""
+        return self._send("GET", _with_query(url, params), headers, None)
 
     def post(
         self,
@@ -58,53 +55,25 @@ class LoginTransport:
         **_: Any,
     ) -> LoginResponse:
         """Send a form. Raises like `get`."""
-        return self._send("POST", url, params, headers, urlencode(data or {}).encode())
+        form = {**(headers or {}), "Content-Type": "application/x-www-form-urlencoded"}
+        return self._send("POST", _with_query(url, params), form, urlencode(data or {}).encode())
 
     def close(self) -> None:
         """Do nothing: the connections are shared."""
 
-    def _send(
-        self,
-        method: str,
-        url: str,
-        params: Mapping[str, str] | None,
-        headers: Mapping[str, str] | None,
-        body: bytes | None,
-    ) -> LoginResponse:
-        parts = urlsplit(url)
-        endpoint = Endpoint(
-            self._context,
-            "Microsoft's login",
-            f"{parts.scheme}://{parts.netloc}",
-            setting="authority (AZURE_AUTHORITY_HOST)",
-            timeout=self._timeout,
-        )
-        query = urlencode(params or {}) or parts.query
-        lower = {name.lower(): value for name, value in (headers or {}).items()}
-        form = {} if body is None else {"content-type": "application/x-www-form-urlencoded"}
-        reply = endpoint.request(method, f"{parts.path}?{query}" if query else parts.path, body, headers=lower | form)
-        if 300 <= reply.status < 400 or reply.status in (408, 429) or reply.status >= 500:
-            require_success(reply)
-        if reply.status != 200:
-            self.refusal = reply
+    def _send(self, method: str, url: str, headers: Mapping[str, str] | None, body: bytes | None) -> LoginResponse:
+        reply = self.exchange(method, url, body, headers)
         return LoginResponse(reply.status, reply.headers, reply.body)
 
 
 class MachineTransport(LoginTransport):
     """Asks the token service of this machine: without TLS and without a proxy, as Microsoft's own tools do."""
 
-    def _send(
-        self,
-        method: str,
-        url: str,
-        params: Mapping[str, str] | None,
-        headers: Mapping[str, str] | None,
-        body: bytes | None,
-    ) -> LoginResponse:
+    def _send(self, method: str, url: str, headers: Mapping[str, str] | None, body: bytes | None) -> LoginResponse:
         parts = urlsplit(url)
         if parts.scheme == "http" and parts.hostname:
             try:
-                target = f"{parts.path}?{urlencode(params or {})}"
+                target = f"{parts.path}?{parts.query}"
                 timeout = min(_MACHINE_TIMEOUT, self._timeout)
                 found = ask_machine(parts.netloc, method, target, body, headers or {}, timeout=timeout)
             except (OSError, HTTPException, ValueError):
@@ -122,3 +91,7 @@ class MachineTransport(LoginTransport):
             "no Azure login was found: no application is configured, and this machine has no managed identity",
             remedy="set AZURE_TENANT_ID and AZURE_CLIENT_ID, with AZURE_CLIENT_SECRET or for the CI's own token",
         )
+
+
+def _with_query(url: str, params: Mapping[str, str] | None) -> str:
+    return f"{url.partition('?')[0]}?{urlencode(params)}" if params else url

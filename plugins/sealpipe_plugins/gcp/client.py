@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
@@ -12,11 +11,10 @@ from typing import Any, Final, NamedTuple
 from google_crc32c import value as crc32c
 
 from sealpipe.plugin import Context, Health, Locator, PluginError, UnavailableError
+from sealpipe_plugins.cloud import describe_login, make_endpoint, send_logged_in
 from sealpipe_plugins.gcp.errors import refuse
 from sealpipe_plugins.gcp.login import Login
 from sealpipe_plugins.gcp.settings import GcpSettings
-from sealpipe_plugins.http_api import Endpoint
-from sealpipe_plugins.http_errors import require_success
 from sealpipe_plugins.http_reply import Reply
 
 SYSTEM: Final = "Google Secret Manager"
@@ -41,29 +39,13 @@ class SecretManager:
 
     def __init__(self, settings: GcpSettings, context: Context) -> None:
         self._settings = settings
-        self._context = context
         self._login = Login(settings, context)
-        self._endpoint = Endpoint(
-            context,
-            SYSTEM,
-            settings.url,
-            setting="url",
-            timeout=settings.timeout,
-            unknown_outcome_remedy="run it again: it checks what is stored first",
-        )
+        self._endpoint = make_endpoint(context, SYSTEM, settings.url, settings.timeout)
 
     def call(self, method: str, path: str, body: Mapping[str, Any] | None = None, *, writes: bool = False) -> Reply:
-        """Make one call. Raises UnavailableError, and UnknownOutcomeError if the outcome of a write is unknown.
-
-        Any response is returned but a redirect, and one that asks to try again.
-        """
-        content = None if body is None else json.dumps(body).encode()
-        reply = self._endpoint.request(method, f"/v1/{path}", content, writes=writes, headers=self._login.headers())
-        if 300 <= reply.status < 400 or reply.status in (408, 429) or reply.status >= 500:
-            require_success(reply)
-        if reply.status == 401:
-            self._login.forget()
-        return reply
+        """Make one call, as `send_logged_in` does."""
+        headers, forget = self._login.headers(), self._login.forget
+        return send_logged_in(self._endpoint, headers, forget, method, f"/v1/{path}", body, writes=writes)
 
     def access(self, path: str, locator: Locator) -> Version:
         """Read a version, and check its checksum. Raises PluginError."""
@@ -76,13 +58,7 @@ class SecretManager:
         if self._settings.project is None:
             return Health(ok=True, detail=f"logged in as {whose}; no project is set")
         reply = self.call("GET", f"projects/{self._settings.project}/secrets?pageSize=1")
-        detail = f"logged in as {whose}, project {self._settings.project}"
-        if reply.status == 200:
-            return Health(ok=True, detail=detail)
-        return Health(
-            ok=reply.status == 403,
-            detail=f"{detail}; it may not list secrets ({reply.status}), single ones may still be allowed",
-        )
+        return describe_login(reply, f"logged in as {whose}, project {self._settings.project}")
 
 
 def parse_version_value(reply: Reply, locator: Locator) -> Version:

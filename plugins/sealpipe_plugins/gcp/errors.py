@@ -13,10 +13,10 @@ from sealpipe.plugin import (
     PluginError,
     ReferenceValueError,
     SecretNotFoundError,
-    UnsupportedError,
 )
+from sealpipe_plugins.cloud import CodedRefusals, require_allowed, usual_refusals
 from sealpipe_plugins.gcp.settings import GcpSettings
-from sealpipe_plugins.http_errors import Refusal, require_success
+from sealpipe_plugins.http_errors import Refusal
 from sealpipe_plugins.http_reply import Reply
 
 _LOG_IN: Final = "log in again (`gcloud auth application-default login`), or create a new key; check the clock as well"
@@ -92,57 +92,42 @@ def login_error(refusal: Reply | None, store: str, settings: GcpSettings) -> Plu
     return kind(f"{store}: {reason}", remedy=remedy)
 
 
-_REASONS: Final[Mapping[str, Refusal]] = {
-    "SERVICE_DISABLED": (
+_REFUSALS: Final[CodedRefusals] = {
+    **usual_refusals("Google", "project", _LOG_IN, "{permission}", "a role with {permission}"),
+    (403, "SERVICE_DISABLED"): (
         NotConfiguredError,
-        "cannot be {done}: the Secret Manager API is not enabled in the project",
+        " cannot be {done}: the Secret Manager API is not enabled in the project",
         "enable it: `gcloud services enable secretmanager.googleapis.com`",
     ),
-    "CONSUMER_INVALID": (
+    (403, "CONSUMER_INVALID"): (
         NotConfiguredError,
-        "cannot be {done}: its project does not exist, or is not this login's",
+        " cannot be {done}: its project does not exist, or is not this login's",
         "check the project's id, and the login's account",
     ),
-    "BILLING_DISABLED": (NotConfiguredError, "cannot be {done}: its project has no billing account", "enable billing"),
-    "ACCESS_TOKEN_SCOPE_INSUFFICIENT": (
+    (403, "BILLING_DISABLED"): (
+        NotConfiguredError,
+        " cannot be {done}: its project has no billing account",
+        "enable billing",
+    ),
+    (403, "ACCESS_TOKEN_SCOPE_INSUFFICIENT"): (
         AccessDeniedError,
-        "cannot be {done}: the login lacks the scope cloud-platform",
+        " cannot be {done}: the login lacks the scope cloud-platform",
         "give the machine's service account the scope cloud-platform, or use another login",
     ),
+    (400, "FAILED_PRECONDITION"): (
+        SecretNotFoundError,
+        " has no value that can be {done}: the version is disabled or destroyed",
+        "enable it (`gcloud secrets versions enable`), or name another one with ?version=",
+    ),
+    (400, ""): (ReferenceValueError, " is not valid for Google (400)", "check the project and the name"),
 }
-"""The reason in an error's ErrorInfo; `{done}` is what the call does."""
+"""By the reason in an error's ErrorInfo, or by its status."""
 
 
 def refuse(reply: Reply, locator: Locator, permission: str, done: str = "read") -> Reply:
     """Return a 2xx reply; raise the error of any other. `permission` is what the call needs, `done` what it does."""
-    status, state = reply.status, error_member(reply, "status")
-    if status in (200, 201):
-        return reply
-    if status == 401:
-        raise BackendAuthError(f"{locator} cannot be {done}: Google refused the token (401)", remedy=_LOG_IN)
-    reason = _REASONS.get(_error_reason(reply)) if status == 403 else None
-    if reason is not None:
-        kind, text, remedy = reason
-        raise kind(f"{locator} {text.format(done=done)}", remedy=remedy)
-    if status == 403:
-        raise AccessDeniedError(
-            f"{locator} may not be {done}: Google does not allow {permission} for this login (403)",
-            remedy=f"grant a role with {permission}; `sealpipe doctor {locator.name}` shows the login",
-        )
-    if status == 404:
-        raise SecretNotFoundError(
-            f"{locator} does not exist, or has no such version", remedy="check the project, the name and the version"
-        )
-    if status == 400 and state == "FAILED_PRECONDITION":
-        raise SecretNotFoundError(
-            f"{locator} has no value that can be {done}: the version is disabled or destroyed",
-            remedy="enable it (`gcloud secrets versions enable`), or name another one with ?version=",
-        )
-    if status == 400:
-        raise ReferenceValueError(f"{locator} is not valid for Google (400)", remedy="check the project and the name")
-    if status == 413:
-        raise UnsupportedError(f"{locator}: Google refused the value as too long (413)", remedy="store it elsewhere")
-    return require_success(reply)
+    code = _error_reason(reply) if reply.status == 403 else str(error_member(reply, "status"))
+    return require_allowed(reply, code, _REFUSALS, locator, permission, done)
 
 
 def error_member(reply: Reply, name: str) -> Any:

@@ -12,9 +12,8 @@ from urllib.parse import urlsplit
 
 from google.auth import transport
 
-from sealpipe.plugin import Context, NotConfiguredError
-from sealpipe_plugins.http_api import Endpoint
-from sealpipe_plugins.http_errors import require_success
+from sealpipe.plugin import NotConfiguredError
+from sealpipe_plugins.cloud import LoginSender
 from sealpipe_plugins.http_reply import Reply
 from sealpipe_plugins.machine_service import ask_machine
 
@@ -36,13 +35,11 @@ class LoginResponse(NamedTuple):
         return f"LoginResponse({self.status})"
 
 
-class LoginTransport(transport.Request):
-    """Sends the login's requests over the shared network. `refusal` is the last response that was not a success."""
+class LoginTransport(LoginSender, transport.Request):
+    """Sends the login's requests."""
 
-    def __init__(self, context: Context, timeout: float) -> None:
-        self._context = context
-        self._timeout = timeout
-        self.refusal: Reply | None = None
+    system = "Google's login"
+    setting = "credentials_file (an address in it)"
 
     def __call__(
         self,
@@ -53,22 +50,8 @@ class LoginTransport(transport.Request):
         timeout: float | None = None,  # noqa: ARG002 - the library's; ours is the setting
         **_: Any,
     ) -> LoginResponse:
-        """Send one request. Raises PluginError if there is no response, or one that asks to try again."""
-        parts = urlsplit(url)
-        endpoint = Endpoint(
-            self._context,
-            "Google's login",
-            f"{parts.scheme}://{parts.netloc}",
-            setting="credentials_file (an address in it)",
-            timeout=self._timeout,
-        )
-        target = f"{parts.path}?{parts.query}" if parts.query else parts.path
-        lower = {name.lower(): value for name, value in (headers or {}).items()}
-        reply = endpoint.request(method, target, body, headers=lower)
-        if 300 <= reply.status < 400 or reply.status in (408, 429) or reply.status >= 500:
-            require_success(reply)
-        if reply.status != 200:
-            self.refusal = reply
+        """Send one request. Raises PluginError like `exchange`."""
+        reply = self.exchange(method, url, body, headers)
         return LoginResponse(reply.status, reply.headers, reply.body)
 
 

@@ -12,11 +12,20 @@ from typing import Any, Final
 
 from google_crc32c import value as crc32c
 
-from sealpipe.plugin import Locator, Mode, UnavailableError, UnsupportedError, WriteConflictError
+from sealpipe.plugin import UnavailableError, WriteConflictError
+from sealpipe_plugins.cloud import Job, SecretWrite, check_size
 from sealpipe_plugins.confirm import TRIES, Snapshot, add_marker, has_marker, require_same
 from sealpipe_plugins.gcp.client import ACCESS, SecretManager, Version, parse_number, parse_version_value
 from sealpipe_plugins.gcp.errors import error_member, refuse
-from sealpipe_plugins.secret_documents import Stored, as_bytes, as_stored, find_members, next_document, read_values
+from sealpipe_plugins.secret_documents import (
+    Stored,
+    as_bytes,
+    as_stored,
+    find_members,
+    make_document,
+    next_document,
+    read_values,
+)
 
 MAX_SIZE: Final = 65536
 """Maximum bytes of a secret."""
@@ -31,35 +40,15 @@ MOST_BETWEEN: Final = 100
 _NO_VERSION: Final = Version(0, b"")
 
 
-def check_size(content: Stored, locator: Locator) -> None:
-    """Raise UnsupportedError for a value that Google does not store."""
-    if not content:
-        raise UnsupportedError(
-            f"{locator}: Google does not store empty secrets", remedy="store it under a key: #KEY=PROMPT"
-        )
-    if len(as_bytes(content)) > MAX_SIZE:
-        raise UnsupportedError(
-            f"{locator}: Google stores at most {MAX_SIZE} bytes in a secret", remedy="store it elsewhere"
-        )
+class SecretUpdate(SecretWrite):
+    """A write to one secret."""
 
-
-class SecretUpdate:
-    """A write to one secret, of these values by key. `is_new` if it created the secret."""
-
-    def __init__(
-        self,
-        manager: SecretManager,
-        locator: Locator,
-        secret: tuple[str, str],
-        wanted: Mapping[str, bytes],
-        mode: Mode,
-        marker: str,
-    ) -> None:
-        self._manager, self._locator = manager, locator
+    def __init__(self, manager: SecretManager, secret: tuple[str, str], job: Job) -> None:
+        super().__init__(job)
+        check_size(make_document(None, job.wanted, job.locator), MAX_SIZE, "Google", job.locator)
+        self._manager = manager
         self._folder, self._name = f"projects/{secret[0]}/secrets", secret[1]
         self._path = f"{self._folder}/{self._name}"
-        self._wanted, self._mode, self._marker = wanted, mode, marker
-        self.is_new = False
 
     def read(self) -> Snapshot:
         """Read the annotation and the newest version."""
@@ -95,7 +84,7 @@ class SecretUpdate:
             f"{self._locator} cannot be written now: other writers keep changing it", remedy="run it again later"
         )
 
-    def add_marker(self) -> None:
+    def add_marker(self, snapshot: Snapshot) -> None:  # noqa: ARG002 - it is read again
         """Add the marker to the annotation, on condition that the secret has not changed."""
         for _ in range(TRIES):
             secret = self._describe() or {}
@@ -137,12 +126,12 @@ class SecretUpdate:
         if reply.status == 409:
             return False
         refuse(reply, self._locator, "secretmanager.secrets.create", "created")
-        self.is_new = True
+        self.is_marked = True
         return True
 
     def _add(self, content: Stored) -> int:
         """Add a version and read it back. Return its number."""
-        check_size(content, self._locator)
+        check_size(content, MAX_SIZE, "Google", self._locator)
         data = as_bytes(content)
         payload = {"data": base64.b64encode(data).decode("ascii"), "dataCrc32c": str(crc32c(data))}
         reply = self._manager.call("POST", f"{self._path}:addVersion", {"payload": payload}, writes=True)

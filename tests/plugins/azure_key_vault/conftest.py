@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from plugins.azure_key_vault.fake_key_vault import CLIENT, HOST, LOGIN, SECRET, TENANT, FakeKeyVault
-from sealpipe_plugins.azure_key_vault import transport
+from sealpipe_plugins import cloud
 from sealpipe_plugins.http_api import Endpoint
 from support.wires import Intercepting
 
@@ -30,7 +30,7 @@ def environ(azure: FakeKeyVault, monkeypatch: pytest.MonkeyPatch) -> dict[str, s
     def endpoint(context: Any, name: str, url: str, **more: Any) -> Endpoint:
         return Endpoint(context, name, azure.base_url if url == f"https://{LOGIN}" else url, **more)
 
-    monkeypatch.setattr(transport, "Endpoint", endpoint)
+    monkeypatch.setattr(cloud, "Endpoint", endpoint)
     return {**APPLICATION, f"{DEFAULT}URL": azure.base_url, f"{DEFAULT}TIMEOUT": "5"}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from plugins.gcp.fake_secret_manager import PROJECT, FakeSecretManager
-from sealpipe_plugins.gcp import transport
+from sealpipe_plugins import cloud
 from sealpipe_plugins.http_api import Endpoint
 
 DEFAULT = "SEALPIPE_PLUGIN_GCP_SM__"
@@ -28,7 +28,7 @@ def rerouted(google: FakeSecretManager, monkeypatch: pytest.MonkeyPatch) -> None
     def endpoint(context: Any, name: str, url: str, **more: Any) -> Endpoint:
         return Endpoint(context, name, google.base_url if url.endswith(".googleapis.com") else url, **more)
 
-    monkeypatch.setattr(transport, "Endpoint", endpoint)
+    monkeypatch.setattr(cloud, "Endpoint", endpoint)
 
 
 @pytest.fixture
