@@ -45,6 +45,7 @@ REST: Final[Mapping[str, str]] = {
     "tests/plugins/precommit/test_in_git.py": "pre-commit, with environments of its own",
     "tests/unit/spellings/test_programs.py": _SERVERS,
     "tests/cli/scenarios/test_recordings.py": "commands at a real terminal",
+    "tests/cli/kills/test_cancelled_steps.py": _KILLS,
     "tests/cli/kills/test_commands.py": _KILLS,
     "tests/cli/kills/test_every_step.py": _KILLS,
     "tests/cli/kills/test_planted_breaks.py": _KILLS,

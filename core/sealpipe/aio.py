@@ -88,7 +88,11 @@ class AsyncClient(AsyncCalls, ClientSetup):
                 await self.close()
 
     async def close(self) -> None:
-        """Close the connections."""
+        """End the calls that are at work, as if their tasks were cancelled, and close the connections.
+
+        These calls raise ConnectError; OutcomeUnknownError where a change had begun.
+        """
+        await self._workers.end_calls()
         await self._workers.run(lambda _: self.session.close(), timeout=None, grace=GRACE)
         self._workers.close()
 

@@ -1,13 +1,16 @@
 """`Cancellation`: how the caller of one call ends it, although a thread cannot be unwound.
 
-The thread asks before each step whether its caller is still there. So it ends after its present step, as if it were
-killed there, and its `finally` blocks unlock what it holds.
+The thread looks before each step whether its caller is still there: before each call of a plugin and each request to
+the service (`step`), each note that announces a change (`raise_if_cancelled`) and each sleep. So it ends after its
+present step, as if it were killed there, and its `finally` blocks unlock what it holds. What has happened is noted
+all the same.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 
 from sealpipe.errors import UsageError
@@ -26,7 +29,10 @@ class Cancellation:
     def __init__(self) -> None:
         self._state = threading.Lock()
         self._cancelled = threading.Event()
-        self._is_changing = self._is_interrupted = False
+        self._is_interrupted = False
+        self._changes = 0
+        """How many changes of something elsewhere are under way."""
+        self.has_begun_change = False
         self._interrupt: Callable[[], object] | None = None
 
     @property
@@ -34,12 +40,23 @@ class Cancellation:
         """Whether the caller has cancelled."""
         return self._cancelled.is_set()
 
-    def begin(self, *, is_changing: bool = False) -> None:
-        """Begin a step of the thread, one that changes something elsewhere or not. Raises CancelledCallError."""
+    def raise_if_cancelled(self) -> None:
+        """Raise CancelledCallError if the caller has cancelled."""
+        if self.is_cancelled:
+            raise CancelledCallError
+
+    @contextmanager
+    def step(self, *, is_changing: bool = False) -> Iterator[None]:
+        """Do a step of the thread, one that changes something elsewhere or not. Raises CancelledCallError before it."""
         with self._state:
-            if self.is_cancelled:
-                raise CancelledCallError
-            self._is_changing = is_changing
+            self.raise_if_cancelled()
+            self._changes += is_changing
+            self.has_begun_change = self.has_begun_change or is_changing
+        try:
+            yield
+        finally:
+            with self._state:
+                self._changes -= is_changing
 
     def sleep(self, seconds: float) -> None:
         """Sleep. Raises CancelledCallError, at once when the caller cancels."""
@@ -48,7 +65,7 @@ class Cancellation:
 
     def wait(self, seconds: float) -> None:
         """Sleep between two steps, where nothing is under way. Raises CancelledCallError."""
-        self.begin()
+        self.raise_if_cancelled()
         self.sleep(seconds)
 
     def notify(self, callback: Callable[[], object]) -> None:
@@ -74,7 +91,7 @@ class Cancellation:
         """Cancel, and return whether a change is under way. Called by the caller, never by the thread."""
         with self._state:
             self._cancelled.set()
-            return self._is_changing
+            return self._changes > 0
 
     def interrupt(self) -> None:
         """End what the cancelled thread waits for, such as a response. Called by the caller, never by the thread."""

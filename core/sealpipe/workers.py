@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from anyio import CancelScope
 
 from sealpipe.cancellation import Cancellation, CancelledCallError, make_current
-from sealpipe.errors import ConnectError, UsageError
+from sealpipe.errors import ConnectError, OutcomeUnknownError, UsageError
 from sealpipe.state.entry import JournaledLink
 
 T = TypeVar("T")
@@ -55,13 +55,15 @@ class Workers:
         self._lock = threading.Lock()
         self._jobs: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
         self._idle = 0  # threads that wait for a job which is not in the queue yet
+        self._calls: set[Call] = set()
 
     async def run(self, work: Callable[[Call], T], *, timeout: float | None, grace: float) -> T:
         """Do the work in a thread, with the context variables of this task, and return its result.
 
         `timeout` is how long it may wait for its turn, in seconds; None: it takes none, and begins at once. If the
         task is cancelled, the thread ends as `Cancellation` says; the task waits for it at most `grace` seconds, and
-        only if a change is under way. Raises ConnectError, and UsageError where there is no event loop of asyncio.
+        only if a change is under way. Raises ConnectError, OutcomeUnknownError if `end_calls` ends it after a change
+        began, and UsageError where there is no event loop of asyncio.
         """
         try:
             loop = asyncio.get_running_loop()
@@ -71,18 +73,15 @@ class Workers:
                 remedy="use asyncio.run; with trio, call the methods of Client in trio.to_thread.run_sync",
             ) from None
         call = Call(self._slots, loop)
-        if timeout is not None:
-            await call.take_slot(timeout)
+        self._calls.add(call)
         try:
-            self._start(partial(copy_context().run, call.execute, work))
-            result = await call.attend()
-        except BaseException as error:
-            if isinstance(error, GeneratorExit) or loop.is_closed():  # nothing can be awaited any more
-                call.cancel()
-                call.interrupt()
-            else:
-                await call.leave(grace)
+            result = await self._attend(call, work, timeout, grace)
+        except asyncio.CancelledError:
+            call.raise_if_ended()
             raise
+        finally:
+            self._calls.discard(call)
+            call.has_left.set()
         try:
             if result.error is not None:
                 raise result.error
@@ -90,6 +89,29 @@ class Workers:
             return value
         finally:
             del result  # the error's frames have it, and it has the error
+
+    async def _attend(self, call: Call, work: Callable[[Call], object], timeout: float | None, grace: float) -> _Result:
+        if timeout is not None:
+            await call.take_slot(timeout)
+        try:
+            self._start(partial(copy_context().run, call.execute, work))
+            return await call.attend()
+        except BaseException as error:
+            if isinstance(error, GeneratorExit) or call.loop.is_closed():  # nothing can be awaited any more
+                call.cancel()
+                call.interrupt()
+            else:
+                await call.leave(grace)
+            raise
+
+    async def end_calls(self) -> None:
+        """End the calls of other tasks, as if these were cancelled, and wait until they have ended."""
+        calls = [each for each in self._calls if each.task is not asyncio.current_task()]
+        for call in calls:  # all of them, before one gets the turn of another
+            call.end()
+        for call in calls:
+            if call.loop is asyncio.get_running_loop():
+                await call.has_left.wait()
 
     def close(self) -> None:
         """Let the idle threads end."""
@@ -130,7 +152,12 @@ class Call(Cancellation):
 
     def __init__(self, slots: _Slots, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__()
-        self._loop = loop
+        self.loop = loop
+        self.task = asyncio.current_task(loop)
+        self.has_left = asyncio.Event()
+        """Whether its task has left it."""
+        self._is_ended_by_other = False
+        self._cancels = self.task.cancelling() if self.task else 0
         self._messages: asyncio.Queue[_Message] = asyncio.Queue()
         self._ended = asyncio.Event()
         self._slots = slots
@@ -144,13 +171,13 @@ class Call(Cancellation):
     async def take_slot(self, timeout: float) -> None:
         """Wait for a slot, at most so many seconds. Raises ConnectError."""
         granted = asyncio.Event()
-        wake = partial(self._loop.call_soon_threadsafe, granted.set)
+        wake = partial(self.loop.call_soon_threadsafe, granted.set)
         if not self._slots.take(wake):
-            began = self._loop.time()
+            began = self.loop.time()
             try:
                 async with asyncio.timeout(timeout):
                     await granted.wait()
-                self.waited = self._loop.time() - began
+                self.waited = self.loop.time() - began
             except BaseException as error:
                 self._slots.give_up(wake)
                 if not isinstance(error, TimeoutError):
@@ -173,6 +200,28 @@ class Call(Cancellation):
             else:
                 message.answer(None)
         return message
+
+    def end(self) -> None:
+        """Cancel it for another task: its own gets an error, which `raise_if_ended` raises."""
+
+        def cancel() -> None:
+            if self.task is not None and not self.has_left.is_set():
+                self._is_ended_by_other = True
+                self.task.cancel()
+
+        with suppress(RuntimeError):  # its event loop is closed
+            self.loop.call_soon_threadsafe(cancel)
+
+    def raise_if_ended(self) -> None:
+        """Raise ConnectError or OutcomeUnknownError if `end`, and nothing else, has cancelled the task."""
+        if not self._is_ended_by_other or self.task is None or self.task.uncancel() > self._cancels:
+            return
+        problem = "the client was closed while this call was at work"
+        if self.has_begun_change:
+            raise OutcomeUnknownError(
+                problem, remedy="check what came of it; `resume` finishes an outbox entry"
+            ) from None
+        raise ConnectError(problem, remedy="await all calls before you close the client") from None
 
     async def leave(self, grace: float) -> None:
         """Cancel, and let the thread end: within `grace` seconds if a change is under way, else at once."""
@@ -221,14 +270,14 @@ class Call(Cancellation):
 
     def wait(self, seconds: float) -> None:
         """Sleep between two steps, while other calls are at work. Raises CancelledCallError."""
-        self.begin()
+        self.raise_if_cancelled()
         self._give_slot()
         self.sleep(seconds)
         self._take_slot_again()
 
     def notify(self, callback: Callable[[], object]) -> None:
         """Call back in the task, while other calls are at work. Raises what it raises, and CancelledCallError."""
-        self.begin()
+        self.raise_if_cancelled()
         self._give_slot()
         answers: SimpleQueue[BaseException | None] = SimpleQueue()
         try:
@@ -256,7 +305,7 @@ class Call(Cancellation):
 
     def _send(self, message: _Message) -> None:
         try:
-            self._loop.call_soon_threadsafe(self._receive, message)
+            self.loop.call_soon_threadsafe(self._receive, message)
         except RuntimeError:  # the loop is closed
             _discard(message)
 

@@ -38,7 +38,7 @@ AZURE_KEY_VAULT: Backend = {
 DOPPLER: Backend = {"settings": f"{PACKAGE}.doppler.api:DopplerSettings"}
 GCP: Backend = {
     "settings": f"{PACKAGE}.gcp.settings:GcpSettings",
-    "needs": ("google-auth>=2.40",),
+    "needs": ("google-auth>=2.40", "google-crc32c>=1.5"),
     "extra": "gcp",
 }
 INFISICAL: Backend = {"settings": f"{PACKAGE}.infisical.api:InfisicalSettings"}

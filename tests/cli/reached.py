@@ -31,7 +31,7 @@ def assert_reached(title: str, found: Iterable[Found], *, is_update: bool = Fals
     if is_update:
         path.write_text(_dump(title, reached))
         return
-    listed = _load(path.read_text())
+    listed = list_states(title)
     missing = [state for state in listed if state not in reached]
     new = [state for state in reached if state not in listed]
     told = [
@@ -41,6 +41,11 @@ def assert_reached(title: str, found: Iterable[Found], *, is_update: bool = Fals
         f"if that is meant: {COMMAND}",
     ]
     assert set(reached) == set(listed), "\n".join(told)
+
+
+def list_states(title: str) -> list[State]:
+    """The states that are listed for a sweep."""
+    return _load((LISTS / name_list(title)).read_text())
 
 
 def name_list(title: str) -> str:

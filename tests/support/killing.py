@@ -74,17 +74,21 @@ class Killer:
         with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
             self._out, self._silent = out, err
             with self._in_place_of_a_process(here, environ, out, err):
-                try:
-                    code = cli.run(words)
-                except Killed as killed:
-                    _forget(killed)
-                    code = KILLED
+                code = self.carry_out(words)
             if self._files is not None:
                 code = KILLED
                 self._files.restore(folder)
             out.seek(0)
             err.seek(0)
             return Done(code, out.read(), err.read())
+
+    def carry_out(self, words: Sequence[str]) -> int:
+        """Run the command, and return its exit code."""
+        try:
+            return cli.run(words)
+        except Killed as killed:
+            _forget(killed)
+            return KILLED
 
     @contextlib.contextmanager
     def _in_place_of_a_process(

@@ -126,9 +126,9 @@ class Session:
         if is_changing and self.policy_hooks and operation.name not in self.cleared:
             raise PolicyError(f"internal: the policy was not asked about this action ({operation.name})")
         finish = None if flows.watch is None else flows.watch(operation)
-        current().begin(is_changing=is_changing)
         try:
-            result = self.transport.send(self, operation, timeout)
+            with current().step(is_changing=is_changing):
+                result = self.transport.send(self, operation, timeout)
         except BaseException as error:
             if finish is not None:
                 finish(None, error)

@@ -9,7 +9,7 @@ import logging
 import os
 import ssl
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -200,23 +200,24 @@ def make_tls_context(environ: Mapping[str, str], *ca_files: Path | None) -> ssl.
 
 def make_backend_context(
     environ: Mapping[str, str],
-    ca_file: Path | None,
+    ca_files: Iterable[Path | None],
     authorities: str | None,
     certificate: tuple[Path, Path] | None,
 ) -> ssl.SSLContext:
     """Make a context for one backend. Raises SettingError.
 
-    `authorities` is PEM text that is trusted instead of the system's CAs; `certificate` names the files of the client
-    certificate and its key.
+    `authorities` is PEM text that is trusted instead of the system's CAs, `ca_files` are trusted in addition.
+    `certificate` names the files of the client certificate and its key.
     """
     if authorities is None:
-        context = make_tls_context(environ, ca_file)
+        context = make_tls_context(environ, *ca_files)
     else:
         context = _make_empty_context()
         try:
             context.load_verify_locations(cadata=authorities)
-            if ca_file is not None:
-                context.load_verify_locations(cafile=ca_file)
+            for ca_file in ca_files:
+                if ca_file is not None:
+                    context.load_verify_locations(cafile=ca_file)
         except (OSError, ssl.SSLError):
             raise SettingError("the certificates to trust are not PEM", remedy="check its CA setting") from None
     if certificate is not None:

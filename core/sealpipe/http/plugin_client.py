@@ -39,7 +39,7 @@ def make_plugin_client(
     response. A request that `gate` stops raises AccessDeniedError and is not sent.
     """
     transport = _Transport(context, proxy_context, proxy, deadline, gate)
-    client = httpx.Client(
+    client = _Client(
         transport=transport,
         trust_env=False,  # it would send loopback through a proxy
         follow_redirects=False,
@@ -50,8 +50,25 @@ def make_plugin_client(
     return client
 
 
+class _NoCookies(httpx.Cookies):
+    def extract_cookies(self, response: httpx.Response) -> None:
+        """Keep none."""
+
+
+class _Client(httpx.Client):
+    """A client without cookies: one plugin's would go with the requests of another, and looking for them costs time."""
+
+    @property
+    def cookies(self) -> httpx.Cookies:
+        return _NoCookies()
+
+    @cookies.setter
+    def cookies(self, _: object) -> None:
+        raise NotImplementedError("the client that plugins share keeps no cookies")
+
+
 class _Transport(httpx.BaseTransport):
-    """httpx's requests over httpcore's pools, one for each proxy and one without.
+    """httpx's requests over httpcore's pools, one for each proxy and one without; only for https:// with certificates.
 
     httpx's own transport accepts no network backend, so it cannot obey a wall-clock deadline.
     """
@@ -70,12 +87,12 @@ class _Transport(httpx.BaseTransport):
         self._deadline = deadline
         self._gate = gate
         self._lock = threading.Lock()  # plugins call from several threads
-        self._pools: dict[str | None, httpcore.ConnectionPool] = {}
+        self._pools: dict[tuple[str, str | None], httpcore.ConnectionPool] = {}
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         refuse_cleartext(request.url.scheme, request.url.host)
         self._check(request)
-        pool = self._get_pool(self._proxy(str(request.url)))
+        pool = self._get_pool(request.url.scheme, self._proxy(str(request.url)))
         end = EXCHANGE_DEADLINE.compute_end(self._deadline)
         began = time.monotonic()
         with silence_httpcore(), EXCHANGE_DEADLINE.hold_until(end), _translate_errors(request):
@@ -118,20 +135,20 @@ class _Transport(httpx.BaseTransport):
             },
         )
 
-    def _get_pool(self, proxy: str | None) -> httpcore.ConnectionPool:
+    def _get_pool(self, scheme: str, proxy: str | None) -> httpcore.ConnectionPool:
         with self._lock:
-            if proxy not in self._pools:
-                self._pools[proxy] = httpcore.ConnectionPool(
+            if (scheme, proxy) not in self._pools:
+                self._pools[scheme, proxy] = httpcore.ConnectionPool(
                     # A connection to a proxy begins without TLS; any other connection without TLS must be to this
                     # machine.
                     network_backend=DeadlineBackend(EXCHANGE_DEADLINE, None if proxy else _check_plain),
-                    ssl_context=self._context(),
+                    ssl_context=self._context() if scheme == "https" else None,
                     proxy=make_pool_proxy(proxy, self._proxy_context() if _is_tls_proxy(proxy) else None),
                     max_connections=32,
                     max_keepalive_connections=32,
                     keepalive_expiry=5.0,
                 )
-            return self._pools[proxy]
+            return self._pools[scheme, proxy]
 
 
 def _is_tls_proxy(proxy: str | None) -> bool:

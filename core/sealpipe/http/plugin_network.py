@@ -39,14 +39,20 @@ class PluginNetwork:
         self._contexts: dict[Path | None, ssl.SSLContext] = {}
         self._lock = threading.Lock()
 
-    def http(self, *, authorities: str | None = None, certificate: tuple[Path, Path] | None = None) -> httpx.Client:
-        """Return the client that all plugins of a run share; with `authorities` or `certificate`, a separate one."""
-        if authorities is None and certificate is None:
+    def http(
+        self,
+        *,
+        authorities: str | None = None,
+        certificate: tuple[Path, Path] | None = None,
+        ca_file: Path | None = None,
+    ) -> httpx.Client:
+        """Return the client that all plugins of a run share; with an argument, a separate one."""
+        if authorities is None and certificate is None and ca_file is None:
             return self._http
         from sealpipe.http.plugin_client import make_plugin_client
 
         with _translate_errors():
-            context = make_backend_context(os.environ, self._ca_file, authorities, certificate)
+            context = make_backend_context(os.environ, (self._ca_file, ca_file), authorities, certificate)
         make_context = partial(_make_tls_context, self._ca_file)
         return make_plugin_client(lambda: context, make_context, _find_proxy, TIMEOUT, self._deadline, self._gate)
 

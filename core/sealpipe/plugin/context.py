@@ -32,11 +32,18 @@ PLUGIN_PREFIX: Final = "SEALPIPE_PLUGIN_"
 class Network(Protocol):
     """The network access that all plugins share: one set of CAs, proxies and limits."""
 
-    def http(self, *, authorities: str | None = None, certificate: tuple[Path, Path] | None = None) -> httpx.Client:
+    def http(
+        self,
+        *,
+        authorities: str | None = None,
+        certificate: tuple[Path, Path] | None = None,
+        ca_file: Path | None = None,
+    ) -> httpx.Client:
         """Return a client that trusts sealpipe's certificates and follows no redirects; all plugins get the same one.
 
-        With `authorities` (PEM text, trusted instead of the system's CAs, in addition to `ca_file`) or `certificate`
-        (files of the client certificate and its key, read at once) the plugin gets a separate client.
+        The plugin gets a separate client with `authorities` (PEM text, trusted instead of the system's CAs), with
+        `certificate` (files of the client certificate and its key) or with `ca_file` (trusted in addition). All are
+        read at once.
         """
         ...
 

@@ -30,7 +30,14 @@ from sealpipe.plugin import (
 )
 from sealpipe.plugin.context import DEADLINE
 from sealpipe.reference import PARAMETERS, TARGET_PARAMETERS, Reference
-from sealpipe.registry.calls import call_plugin, close_in_time, format_install_command, import_object, suggest
+from sealpipe.registry.calls import (
+    call_plugin,
+    close_in_time,
+    format_install_command,
+    import_object,
+    isolate_plugin,
+    suggest,
+)
 from sealpipe.registry.fetching import fetch_all
 from sealpipe.registry.stores import (
     PolicyHook,
@@ -232,7 +239,7 @@ class Registry:
         for (kind, name), each in instances.items():
             if isinstance(each, Source | Sink):
                 with suppress(PluginError, PayloadTooLargeError):
-                    call_plugin(f"the {kind} {name}", each.close)
+                    isolate_plugin(f"the {kind} {name}", each.close)
         network = getattr(self._network, "cache_info", None)
         if self._network is not None and network is not None and network().currsize:
             self._network().close()

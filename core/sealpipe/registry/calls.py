@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import Any, Final, TypeVar
 
+from sealpipe.cancellation import current
 from sealpipe.errors import PayloadTooLargeError, PluginError
 from sealpipe.plugin import Info
 
@@ -29,8 +30,23 @@ def import_object(spec: str) -> Any:
     return getattr(import_module(module), name)
 
 
-def call_plugin(what: str, call: Callable[[], T], make_error: Callable[[str], PluginError] | None = None) -> T:
-    """Call a plugin. Only errors of the contract come out, without their causes."""
+def call_plugin(
+    what: str,
+    call: Callable[[], T],
+    make_error: Callable[[str], PluginError] | None = None,
+    *,
+    is_changing: bool = False,
+) -> T:
+    """Call a plugin, as a step that its caller may cancel; `is_changing`: it changes something elsewhere.
+
+    Only errors of the contract come out, without their causes, and CancelledCallError before the call.
+    """
+    with current().step(is_changing=is_changing):
+        return isolate_plugin(what, call, make_error)
+
+
+def isolate_plugin(what: str, call: Callable[[], T], make_error: Callable[[str], PluginError] | None = None) -> T:
+    """Call a plugin, even for a caller that has cancelled. Only errors of the contract come out, without causes."""
     error_to_raise: PluginError | PayloadTooLargeError
     try:
         return call() if watch is None else watch(what, call)

@@ -27,7 +27,7 @@ def check_recipient(registry: Registry, name: str, to: str) -> str:
 def send_message(registry: Registry, name: str, message: Message, to: str) -> Delivery:
     """Send a message by a channel, once. Raises PluginError; only some of them mean that it was not sent."""
     channel = registry.channel(name)
-    delivery = call_plugin(f"the channel {name}", lambda: channel.send(message, to))
+    delivery = call_plugin(f"the channel {name}", lambda: channel.send(message, to), is_changing=True)
     return delivery if isinstance(delivery, Delivery) else Delivery()
 
 

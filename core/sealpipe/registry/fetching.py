@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import copy_context
 from functools import partial
 from operator import call
 
@@ -56,7 +57,9 @@ def _run_concurrently(jobs: Sequence[Callable[[], FetchResults]], max_threads: i
 
     # daemon threads: after an interruption, a store that hangs must not delay the end of Python
     threads = [
-        threading.Thread(target=work, name="sealpipe-source", daemon=True) for _ in range(min(max_threads, len(jobs)))
+        # in a context of its own, a copy: the call that it works for may be cancelled
+        threading.Thread(target=copy_context().run, args=[work], name="sealpipe-source", daemon=True)
+        for _ in range(min(max_threads, len(jobs)))
     ]
     for thread in threads:
         thread.start()

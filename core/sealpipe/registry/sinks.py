@@ -22,7 +22,11 @@ def write_fields(
     registry: Registry, name: str, locator: Locator, fields: Sequence[SinkField], mode: Mode, marker: str
 ) -> WriteResult:
     """Write the fields into the sink. Raises PluginError."""
-    receipt = _call_sink(registry, name, locator, lambda sink: sink.put(locator, fields, mode=mode, marker=marker))
+
+    def write(sink: Sink) -> object:
+        return sink.put(locator, fields, mode=mode, marker=marker)
+
+    receipt = _call_sink(registry, name, locator, write, is_changing=True)
     if not isinstance(receipt, WriteResult):
         raise PluginError(
             f"the sink {name} returned {type(receipt).__name__} for {locator}: it is unknown what it stored",
@@ -31,11 +35,13 @@ def write_fields(
     return receipt
 
 
-def _call_sink(registry: Registry, name: str, locator: Locator, call: Callable[[Sink], T]) -> T:
+def _call_sink(
+    registry: Registry, name: str, locator: Locator, call: Callable[[Sink], T], *, is_changing: bool = False
+) -> T:
     failure: PluginError
     try:
         sink = registry.sink(name)  # its error, such as a missing package, names the target, too
-        return call_plugin(f"the sink {name}", lambda: call(sink))
+        return call_plugin(f"the sink {name}", lambda: call(sink), is_changing=is_changing)
     except PayloadTooLargeError as error:
         failure = PluginError(error.message, remedy=error.remedy)
     except PluginError as error:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from sealpipe import permissions
+from sealpipe.cancellation import current
 from sealpipe.ci_systems import detect_ci_system
 from sealpipe.errors import SealpipeError, StateError
 from sealpipe.version import __version__
@@ -196,7 +197,7 @@ def _lock(folder: int) -> None:
         except BlockingIOError:
             if time.monotonic() > deadline:
                 raise TimeoutError(errno.ETIMEDOUT, "another process holds the directory's lock") from None
-            time.sleep(0.01)
+            current().sleep(0.01)
         except OSError as error:
             if error.errno not in _NO_LOCKS:
                 raise

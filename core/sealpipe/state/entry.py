@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
+from sealpipe.cancellation import current
 from sealpipe.errors import (
     Note,
     OutcomeUnknownError,
@@ -96,8 +97,13 @@ class Entry(ABC):
         """Keep the entry for later, and unlock it."""
 
     @abstractmethod
+    def _write(self, event: Mapping[str, Any]) -> None:
+        """Record an event. Raises StateError."""
+
     def _note(self, event: Mapping[str, Any]) -> None:
-        """Record what has happened. Raises StateError."""
+        if _announces_change(event):
+            current().raise_if_cancelled()
+        self._write(event)
 
     def note_response(self, response: Mapping[str, Any]) -> None:
         """Record the service's response: short code, expiry, custody, outcome."""
@@ -132,6 +138,13 @@ class Entry(ABC):
     def is_too_old(self, now: datetime) -> bool:
         """Return whether the service may have forgotten the idempotency key."""
         return not -_MAX_CLOCK_SKEW <= now - self.created_at <= MAX_RESEND_AGE
+
+
+def _announces_change(event: Mapping[str, Any]) -> bool:
+    match event:
+        case {"key": _} | {"delivery": [_, "sending"]} | {"place": [_, "storing"]}:
+            return True
+    return False
 
 
 @dataclass(slots=True)

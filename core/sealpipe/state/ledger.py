@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from sealpipe.api.requests import Submission
+from sealpipe.cancellation import current
 from sealpipe.errors import StateError, UsageError
 from sealpipe.state import create_locked_file, make_private_directory, open_locked_file, refuse_newer, write_all
 from sealpipe.values import parse_time
@@ -97,6 +98,8 @@ class Ledger(ABC):
     def _write(self, lines: list[dict[str, Any]]) -> None: ...
 
     def _note(self, events: list[dict[str, Any]]) -> None:
+        if any(map(_announces_change, events)):
+            current().raise_if_cancelled()
         with self._lock:
             if events:
                 self._write(events)
@@ -119,6 +122,13 @@ class Ledger(ABC):
                 self._write_states[marker, place] = state
             case _:
                 raise ValueError
+
+
+def _announces_change(event: Mapping[str, Any]) -> bool:
+    match event:
+        case {"sending": _} | {"purging": True} | {"placing": {"state": "storing"}}:
+            return True
+    return False
 
 
 LedgerOpener = Callable[[str, str], Ledger | None]

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from sealpipe.api import Credential
+from sealpipe.cancellation import current
 from sealpipe.errors import CredentialError, StateError, UsageError
 from sealpipe.secret import Secret, strips_frames
 from sealpipe.state import describe_newer, make_private_directory, open_locked_file, refuse_newer, remove_file
@@ -74,7 +75,7 @@ class FileEntry(Entry):
     def close(self) -> None:
         self.journal.close()
 
-    def _note(self, event: Mapping[str, Any]) -> None:
+    def _write(self, event: Mapping[str, Any]) -> None:
         try:
             self.journal.append(_EVENT, _dump(event))
         except OSError as error:
@@ -116,6 +117,7 @@ class Outbox:
 
         `entry_id` is a new one by default. Raises FileExistsError if there is an entry with that id.
         """
+        current().raise_if_cancelled()
         moment = (now or datetime.now(UTC)).replace(microsecond=0)
         entry_id = entry_id or os.urandom(6).hex()
         salt = os.urandom(_SALT_SIZE)

@@ -9,8 +9,9 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from google_crc32c import value as crc32c
+
 from sealpipe.plugin import Context, Health, Locator, PluginError, UnavailableError
-from sealpipe_plugins.gcp.checksum import crc32c
 from sealpipe_plugins.gcp.errors import refuse
 from sealpipe_plugins.gcp.login import Login
 from sealpipe_plugins.gcp.settings import GcpSettings

@@ -10,9 +10,10 @@ import base64
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from google_crc32c import value as crc32c
+
 from sealpipe.plugin import Locator, Mode, UnavailableError, UnsupportedError, WriteConflictError
 from sealpipe_plugins.confirm import TRIES, Snapshot, add_marker, has_marker, require_same
-from sealpipe_plugins.gcp.checksum import crc32c
 from sealpipe_plugins.gcp.client import ACCESS, SecretManager, Version, parse_number, parse_version_value
 from sealpipe_plugins.gcp.errors import error_member, refuse
 from sealpipe_plugins.secret_documents import Stored, as_bytes, as_stored, find_members, next_document, read_values

@@ -5,23 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import Any, NamedTuple, TypeVar
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from hvac.api.secrets_engines import KvV2
 from hvac.exceptions import VaultError
 
-from sealpipe.plugin import (
-    Context,
-    NotConfiguredError,
-    PluginError,
-    SecretNotFoundError,
-    UnsupportedError,
-    is_cleartext,
-)
-from sealpipe_plugins.vault.adapter import VaultAdapter, as_number, get_member
-from sealpipe_plugins.vault.connections import ConnectionPool
+from sealpipe.plugin import Context, PluginError, SecretNotFoundError, UnsupportedError
+from sealpipe_plugins.vault.adapter import Server, VaultAdapter, as_number, get_member
 from sealpipe_plugins.vault.errors import has_words, not_found_error, read_error
 from sealpipe_plugins.vault.path import VaultPath
 from sealpipe_plugins.vault.session import Session
@@ -49,14 +40,9 @@ class Vault:
     """One server. Looks up each mount once. Thread-safe."""
 
     def __init__(self, settings: VaultSettings, context: Context) -> None:
-        self.host, prefix = _parse_address(settings.addr, context)
-        connect = partial(
-            context.network.connect,
-            settings.addr,
-            ca_file=settings.ca_file and settings.ca_file.expanduser(),
-            timeout=settings.timeout,
-        )
-        self.session = Session(ConnectionPool(connect, self.host, prefix), settings, context)
+        server = Server(settings, context)
+        self.host = server.host
+        self.session = Session(server, settings, context)
         self._lock = threading.Lock()
         self._mounts: dict[str, list[Mount]] = {}
 
@@ -75,7 +61,7 @@ class Vault:
         """Return Vault's version and the data of our token. Reads no secret."""
         options = {"standbyok": "true", "perfstandbyok": "true"}
         try:
-            state = VaultAdapter(self.session.pool, None, "").get("/v1/sys/health", params=options)
+            state = VaultAdapter(self.session.server, None, "").get("/v1/sys/health", params=options)
         except VaultError as error:
             failure = read_error(error, self.host, "")
         else:
@@ -208,21 +194,3 @@ def _require_map(data: Any, target: VaultPath) -> dict[str, Any]:
     raise SecretNotFoundError(
         f"{target.reference}: Vault's response has no data", remedy="check the path: it may be a folder"
     )
-
-
-def _parse_address(addr: str, context: Context) -> tuple[str, str]:
-    """Return host (with port) and path of the address. Raises NotConfiguredError for http to another machine."""
-    reference = f"the setting addr of {context.store}"
-    try:
-        parts = urlsplit(addr)
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        host = port = None
-    if not host or parts.scheme not in ("http", "https") or "@" in parts.netloc or parts.query or parts.fragment:
-        raise NotConfiguredError(f"{reference} is not an address", remedy="write it as https://vault.example.com:8200")
-    if is_cleartext(parts.scheme, host):
-        raise NotConfiguredError(
-            f"{reference} has http:// to another machine: token and secrets would be sent unencrypted",
-            remedy="use https://; http:// is only for loopback",
-        )
-    return (host if port is None else f"{host}:{port}"), parts.path.rstrip("/")

@@ -129,8 +129,6 @@ def _read_token(settings: VaultSettings, context: Context) -> Secret:
     token = configured or _read_file(_default_token_file(context), "token_file", context)
     if token is None:
         raise _missing_setting(context, "token", "VAULT_TOKEN or BAO_TOKEN")
-    if not token.reveal().isascii() or not token.reveal().isprintable():
-        raise NotConfiguredError(f"the token of {context.store} contains invalid characters")
     return token
 
 

@@ -22,7 +22,7 @@ MAX_ENTRIES: Final = 64
 """Maximum entries in one key's custom metadata: Vault's own limit. A patch can exceed it, beyond repair."""
 TRIES: Final = 8
 
-_MERGE: Final = {"Content-Type": "application/merge-patch+json"}
+_MERGE: Final = {"content-type": "application/merge-patch+json"}
 _REFUSED: Final = (400, 403, 404, 405, 413, 501)  # 501: a proxy that does not support PATCH
 
 

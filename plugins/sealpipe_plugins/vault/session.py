@@ -12,8 +12,7 @@ from hvac.exceptions import VaultError
 
 from sealpipe.plugin import AccessDeniedError, BackendAuthError, Context, NotConfiguredError, PluginError
 from sealpipe_plugins.vault import login
-from sealpipe_plugins.vault.adapter import VaultAdapter, as_number, get_member
-from sealpipe_plugins.vault.connections import ConnectionPool, copy_error
+from sealpipe_plugins.vault.adapter import Server, VaultAdapter, as_number, copy_error, get_member
 from sealpipe_plugins.vault.errors import has_words, login_error, read_error
 from sealpipe_plugins.vault.login import Login
 from sealpipe_plugins.vault.settings import VaultSettings
@@ -31,8 +30,8 @@ class Session:
     `has_lease` is set after a read of dynamic credentials. They expire with the token, so it is then not revoked.
     """
 
-    def __init__(self, pool: ConnectionPool, settings: VaultSettings, context: Context) -> None:
-        self.pool = pool
+    def __init__(self, server: Server, settings: VaultSettings, context: Context) -> None:
+        self.server = server
         self.namespace = settings.namespace.strip("/")
         self.has_lease = False
         self._settings = settings
@@ -44,7 +43,7 @@ class Session:
 
     def adapter(self, namespace: str) -> VaultAdapter:
         """Return hvac's adapter with our token. Raises NotConfiguredError, BackendAuthError, UnavailableError."""
-        return VaultAdapter(self.pool, self.login().token, namespace)
+        return VaultAdapter(self.server, self.login().token, namespace)
 
     def login(self) -> Login:
         """Return our token; log in if necessary."""
@@ -101,14 +100,13 @@ class Session:
         )
 
     def close(self) -> None:
-        """Revoke our token, unless a lease depends on it, and close the connections."""
+        """Revoke our token, unless a lease depends on it."""
         with self._lock:
             login, self._login = self._login, None
         if login is not None and login.is_ours and not self.has_lease and not _has_ended(login.ends_at):
-            self.pool.set_timeout(REVOKE_TIMEOUT)
+            adapter = VaultAdapter(self.server, login.token, self.namespace, REVOKE_TIMEOUT)
             with suppress(PluginError, VaultError):
-                VaultAdapter(self.pool, login.token, self.namespace).post("/v1/auth/token/revoke-self")
-        self.pool.close()
+                adapter.post("/v1/auth/token/revoke-self")
 
     def _is_token_valid(self) -> bool:
         """Return whether the token is valid, using a call that every valid token may make. True if in doubt."""
@@ -133,7 +131,7 @@ class Session:
 
     def _log_in(self) -> Login:
         method = login.choose_method(self._settings, self._context)
-        anonymous = VaultAdapter(self.pool, None, self.namespace)
+        anonymous = VaultAdapter(self.server, None, self.namespace)
         try:
             new_login = login.log_in(method, self._settings, self._context, anonymous)
         except VaultError as error:

@@ -54,7 +54,7 @@ class VaultSource(Source):
         return Health(ok=True, detail=self._vault.describe_state())
 
     def close(self) -> None:
-        """Revoke our token and close the connections."""
+        """Revoke our token."""
         self._vault.session.close()
 
 
@@ -102,7 +102,7 @@ class VaultSink(Sink):
         return Health(ok=True, detail=self._vault.describe_state())
 
     def close(self) -> None:
-        """Revoke our token and close the connections."""
+        """Revoke our token."""
         self._vault.session.close()
 
     def _parse_target(self, locator: Locator) -> VaultPath:

@@ -106,7 +106,7 @@ class Kv1Target:
         """Return the state after a write without a response; None if it cannot be read."""
         for delay in READ_DELAYS:
             time.sleep(delay)
-            self.vault.session.pool.retry_at_once()
+            self.vault.session.server.retry_at_once()
             try:
                 return self._read_next_version(before)
             except PluginError:

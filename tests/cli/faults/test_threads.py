@@ -8,13 +8,13 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from contextvars import ContextVar, copy_context
 from datetime import timedelta
 from functools import partial
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -22,20 +22,29 @@ import pytest
 import trio
 
 from cli.faults.cancelled_tasks import AT_ONCE, PATIENCE, arguments, cancel, reached, share_begun
-from sealpipe import AsyncClient, Client, ConnectError, Field, SealpipeError, Secret, UsageError, aio, aresolve
+from sealpipe import (
+    AsyncClient,
+    Client,
+    ConnectError,
+    Field,
+    OutcomeUnknownError,
+    SealpipeError,
+    UsageError,
+    aio,
+    aresolve,
+)
 from sealpipe.api import Failure, Operation, Response
-from sealpipe.calls.shares import create_and_deliver
 from sealpipe.cancellation import Cancellation, CancelledCallError, current, make_current
 from sealpipe.client_base import connect
 from sealpipe.flows.collect import Progress
 from sealpipe.flows.request.expire import expire_request
 from sealpipe.flows.session import Session, Transport
-from sealpipe.flows.share import ShareOptions
-from sealpipe.flows.share.post import share
 from sealpipe.state.entry import Entry, JournaledLink
 from sealpipe.state.outbox import Outbox
 from sealpipe.workers import Call, Workers
-from sealpipe_rehearsal.running_service import RunningService
+from sealpipe_plugins.local.file_sinks import FileSink
+from sealpipe_plugins.local.sources import EnvSource
+from sealpipe_plugins.webhook.channel import WebhookChannel
 from support import faults
 from support.fake_web import Receiver
 from support.job import MANY, Job, Proxied, client_of, deletes, made
@@ -140,48 +149,52 @@ def test_no_message_is_sent_after_a_cancel_and_resume_sends_it(
     assert (done.code, len(receiver.hooks), job.left()) == (0, 1, []), done
 
 
-def test_a_cancel_at_any_step_ends_as_a_kill_does(service: RunningService, receiver: Receiver, tmp_path: Path) -> None:
-    """One share and one message, or nothing, once it is resumed."""
-
-    class CancelledAt(Cancellation):
-        """The caller cancels before a step."""
-
-        def __init__(self, number: int) -> None:
-            super().__init__()
-            self.left = number
-
-        def begin(self, *, is_changing: bool = False) -> None:
-            self.left -= 1
-            if self.left == 0:
-                self.cancel()
-            super().begin(is_changing=is_changing)
-
-    ends = []
-    for number in count(1):
-        job = Job(tmp_path / str(number), service)
-        session = client_of(job).session
-        options = ShareOptions([Field("A", Secret("canary"))], send=[receiver.target])
-        outbox = Outbox(job.outbox, session.credential)
-        cancellation = CancelledAt(number)
-        receiver.hooks.clear()
-        try:
-            with closing(session):
-                cancelled_by(cancellation, partial(deliver_share, session, options, outbox))
-        except CancelledCallError:
-            had_entry = bool(job.entries())
-            if had_entry:
-                assert job.resume(SEALPIPE_PLUGIN_WEBHOOK__SECRET=SECRET).code == 0
-            ends.append((had_entry, len(job.shares()), len(receiver.hooks), job.left()))
-            assert ends[-1] in [(False, 0, 0, []), (True, 1, 1, [])]
-        else:
-            break
-    assert (len(job.shares()), len(receiver.hooks), job.left()) == (1, 1, [])
-    assert {had_entry for had_entry, *_ in ends} == {True, False}
+SLOW: dict[str, tuple[type, str, tuple[bool, bool, bool]]] = {
+    "source": (EnvSource, "fetch_many", (False, False, False)),
+    "sink": (FileSink, "put", (True, True, False)),
+    "channel": (WebhookChannel, "send", (True, True, True)),
+}
+"""A plugin's call that takes a while, and what there is if it is cancelled meanwhile: the copy, an entry, a message."""
 
 
-def deliver_share(session: Session, options: ShareOptions, outbox: Outbox) -> None:
-    """What `share` does, with its messages, until its entry has ended."""
-    create_and_deliver(session, share(session, options, outbox), resend=False).delivered()
+@pytest.mark.parametrize("kind", SLOW)
+def test_the_call_of_a_slow_plugin_ends_and_no_step_follows_it(
+    job: Job, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kind: str
+) -> None:
+    plugin, name, left = SLOW[kind]
+    call, begun, may_end = getattr(plugin, name), threading.Event(), threading.Event()
+    copy = tmp_path / "copy"
+
+    def slow(*words: Any, **options: Any) -> object:
+        begun.set()
+        assert may_end.wait(PATIENCE)
+        return call(*words, **options)
+
+    async def scenario() -> float:
+        async with AsyncClient(**arguments(job)) as client:
+            share = client.share(
+                ["env:DB_PASSWORD"], outbox=job.outbox, send=[receiver.target], also_to=[f"file:{copy}"]
+            )
+            task = asyncio.ensure_future(share)
+            assert await asyncio.to_thread(begun.wait, PATIENCE)
+            asyncio.get_running_loop().call_later(0.2, may_end.set)
+            return await cancel(task)
+
+    monkeypatch.setenv("DB_PASSWORD", job.secret)
+    with monkeypatch.context() as patched:
+        patched.setattr(plugin, name, slow)
+        assert asyncio.run(scenario()) < AT_ONCE
+        time.sleep(0.2)  # the thread of a source is not awaited
+    assert (copy.exists(), bool(job.entries()), bool(receiver.hooks)) == left
+    assert len(job.shares()) == (kind == "channel")
+    if not job.entries():
+        return
+    entry = open_entry(job)
+    assert isinstance(entry, Entry)
+    assert entry.deliveries == ({0: "sent"} if kind == "channel" else {})
+    entry.close()
+    done = job.resume(SEALPIPE_PLUGIN_WEBHOOK__SECRET=SECRET)
+    assert (done.code, len(job.shares()), len(receiver.hooks), job.left()) == (0, 1, 1, []), done
 
 
 def cancelled_by(cancellation: Cancellation, work: Callable[[], object]) -> None:
@@ -252,20 +265,86 @@ def test_the_entry_of_a_share_that_nobody_takes_is_kept(job: Job) -> None:
         loop = asyncio.get_running_loop()
 
         def work(_: Call) -> JournaledLink:
-            asyncio.run_coroutine_threadsafe(may_end.wait(), loop).result(PATIENCE)
             entries.append(outbox.add(session.make_entry_meta("share"), b""))
+            asyncio.run_coroutine_threadsafe(may_end.wait(), loop).result(PATIENCE)
             return JournaledLink(entry=entries[0])
 
         task = asyncio.ensure_future(Workers(1).run(work, timeout=1.0, grace=0.0))
-        await asyncio.sleep(0)
+        async with asyncio.timeout(PATIENCE):
+            while not entries:
+                await asyncio.sleep(0.01)
         await cancel(task)
         may_end.set()
-        async with asyncio.timeout(PATIENCE):
-            while not job.entries():
-                await asyncio.sleep(0.01)
 
     asyncio.run(scenario())
     assert not isinstance(open_entry(job), str)
+
+
+def test_closing_ends_the_calls_that_are_at_work_and_those_that_wait(
+    proxied: Proxied, job_at: Callable[..., Job], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(aio, "MAX_CONNECTIONS", 2)
+    server = proxied(then=faults.holds)
+    job = job_at(server)
+
+    async def scenario() -> tuple[float, list[Any]]:
+        client = AsyncClient(**arguments(job, server))
+        tasks = [asyncio.ensure_future(client.list_shares()) for _ in range(3)]
+        async with asyncio.timeout(PATIENCE):
+            while len(server.received()) < 2:
+                await asyncio.sleep(0.01)
+        began = time.monotonic()
+        await client.close()
+        took = time.monotonic() - began
+        return took, await asyncio.gather(*tasks, return_exceptions=True)
+
+    seconds, ends = asyncio.run(scenario())
+    assert seconds < AT_ONCE
+    assert [(type(each), each.message) for each in ends] == [
+        (ConnectError, "the client was closed while this call was at work")
+    ] * 3
+    assert len(server.received()) == 2
+
+
+def test_closing_during_a_change_leaves_it_to_resume(
+    proxied: Proxied, job_at: Callable[..., Job], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(aio, "GRACE", 0.5)
+    server = proxied(faults.holds)
+    job = job_at(server)
+
+    async def scenario() -> tuple[float, Any]:
+        client = AsyncClient(**arguments(job, server))
+        task = await share_begun(client, job, server)
+        began = time.monotonic()
+        await client.close()
+        took = time.monotonic() - began
+        (end,) = await asyncio.gather(task, return_exceptions=True)
+        return took, end
+
+    seconds, end = asyncio.run(scenario())
+    assert seconds < AT_ONCE
+    assert isinstance(end, OutcomeUnknownError)
+    done = job.resume()
+    assert (done.code, len(job.shares()), job.left()) == (0, 1, []), done
+
+
+def test_a_task_that_is_cancelled_while_its_client_is_closed_is_cancelled(
+    proxied: Proxied, job_at: Callable[..., Job]
+) -> None:
+    server = proxied(then=faults.holds)
+    job = job_at(server)
+
+    async def scenario() -> None:
+        client = AsyncClient(**arguments(job, server))
+        task = asyncio.ensure_future(client.list_shares())
+        await reached(server)
+        closing = asyncio.ensure_future(client.close())
+        await asyncio.sleep(0)
+        await cancel(task)
+        await closing
+
+    asyncio.run(scenario())
 
 
 # -- turns ------------------------------------------------------------------------------------------

@@ -19,8 +19,8 @@ from typing import Any
 import jwt
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
+from google_crc32c import value as crc32c
 
-from sealpipe_plugins.gcp.checksum import crc32c
 from support.ci_jobs import job_token
 from support.fake_web import Asked, FakeWeb, Reply
 

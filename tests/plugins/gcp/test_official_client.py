@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from google_crc32c import value as crc32c
 
 from plugins.gcp.fake_secret_manager import FORBIDDEN, PROJECT, FakeSecretManager
-from sealpipe_plugins.gcp.checksum import crc32c
 from sealpipe_plugins.gcp.writing import ANNOTATION
 from support.backends import put, values
 from support.parts import missing

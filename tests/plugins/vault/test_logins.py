@@ -189,6 +189,7 @@ MISSING = {
     "token_file of vault cannot be read: no such file": {f"{P}TOKEN_FILE": "/nonexistent"},
     "secret_id_file of vault cannot be read": {"VAULT_ROLE_ID": "x", f"{P}SECRET_ID_FILE": "/nonexistent"},
     "contains invalid characters": {"VAULT_TOKEN": "two\r\nX-Header: lines"},
+    "the namespace contains invalid characters": {"VAULT_TOKEN": "x", "VAULT_NAMESPACE": "a\r\nX-Header: b"},
 }
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from contextvars import copy_context
+
 import pytest
 
 from sealpipe.batch.database.interface import prepare_schema
 from sealpipe.batch.database.opening import open_store
 from sealpipe.batch.database.records import ConflictError, NewRow, Row
+from sealpipe.cancellation import Cancellation, CancelledCallError, current, make_current
 from sealpipe.errors import StateError
 from sealpipe.secret import Secret
 from unit.batch.stores import MINUTE, SERVICE, Place, add_rows, claim, make_credential
@@ -155,6 +158,26 @@ def test_an_effect_is_begun_by_one_worker_and_done_once(place: Place) -> None:
     assert store.effects.list(row) == [done]
     with pytest.raises(ConflictError, match="another worker has changed this effect"):
         store.effects.finish(effect, "failed", {})
+
+
+def test_after_a_cancel_no_effect_begins_and_what_was_begun_is_finished(in_sqlite: Place) -> None:
+    store = in_sqlite.store()
+    row = claim(store, add_rows(store, 1))
+    begun = store.effects.begin(row, "1/create", {})
+    assert begun is not None
+
+    def go_on() -> None:
+        make_current(Cancellation())
+        current().cancel()
+        with pytest.raises(CancelledCallError):
+            store.effects.begin(row, "1/message/0", {})
+        with pytest.raises(CancelledCallError):
+            store.effects.repeat(begun, {})
+        assert store.effects.list(row) == [begun]
+        store.effects.finish(begun, "done", {})
+
+    copy_context().run(go_on)
+    assert [each.state for each in store.effects.list(row)] == ["done"]
 
 
 def test_a_failed_effect_and_an_intended_one_can_be_begun(place: Place) -> None:

@@ -34,7 +34,9 @@ NetworkOf = Callable[[Path | None], PluginNetwork]
 
 class Backend(FakeWeb):
     def answer(self, asked: Asked) -> Reply:
-        return Reply(302, "", {"location": "/elsewhere"}) if asked.path == "/moved" else Reply(200, "it is I")
+        if asked.path == "/moved":
+            return Reply(302, "", {"location": "/elsewhere"})
+        return Reply(200, "it is I", {"set-cookie": "session=1"})
 
 
 @pytest.fixture(scope="module")
@@ -180,6 +182,34 @@ def test_a_plugins_own_ca_is_trusted_without_a_certificate(
 ) -> None:
     with network_of(None).http(authorities=authority.cert_pem.bytes().decode()) as client:
         assert client.get(secure.base_url).text == "it is I"
+
+
+def test_a_plugins_ca_file_is_trusted_beside_all_others(
+    network_of: NetworkOf, secure: Backend, backend_authority: trustme.CA, ca_file: Path, tmp_path: Path
+) -> None:
+    backend_authority.cert_pem.write_to_path(tmp_path / "backend.pem")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    backend_authority.issue_cert(LOOPBACK).configure_cert(context)
+    with Backend(context) as other, network_of(ca_file).http(ca_file=tmp_path / "backend.pem") as client:
+        assert [client.get(each.base_url).text for each in (secure, other)] == ["it is I"] * 2
+
+
+def test_no_plugin_gets_the_cookies_of_another(network_of: NetworkOf, plain: Backend) -> None:
+    client = network_of(None).http()
+    for _ in range(2):
+        client.get(plain.base_url)
+    assert len(plain.asked) == 2
+    assert ["cookie" in asked.headers for asked in plain.asked] == [False, False]
+
+
+def test_certificates_are_read_for_https_only(
+    network_of: NetworkOf, plain: Backend, secure: Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "none.pem"))
+    client = network_of(None).http()
+    assert client.get(plain.base_url).text == "it is I"
+    with pytest.raises(NotConfiguredError, match="certificates to trust cannot be read"):
+        client.get(secure.base_url)
 
 
 def test_a_proxy_over_tls_is_trusted_by_the_systems_ca_and_gets_no_certificate_of_a_backend(

@@ -24,6 +24,7 @@ from sealpipe.batch.database.records import (
     make_effect_content,
 )
 from sealpipe.batch.database.sealing import Members
+from sealpipe.cancellation import current
 
 
 class EffectStore:
@@ -61,6 +62,7 @@ class EffectStore:
 
         None: it is `sending` or `done`, so do not act. Raises ConflictError if another worker has the row.
         """
+        current().raise_if_cancelled()
         with self._writer.write(row.batch, row.id) as transaction:
             self._check_holder(transaction, row)
             effect = self._add(transaction, row, name, "sending", content)
@@ -83,6 +85,7 @@ class EffectStore:
 
     def repeat(self, effect: Effect, content: Members) -> Effect:
         """Do an effect again that may or will be repeated: `sending`, from any state. Raises ConflictError."""
+        current().raise_if_cancelled()
         return self._save(effect, "sending", content)
 
     def finish(

@@ -14,7 +14,6 @@ from sealpipe.batch.engine.advance import Change, Engine
 from sealpipe.batch.engine.news import News, NewsLog
 from sealpipe.batch.engine.run import RunResult
 from sealpipe.batch.steps.states import MINUTE
-from sealpipe.cancellation import current
 from sealpipe.errors import NOT_TAKEN, SealpipeError
 from sealpipe.flows import policy
 from sealpipe.flows.deliver import Recipient, resolve_recipients
@@ -84,7 +83,6 @@ def _send(
     for recipient, news in found:
         names = list(log.name_rows(news)) if with_rows else []
         message = build_news(RunResult(engine.batch.name, counts=engine.store.count_states(engine.batch)), news, names)
-        current().begin(is_changing=True)
         warning = _send_one(session, log, recipient, news, message)
         warnings += [warning] if warning else []
     return tuple(warnings)

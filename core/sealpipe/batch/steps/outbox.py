@@ -186,7 +186,7 @@ class RowEntry(Entry):
     def close(self) -> None:
         """Do nothing: the row's lease ends by itself."""
 
-    def _note(self, event: Mapping[str, Any]) -> None:
+    def _write(self, event: Mapping[str, Any]) -> None:
         match event:
             case {"answered": response}:
                 self.content.pop("body", None)  # it is never sent again

@@ -187,7 +187,7 @@ class ProgressReporter:
         self._listener = listener
 
     def __call__(self, progress: Progress) -> None:
-        """Call the listener. Raises CallbackError."""
+        """Call the listener where the caller is. Raises CallbackError, and CancelledCallError."""
         if self._listener is not None:
             try:
                 current().notify(partial(self._listener, progress))

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from sealpipe.api.responses import escape_text
-from sealpipe.cancellation import current
+from sealpipe.cancellation import CancelledCallError
 from sealpipe.errors import (
     NOT_TAKEN,
     DeliveryError,
@@ -127,7 +127,6 @@ def _deliver_one(session: Session, share: Deliverable, number: int, *, resend: b
         budget = session.start_budget()
         for tries in range(1, MAX_TRIES + 1):
             try:
-                current().begin(is_changing=True)
                 _send(session, share, number)
                 return None
             except UnavailableError as error:
@@ -153,7 +152,7 @@ def _send(session: Session, share: Deliverable, number: int) -> None:
     _note_state(share, number, "sending")
     try:
         send_message(registry, recipient.channel, _build_message(share, recipient), recipient.to)
-    except NOT_TAKEN:
+    except (*NOT_TAKEN, CancelledCallError):  # cancelled before the channel was called
         _note_state(share, number, "failed", is_required=False)
         raise
     _note_state(share, number, "sent", is_required=False)

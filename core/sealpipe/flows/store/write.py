@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from sealpipe.cancellation import current
+from sealpipe.cancellation import CancelledCallError
 from sealpipe.errors import (
     NOT_TAKEN,
     Note,
@@ -86,7 +86,6 @@ def write_to_sink(session: Session, write: SinkWrite, ledger: WriteLog | None = 
     budget = session.start_budget()
     for tries in range(1, MAX_TRIES + 1):
         try:
-            current().begin(is_changing=True)
             return _write_once(session, write, ledger)
         except UnavailableError as error:
             requested = error.retry_after if isinstance(error.retry_after, int | float) else 0.0
@@ -135,7 +134,7 @@ def _write_once(session: Session, write: SinkWrite, ledger: WriteLog | None) -> 
     ledger.note_write(write.marker, target, "storing")
     try:
         receipt = write_fields(registry, write.ref.name, locator, write.fields, write.mode, write.marker)
-    except NOT_TAKEN:
+    except (*NOT_TAKEN, CancelledCallError):  # cancelled before the sink was called
         ledger.note_write(write.marker, target, state or "not stored")
         raise
     ledger.note_write(write.marker, target, "stored")
