@@ -26,11 +26,10 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from sealpipe.plugin import NotConfiguredError, OutgoingAction, VetoError, find_file_flaw, hookimpl
+from sealpipe.plugin import NotConfiguredError, OutgoingAction, VetoError, find_file_flaw, hookimpl, matches_name
 from sealpipe.plugin.context import ACTIONS
 
 REQUIRED_LISTS = ("sources", "sinks", "recipients", "tools")
@@ -107,7 +106,7 @@ def _read_file(config: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[M
 
 def _matches_store(store: str, pattern: str) -> bool:
     """Return whether a pattern matches `plugin/store`, or only the store's name."""
-    return fnmatchcase(store if "/" in pattern else store.rpartition("/")[2], pattern)
+    return matches_name(store if "/" in pattern else store.rpartition("/")[2], pattern)
 
 
 def _check_stores(what: str, values_of: Callable[[OutgoingAction], Iterable[str]]) -> Rule:
@@ -127,7 +126,7 @@ def _check_recipients(plan: OutgoingAction, allowed: list[str]) -> None:
         channel = plan.channels[number] if number < len(plan.channels) else f"{name}/{name}"
         store_name = channel.rpartition("/")[2]
         if not any(
-            fnmatchcase(f"{channel if '/' in pattern.partition(':')[0] else store_name}:{to}", pattern)
+            matches_name(f"{channel if '/' in pattern.partition(':')[0] else store_name}:{to}", pattern)
             for pattern in allowed
         ):
             raise VetoError(f"the recipient {recipient} is not allowed (its channel is {channel})")
@@ -152,7 +151,7 @@ def _may_match_channel(channel: str, pattern: str) -> bool:
 def _check_each(what: str, values_of: Callable[[OutgoingAction], tuple[str, ...]]) -> Rule:
     def check(plan: OutgoingAction, allowed: list[str]) -> None:
         for each in values_of(plan):
-            if not any(fnmatchcase(each, pattern) for pattern in allowed):
+            if not any(matches_name(each, pattern) for pattern in allowed):
                 raise VetoError(f"the {what} {each} is not allowed")
 
     return check

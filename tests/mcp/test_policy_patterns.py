@@ -19,8 +19,8 @@ from sealpipe.mcp import policy as policies
 from sealpipe.mcp.policy import Pattern
 from sealpipe.mcp.policy_file import load_policy
 from sealpipe.mcp.tools import Use, load_tools
-from sealpipe.mcp.wildcards import Wildcard
 from sealpipe.reference import Reference, Target, parse, parse_target
+from sealpipe.wildcards import Wildcard
 
 # pattern -> (references that it covers, walks around it)
 SOURCES: dict[str, tuple[list[str], list[str]]] = {

@@ -17,6 +17,7 @@ from sealpipe.cli.names import KnownNames, find_notes_folder
 from sealpipe.errors import NotFoundError, SealpipeError, UsageError
 from sealpipe.state.creations import Creation
 from sealpipe.values import format_time
+from sealpipe.wildcards import matches_name
 
 if TYPE_CHECKING:
     from sealpipe.client import Client
@@ -128,8 +129,14 @@ def _list_created(ending: Ending, keep: Path | None, client: Client, values: Map
     return [each for each in active if not ending.is_over(keep, each)]
 
 
+def select_created(known: Sequence[Creation], pattern: str | None, run: str | None) -> list[Creation]:
+    """Return those whose name matches the pattern, and that belong to the run. None: any."""
+    named = [each for each in known if pattern is None or (each.name is not None and matches_name(each.name, pattern))]
+    return [each for each in named if run is None or each.is_of_run(run)]
+
+
 def _choose(ending: Ending, known: Sequence[Creation], values: Mapping[str, Any]) -> list[Creation]:
-    chosen = [each for each in known if each.matches(values["name"], values["created_by_run"])]
+    chosen = select_created(known, values["name"], values["created_by_run"])
     if not chosen:
         raise NotFoundError(
             f"no {ending.kind} that may still be active is known by that name or run: nothing was expired",

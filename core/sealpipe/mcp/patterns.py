@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from sealpipe.errors import UsageError
-from sealpipe.mcp.wildcards import ANY_SEGMENT, REST, PathWildcard, Wildcard, find_inner_rest, is_segment
 from sealpipe.reference import Everything, Item, Key, Pointer, Reference, Target, parse, parse_target
 from sealpipe.run.refused_names import find_reader
+from sealpipe.wildcards import ANY_SEGMENT, REST, PathWildcard, Wildcard, find_inner_rest, is_segment
 
 MAX_TEXT: Final = 1000
 """Characters of a pattern, and of each text that is compared with one."""

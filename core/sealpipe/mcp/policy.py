@@ -55,12 +55,8 @@ LISTS: Final[Mapping[str, ListKind]] = {
     "variables": ListKind("variable", patterns.parse_variable, lambda use: use.variables),
     "commands": ListKind("command", patterns.parse_command, lambda use: (use.command,) if use.command else ()),
 }
-TABLES: Final[Mapping[str, tuple[str, ...]]] = {
-    "request": ("sinks", "recipients"),
-    "share": ("sources", "recipients"),
-    "run": ("sources", "variables", "commands"),
-}
-"""The tables of a policy, and their lists of patterns. A missing list allows nothing."""
+TABLES: Final = ("request", "share", "run")
+"""The tables of a policy, with lists of patterns. A missing list allows nothing."""
 
 
 class ToolRule(NamedTuple):

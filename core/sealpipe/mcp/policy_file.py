@@ -7,17 +7,20 @@ the place in the file.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
-from datetime import timedelta
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Final, NoReturn, TypeVar
+from typing import Annotated, Any, Final, TypeVar
+
+from pydantic import AfterValidator, Field
 
 from sealpipe import values
 from sealpipe.config import find_config_folder
 from sealpipe.config_file import TomlFlaw, load_toml
 from sealpipe.errors import SettingError, UsageError
+from sealpipe.mcp.models import Flaw, Model, find_flaw
 from sealpipe.mcp.patterns import MAX_TEXT
-from sealpipe.mcp.policy import LISTS, LONGEST_EXPIRY, TABLES, TOOLS, Pattern, Policy
+from sealpipe.mcp.policy import LISTS, LONGEST_EXPIRY, TABLES, TOOLS, Pattern, Policy, format_duration
 from sealpipe.permissions import find_file_flaw, find_folder_flaw
 from sealpipe.state import create_file, refuse_newer
 
@@ -65,7 +68,7 @@ def load_policy(path: Path | None, environ: Mapping[str, str]) -> Policy:
     table = load_toml(content)
     if isinstance(table, TomlFlaw):
         raise SettingError(f"the policy {found} is not valid TOML at {table.location}", remedy="correct it there")
-    return _Reader(found.absolute()).read(table)
+    return _read_policy(found.absolute(), table)
 
 
 def write_example(path: Path, environ: Mapping[str, str]) -> None:
@@ -85,91 +88,119 @@ def write_example(path: Path, environ: Mapping[str, str]) -> None:
         raise UsageError(f"the policy {path} cannot be written: {error.strerror}", remedy="check the folder") from None
 
 
-class _Reader:
-    """Turns the tables of a file into a policy."""
+def _check_tool(name: str) -> str:
+    if name not in TOOLS:
+        raise ValueError
+    return name
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
 
-    def read(self, table: Mapping[str, Any]) -> Policy:
-        refuse_newer(table, f"the policy {self._path}", SettingError)
-        self._check_names("", table, ("schema", "longest_expiry", "confirm", "per_hour", *TABLES))
-        schema = table.get("schema")
-        if isinstance(schema, bool) or schema != 1:
-            self._refuse("schema", "is missing" if schema is None else "is not 1", "write schema = 1")
-        lists = {name: self._read_lists(name, self._get_table(table, name)) for name in TABLES if name in table}
-        return Policy(
-            self._path,
-            lists,
-            self._read_expiry(table),
-            frozenset(self._read_confirm(table)),
-            self._read_per_hour(self._get_table(table, "per_hour")),
-        )
+PatternText = Annotated[str, Field(max_length=MAX_TEXT)]
+Patterns = Annotated[list[PatternText], Field(max_length=_MAX_PATTERNS)]
+Commands = Annotated[list[list[PatternText]], Field(max_length=_MAX_PATTERNS)]
+ToolName = Annotated[str, AfterValidator(_check_tool)]
+PerHour = Annotated[int, Field(ge=1, le=_MAX_PER_HOUR)]
 
-    def _read_lists(self, name: str, table: Mapping[str, Any]) -> dict[str, tuple[Pattern, ...]]:
-        self._check_names(name, table, TABLES[name])
-        return {key: tuple(self._read_patterns(f"{name}.{key}", key, value)) for key, value in table.items()}
 
-    def _read_patterns(self, place: str, key: str, value: object) -> Iterable[Pattern]:
-        is_command = key == "commands"
-        form = f'write {key} = [["pg_dump", "app"]]' if is_command else f'write {key} = ["..."]'
-        if not isinstance(value, list) or len(value) > _MAX_PATTERNS:
-            self._refuse(place, f"is not a list of at most {_MAX_PATTERNS} patterns", form)
-        for number, item in enumerate(value, 1):
-            texts = item if is_command and isinstance(item, list) else [item]
-            is_text = all(isinstance(text, str) and len(text) <= MAX_TEXT for text in texts)
-            if not is_text or isinstance(item, list) != is_command:
-                kind = "list of texts" if is_command else "text"
-                self._refuse(f"{place}, pattern {number},", f"is not a {kind} of at most {MAX_TEXT} characters", form)
-            yield self._parse(f"{place}, pattern {number}", LISTS[key].parse, item)
+class RequestTable(Model):
+    """Whom assistants may ask for secrets, and where these are stored."""
 
-    def _read_expiry(self, table: Mapping[str, Any]) -> timedelta:
-        value = table.get("longest_expiry")
-        if value is None:
-            return LONGEST_EXPIRY
-        if not isinstance(value, str):
-            self._refuse("longest_expiry", "is not a duration", 'write longest_expiry = "7d"')
-        return self._parse("longest_expiry", values.parse_duration, value)
+    sinks: Patterns = Field(default_factory=list)
+    recipients: Patterns = Field(default_factory=list)
 
-    def _read_confirm(self, table: Mapping[str, Any]) -> tuple[str, ...]:
-        names = table.get("confirm", list(CONFIRMED))
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            self._refuse("confirm", "is not a list of tools", 'write confirm = ["share_secret"]')
-        self._check_names("confirm", names, TOOLS)
-        return tuple(names)
 
-    def _read_per_hour(self, table: Mapping[str, Any]) -> dict[str, int]:
-        self._check_names("per_hour", table, TOOLS)
-        for name, value in table.items():
-            if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= _MAX_PER_HOUR:
-                self._refuse(f"per_hour.{name}", f"is not a number from 1 to {_MAX_PER_HOUR}", f"write {name} = 5")
-        return dict(table)
+class ShareTable(Model):
+    """Which secrets assistants may share, and with whom."""
 
-    def _get_table(self, table: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-        value = table.get(name, {})
-        if not isinstance(value, dict):
-            self._refuse(name, "is not a table", f"write [{name}], followed by its lists")
-        return value
+    sources: Patterns = Field(default_factory=list)
+    recipients: Patterns = Field(default_factory=list)
 
-    def _check_names(self, place: str, names: Iterable[str], known: Iterable[str]) -> None:
-        unknown = next((name for name in names if name not in known), None)
-        if unknown is None:
-            return
-        from difflib import get_close_matches  # for an error only
 
-        near = get_close_matches(unknown, list(known), 1)
-        shown = repr(unknown) if len(unknown) <= _MAX_NAME else f"a name of {len(unknown)} characters"
-        remedy = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
-        self._refuse(place or "the file", f"has {shown}, which it does not know", remedy)
+class RunTable(Model):
+    """Which commands assistants may run, with which secrets in which variables."""
 
-    def _parse(self, place: str, parse: Callable[[Any], T], value: Any) -> T:
-        try:
-            return parse(value)
-        except UsageError as error:
-            raise SettingError(f"the policy {self._path}: {place}: {error.message}", remedy=error.remedy) from None
+    sources: Patterns = Field(default_factory=list)
+    variables: Patterns = Field(default_factory=list)
+    commands: Commands = Field(default_factory=list)
 
-    def _refuse(self, place: str, what: str, remedy: str) -> NoReturn:
-        raise SettingError(f"the policy {self._path}: {place} {what}", remedy=remedy)
+
+class PolicyFile(Model):
+    """The members of a policy file, before its patterns and durations are parsed."""
+
+    version: int = Field(alias="schema", ge=1, le=1)
+    longest_expiry: str = format_duration(LONGEST_EXPIRY)
+    confirm: list[ToolName] = Field(default_factory=lambda: list(CONFIRMED))
+    per_hour: dict[ToolName, PerHour] = Field(default_factory=dict)
+    request: RequestTable | None = None
+    share: ShareTable | None = None
+    run: RunTable | None = None
+
+
+def _read_policy(path: Path, table: Mapping[str, Any]) -> Policy:
+    refuse_newer(table, f"the policy {path}", SettingError)
+    found = find_flaw(PolicyFile, table)
+    if isinstance(found, Flaw):
+        what, remedy = _describe_flaw(found, table)
+        raise SettingError(f"the policy {path}: {what}", remedy=remedy)
+    tables = {name: getattr(found, name) for name in TABLES}
+    return Policy(
+        path,
+        {
+            name: {key: tuple(_parse_patterns(path, f"{name}.{key}", key, values)) for key, values in given}
+            for name, given in tables.items()
+            if given is not None
+        },
+        _parse(path, "longest_expiry", values.parse_duration, found.longest_expiry),
+        frozenset(found.confirm),
+        found.per_hour,
+    )
+
+
+def _parse_patterns(path: Path, place: str, key: str, items: Iterable[Any]) -> Iterator[Pattern]:
+    for number, item in enumerate(items, 1):
+        yield _parse(path, f"{place}, pattern {number}", LISTS[key].parse, item)
+
+
+def _parse(path: Path, place: str, parse: Callable[[Any], T], value: Any) -> T:
+    try:
+        return parse(value)
+    except UsageError as error:
+        raise SettingError(f"the policy {path}: {place}: {error.message}", remedy=error.remedy) from None
+
+
+def _describe_flaw(flaw: Flaw, table: Mapping[str, Any]) -> tuple[str, str]:
+    """Return what is wrong with a file, and what to write there."""
+    place = ".".join(str(each) for each in flaw.path if isinstance(each, str))
+    if flaw.kind == "extra_forbidden":
+        return _describe_unknown(place or "the file", str(flaw.rest[0]), flaw.schema["properties"])
+    match (*flaw.path, *flaw.rest):
+        case ("schema",):
+            return f"schema {'is missing' if flaw.kind == 'missing' else 'is not 1'}", "write schema = 1"
+        case ("longest_expiry",):
+            return "longest_expiry is not a duration", 'write longest_expiry = "7d"'
+        case ("confirm", int(number)) if isinstance(table["confirm"][number], str):
+            return _describe_unknown("confirm", table["confirm"][number], TOOLS)
+        case ("confirm", *_):
+            return "confirm is not a list of tools", 'write confirm = ["share_secret"]'
+        case ("per_hour", str(name), "[key]"):
+            return _describe_unknown("per_hour", name, TOOLS)
+        case ("per_hour", str(name)):
+            return f"per_hour.{name} is not a number from 1 to {_MAX_PER_HOUR}", f"write {name} = 5"
+        case (str(), str(key), *_):
+            is_command = key == "commands"
+            form = f'write {key} = [["pg_dump", "app"]]' if is_command else f'write {key} = ["..."]'
+            item = next((each for each in flaw.path if isinstance(each, int)), None)
+            if item is None:
+                return f"{place} is not a list of at most {_MAX_PATTERNS} patterns", form
+            kind = "list of texts" if is_command else "text"
+            return f"{place}, pattern {item + 1}, is not a {kind} of at most {MAX_TEXT} characters", form
+    return f"{place} is not a table", f"write [{place}], followed by its lists"
+
+
+def _describe_unknown(place: str, name: str, known: Iterable[str]) -> tuple[str, str]:
+    near = get_close_matches(name, list(known), 1)
+    shown = repr(name) if len(name) <= _MAX_NAME else f"a name of {len(name)} characters"
+    remedy = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
+    return f"{place} has {shown}, which it does not know", remedy
 
 
 EXAMPLE: Final = """\

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pydantic import Field, ValidationError
 
-from sealpipe.cancellation import current
 from sealpipe.errors import NotFoundError, ProtocolError, SealpipeError, StateError
 from sealpipe.flows.resume import finish_entry
 from sealpipe.flows.session import Session
@@ -110,7 +109,6 @@ def create(session: Session, folder: Path, made_id: str, work: Callable[[EntrySt
     message is not sent, raises DeliveryError: the share or request exists all the same. Raises AlreadyBegunError if
     there is such an entry, or what has become of it.
     """
-    current().raise_if_cancelled()
     created = work(_EntryOfCall(session, folder, made_id))
     with keep_entry_on_error(created.entry):
         return _finish(session, folder, created)

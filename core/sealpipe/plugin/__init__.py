@@ -19,6 +19,7 @@ gets None). `needs` are the requirements that must be installed; `extra` names t
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -113,6 +114,7 @@ __all__ = [
     "is_loopback",
     "is_stderr_readable",
     "make_annotation",
+    "matches_name",
     "merge_fields",
     "open_file",
     "parse_retry_after",
@@ -227,18 +229,20 @@ if TYPE_CHECKING:
         select_maskable_lines,
         write_stderr,
     )
+    from sealpipe.wildcards import matches_name
 
     hookimpl = pluggy.HookimplMarker("sealpipe")
     """Marks a function as a hook of sealpipe."""
 
-_OF_RUNNERS: Final = (
-    "format_output",
-    "is_stderr_readable",
-    "make_annotation",
-    "select_maskable_lines",
-    "write_stderr",
-)
-"""What only the plugin of a CI system needs."""
+_RARE: Final[Mapping[str, str]] = {
+    "format_output": "ci_commands",
+    "is_stderr_readable": "ci_commands",
+    "make_annotation": "ci_commands",
+    "select_maskable_lines": "ci_commands",
+    "write_stderr": "ci_commands",
+    "matches_name": "wildcards",
+}
+"""What only the plugin of a CI system or a policy needs, and its module."""
 
 
 if not TYPE_CHECKING:  # hidden from type checkers, which would take every misspelled name for Any
@@ -249,10 +253,8 @@ if not TYPE_CHECKING:  # hidden from type checkers, which would take every missp
             import pluggy
 
             value = pluggy.HookimplMarker("sealpipe")
-        elif name in _OF_RUNNERS:
-            from sealpipe import ci_commands
-
-            value = getattr(ci_commands, name)
+        elif name in _RARE:
+            value = getattr(import_module(f"sealpipe.{_RARE[name]}"), name)
         else:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         globals()[name] = value

@@ -11,9 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from sealpipe.wildcards import matches_name
+
 
 class Reader(NamedTuple):
-    """A program, the names that it obeys (`*` stands for any rest), and the page that documents them.
+    """A program, the names that it obeys (`wildcards.matches_name`), and the page that documents them.
 
     Our own page is a path from `docs/how-to`, where the table is shown.
     """
@@ -26,7 +28,7 @@ class Reader(NamedTuple):
     def obeys(self, name: str) -> bool:
         """Return whether this program obeys a variable of that name."""
         text = name.lower() if self.ignores_case else name
-        return any(text.startswith(each[:-1]) if each.endswith("*") else text == each for each in self.names)
+        return any(matches_name(text, each) for each in self.names)
 
 
 REFUSED: Final[Sequence[Reader]] = (

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from fnmatch import fnmatchcase
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -46,15 +45,13 @@ class Creation:
     public_key: str | None = None
     notes: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
 
-    def matches(self, pattern: str | None, run: str | None) -> bool:
-        """Return whether its name matches the pattern (with `*`, `?` and `[...]`), and its run is that one.
+    def is_of_run(self, run: str) -> bool:
+        """Return whether it belongs to a run.
 
         The beginning of a run, up to a slash, stands for all of it: `org/app/123` for every job of run 123. One that
-        ends in a slash stands for itself only: its last part may be a variable that is not set. None matches
-        everything.
+        ends in a slash stands for itself only: its last part may be a variable that is not set.
         """
-        has_name = pattern is None or (self.name is not None and fnmatchcase(self.name, pattern))
-        return has_name and (run is None or self.run == run or f"{self.run}/".startswith(f"{run}/"))
+        return self.run == run or f"{self.run}/".startswith(f"{run}/")
 
 
 def note_creation(folder: Path, creation: Creation) -> None:

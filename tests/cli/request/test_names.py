@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from sealpipe.cli.expire import select_created
 from sealpipe.errors import UsageError
 from sealpipe.flows.request import plan_request
 from sealpipe.flows.share import plan_share
@@ -134,5 +135,7 @@ def test_a_file_of_another_version_is_read_and_a_damaged_one_ignored(tmp_path: P
     ],
 )
 def test_names_match_patterns_and_runs_by_whole_parts(pattern: str | None, run: str | None, is_match: bool) -> None:  # noqa: FBT001
-    assert Creation("share", BASE, "abc", NOW, name="staging-db", run="o/r/7/1/ask").matches(pattern, run) is is_match
-    assert Creation("share", BASE, "abc", NOW).matches(None, "o/r") is False
+    created = Creation("share", BASE, "abc", NOW, name="staging-db", run="o/r/7/1/ask")
+    assert select_created([created], pattern, run) == [created] * is_match
+    nameless = Creation("share", BASE, "abc", NOW)
+    assert select_created([nameless], "*", None) == select_created([nameless], None, "o/r") == []

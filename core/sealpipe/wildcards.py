@@ -1,7 +1,14 @@
-"""Wildcards of a policy's patterns: `*` in one part of a text, `**` for the rest of a path. Pure.
+"""What `*` stands for in every pattern of sealpipe: any number of characters, or none, of those that its place allows.
 
-Nothing that an assistant writes is a wildcard, and `*` stands only for characters that no reader takes for something
-else: `is_word`, and in references the wider `is_segment`. All others match only where a pattern spells them.
+    names       all characters: names of this machine, stores, recipients and tools (`matches_name`)
+    words       those of `is_word`: recipients, arguments and variables of an assistant's policy
+    references  those of `is_segment`, in one part of a path or one key; `**` at the end is any rest
+
+In names, `?` is one character and `[...]` one of some, as in a shell. An assistant's policy has no other wildcards, for
+there `?` begins the parameters of a reference; and its `*` stands only for characters that no reader takes for
+something else, so that nothing an assistant writes goes around a pattern. Everything else stands for itself. Pure.
+
+`*` alone in a selector (every key), and in what a rehearsal's fault applies to (one whole part), is no pattern.
 """
 
 from __future__ import annotations
@@ -9,6 +16,7 @@ from __future__ import annotations
 import string
 import unicodedata
 from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
 from typing import Final
 
 from sealpipe.errors import UsageError
@@ -16,9 +24,15 @@ from sealpipe.values import begins_special
 
 REST: Final = "**"
 """The last part of a pattern that stands for one or more parts."""
+_SPECIAL: Final = frozenset("*?[")
 _WORD: Final = frozenset(string.ascii_letters + string.digits + "._+-")
 _NEVER_IN_SEGMENTS: Final = frozenset('/\\%?#{}*:"')
 """Separators, escapes, placeholders, wildcards, and the `:` of another form of name (an ARN, an address)."""
+
+
+def matches_name(name: str, pattern: str) -> bool:
+    """Return whether a name matches a pattern with `*`, `?` and `[...]`. Case matters."""
+    return fnmatchcase(name, pattern) if _SPECIAL & set(pattern) else name == pattern
 
 
 def is_word(character: str) -> bool:
