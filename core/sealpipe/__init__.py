@@ -9,34 +9,34 @@ from sealpipe.version import __version__ as __version__
 
 TYPE_CHECKING = False  # the same form as in typing: importing typing would be most of what `sealpipe --version` costs
 if TYPE_CHECKING:
-    from sealpipe.aio import AsyncClient as AsyncClient
-    from sealpipe.aio import aresolve as aresolve
+    from sealpipe.async_client import AsyncClient as AsyncClient
+    from sealpipe.async_client import aresolve as aresolve
     from sealpipe.client import Client as Client
     from sealpipe.client import resolve as resolve
+    from sealpipe.collect.results import CollectResult as CollectResult
+    from sealpipe.collect.results import Progress as Progress
     from sealpipe.errors import *  # noqa: F403
-    from sealpipe.flows.collect import CollectResult as CollectResult
-    from sealpipe.flows.collect import Progress as Progress
-    from sealpipe.flows.request.create import SecureRequest as SecureRequest
-    from sealpipe.flows.share.post import Share as Share
     from sealpipe.prompts import Prompt as Prompt
+    from sealpipe.request.create import SecureRequest as SecureRequest
     from sealpipe.secret import Secret as Secret
+    from sealpipe.share.post import Share as Share
     from sealpipe.state.outbox import Outbox as Outbox
     from sealpipe.state.receipt import Receipt as Receipt
     from sealpipe.wire.fields import Field as Field
 
 _MODULES = {
-    "AsyncClient": "sealpipe.aio",
+    "AsyncClient": "sealpipe.async_client",
     "Client": "sealpipe.client",
-    "CollectResult": "sealpipe.flows.collect",
+    "CollectResult": "sealpipe.collect.results",
     "Field": "sealpipe.wire.fields",
     "Outbox": "sealpipe.state.outbox",
-    "Progress": "sealpipe.flows.collect",
+    "Progress": "sealpipe.collect.results",
     "Prompt": "sealpipe.prompts",
     "Receipt": "sealpipe.state.receipt",
     "Secret": "sealpipe.secret",
-    "SecureRequest": "sealpipe.flows.request.create",
-    "Share": "sealpipe.flows.share.post",
-    "aresolve": "sealpipe.aio",
+    "SecureRequest": "sealpipe.request.create",
+    "Share": "sealpipe.share.post",
+    "aresolve": "sealpipe.async_client",
     "resolve": "sealpipe.client",
 }
 

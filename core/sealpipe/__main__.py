@@ -27,7 +27,7 @@ def main() -> None:
     harden()
     block_modules()
     gc.set_threshold(_GC_THRESHOLD)
-    from sealpipe.cli import run
+    from sealpipe.cli.main import run
 
     code = run(sys.argv[1:])
     if signals.was_interrupted():

@@ -11,12 +11,12 @@ from os import PathLike, fsencode, fspath
 from typing import Any, Final, ParamSpec, TypeVar
 
 from sealpipe.errors import EncodingError, PointError, UsageError
+from sealpipe.parsing import NOTIFY_ON
 from sealpipe.prompts import Prompt
-from sealpipe.reference import FieldSpec, Reference, Target
+from sealpipe.reference.parse import FieldSpec, Reference, Target
 from sealpipe.secret import Secret, strips_frames
 from sealpipe.state.entry import Entry
 from sealpipe.state.receipt import Receipt
-from sealpipe.values import NOTIFY_ON
 from sealpipe.wire.encoding import decode_base64, decode_base64url
 from sealpipe.wire.fields import Field
 from sealpipe.wire.jsontext import dumps, is_text

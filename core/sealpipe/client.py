@@ -11,19 +11,21 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
+from sealpipe import actions, lookup, policy
 from sealpipe.api import account as account_api
 from sealpipe.api import requests as requests_api
 from sealpipe.api import shares as shares_api
 from sealpipe.arguments import checks_arguments
+from sealpipe.budget import call
 from sealpipe.client_base import connect, open_fields, registry
 from sealpipe.config import Config
-from sealpipe.flows import call, lookup, outgoing, policy
-from sealpipe.flows.resume import finish_entry, send_messages
-from sealpipe.flows.session import Session, open_session
-from sealpipe.flows.share import plan_share, post
-from sealpipe.flows.share.expire import expire_share
+from sealpipe.expire.share import expire_share
 from sealpipe.plugin.context import LITERAL
+from sealpipe.resume import finish_entry, send_messages
 from sealpipe.secret import Secret, strips_frames
+from sealpipe.session import Session, open_session
+from sealpipe.share import post
+from sealpipe.share.options import plan_share
 from sealpipe.state.outbox import Outbox
 from sealpipe.wire.fields import Field, hidden
 
@@ -33,17 +35,17 @@ if TYPE_CHECKING:
     from sealpipe.api.pages import Page
     from sealpipe.api.requests import CreatedRequest, DeletedRequest, RequestInfo, Submissions
     from sealpipe.api.shares import CreatedShare
-    from sealpipe.flows.collect import CollectResult, OnProgress
-    from sealpipe.flows.collect.options import AfterCollect, KeyChoice
-    from sealpipe.flows.deliver import Params
-    from sealpipe.flows.request.create import SecureRequest
-    from sealpipe.flows.request.expire import EndedRequest
-    from sealpipe.flows.share import Custody
-    from sealpipe.flows.share.expire import EndedShare
-    from sealpipe.flows.share.post import Share
+    from sealpipe.collect.options import AfterCollect, KeyChoice
+    from sealpipe.collect.results import CollectResult, OnProgress
+    from sealpipe.delivery.recipients import Params
+    from sealpipe.expire.request import EndedRequest
+    from sealpipe.expire.share import EndedShare
     from sealpipe.plugin import Mode
     from sealpipe.prompts import Prompt
-    from sealpipe.reference import FieldSpec, Reference, Target
+    from sealpipe.reference.parse import FieldSpec, Reference, Target
+    from sealpipe.request.create import SecureRequest
+    from sealpipe.share.options import Custody
+    from sealpipe.share.post import Share
     from sealpipe.state.entry import Entry
     from sealpipe.state.receipt import Receipt, RequestKey
     from sealpipe.wire.keys import KeyPair
@@ -167,7 +169,7 @@ class Client(ClientSetup):
         )
         body, _ = shares_api.build_body(lambda out: out.extend(data.encode()), members)
         key = str(uuid.uuid4()) if idempotency_key is None else idempotency_key
-        plan = outgoing.describe_raw(
+        plan = actions.describe_raw(
             self.session, "share", sources=(LITERAL,), title=title, expires_at=expires_at, views=views
         )
 
@@ -344,7 +346,7 @@ class Client(ClientSetup):
         )
         body = requests_api.build_body(members)
         key = str(uuid.uuid4()) if idempotency_key is None else idempotency_key
-        plan = outgoing.describe_raw(
+        plan = actions.describe_raw(
             self.session,
             "request",
             labels=tuple((label, kind) for label, kind in fields),
@@ -443,7 +445,8 @@ class Client(ClientSetup):
         message is not sent; PublicKeyMismatchError if the service stored another public key; OutcomeUnknownError, which
         has `.outbox_id`.
         """
-        from sealpipe.flows.request import create, plan_request  # most programs only share
+        from sealpipe.request import create  # most programs only share
+        from sealpipe.request.options import plan_request
 
         job = plan_request(
             prompts,
@@ -503,8 +506,8 @@ class Client(ClientSetup):
         `.status` is `pending` if there is no submission yet, `expired` if there will be none. Raises CollectError,
         ServiceError or PluginError; the error's `.collected` has what was collected before it.
         """
-        from sealpipe.flows.collect import poll  # most programs only share
-        from sealpipe.flows.collect.options import plan_collect
+        from sealpipe.collect import poll  # most programs only share
+        from sealpipe.collect.options import plan_collect
 
         plan = plan_collect(
             [request],
@@ -548,8 +551,8 @@ class Client(ClientSetup):
         together. Raises only errors that concern all requests; `.problem()` of a result is the error that `collect`
         would raise.
         """
-        from sealpipe.flows.collect import poll  # most programs only share
-        from sealpipe.flows.collect.options import plan_collect
+        from sealpipe.collect import poll  # most programs only share
+        from sealpipe.collect.options import plan_collect
 
         plan = plan_collect(
             requests,
@@ -573,7 +576,7 @@ class Client(ClientSetup):
         DELETE expires an active request, and removes an expired one for good, WITH ITS SUBMISSIONS. So it is sent once
         and never retried. After OutcomeUnknownError, check with `get_request`; do not call this again.
         """
-        plan = outgoing.describe_ending(self.session, "purge", "request", short_code)
+        plan = actions.describe_ending(self.session, "purge", "request", short_code)
 
         def work(session: Session) -> DeletedRequest:
             return call(requests_api.delete(short_code), session.start_budget(), max_tries=1)
@@ -591,7 +594,7 @@ class Client(ClientSetup):
         NotFoundError, StateError; OutcomeUnknownError if the outcome is still unknown after another read; DeliveryError
         if the request is expired, but late submissions could not be read or stored.
         """
-        from sealpipe.flows.request.expire import expire_request  # most programs only share
+        from sealpipe.expire.request import expire_request  # most programs only share
 
         return expire_request(self.session, short_code, _as_path(keep))
 
@@ -602,7 +605,7 @@ class Client(ClientSetup):
         Expires an active request first, as `expire_request` does, and stores the ciphertext in the same way. Raises
         UsageError if `confirm` differs, and the errors of `expire_request`.
         """
-        from sealpipe.flows.request.purge import purge_request  # most programs only share
+        from sealpipe.expire.purge import purge_request  # most programs only share
 
         return purge_request(self.session, short_code, confirm, _as_path(keep))
 
@@ -614,7 +617,7 @@ class Client(ClientSetup):
     @checks_arguments
     def list_tools(self) -> tuple[Tool, ...]:
         """List the tools of the hosted MCP endpoint (specification: POST /v1/mcp)."""
-        from sealpipe.flows import tools  # few programs call tools
+        from sealpipe import tools  # few programs call tools
 
         return tools.list_tools(self.session)
 
@@ -626,7 +629,7 @@ class Client(ClientSetup):
         exist, and OutcomeUnknownError if there is no response: a tool may change something, so a call is never
         repeated.
         """
-        from sealpipe.flows import tools  # few programs call tools
+        from sealpipe import tools  # few programs call tools
 
         return tools.call_tool(self.session, name, arguments or {})
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from sealpipe.config import Config
 from sealpipe.custody_gate import CustodyGate
-from sealpipe.flows.session import Network, Session
 from sealpipe.plugin.context import DEADLINE
-from sealpipe.registry import Registry
+from sealpipe.registry.registry import Registry
+from sealpipe.session import Network, Session
 
 if TYPE_CHECKING:
-    from sealpipe.http.plugin_network import PluginNetwork
+    from sealpipe.network.plugin_network import PluginNetwork
     from sealpipe.wire.fields import Field
 
 P = ParamSpec("P")
@@ -37,7 +37,7 @@ def registry(
 
     @cache
     def network() -> PluginNetwork:
-        from sealpipe.http.plugin_network import PluginNetwork  # most shares only read local sources
+        from sealpipe.network.plugin_network import PluginNetwork  # most shares only read local sources
 
         return PluginNetwork(None if ca_file is None else Path(ca_file), gate, deadline)
 
@@ -52,22 +52,22 @@ def registry(
 
 def create_file(path: Path, content: bytes) -> None:
     """Create a 0600 file, complete and synced to disk, or none. Raises OSError."""
-    from sealpipe.state import create_file
+    from sealpipe.state.files import create_file
 
     create_file(path, lambda: [content])
 
 
 def replace_file(path: Path, content: bytes, was: bytes | None) -> bool:
     """Replace a file with a 0600 file; False if it does not hold `was` (None: anything). Raises OSError."""
-    from sealpipe.state import replace_file
+    from sealpipe.state.files import replace_file
 
     return replace_file(path, content, was)
 
 
 def open_fields(references: Sequence[str], plugins: Registry) -> list[Field]:
     """Resolve references, as `resolve` and `aresolve` do."""
-    from sealpipe.flows.resolve import resolve
-    from sealpipe.reference import parse_field
+    from sealpipe.reference.parse import parse_field
+    from sealpipe.sources.resolve import resolve
 
     return resolve([parse_field(reference) for reference in references], lambda: plugins)
 
@@ -79,7 +79,7 @@ def connect(session: Session) -> Session:
 
 
 def _open_network(session: Session) -> Network:
-    from sealpipe.http import ServiceNetwork
-    from sealpipe.http.exchange import Service  # commands without a service do not load the network
+    from sealpipe.network.exchange import Service  # commands without a service do not load the network
+    from sealpipe.network.service_network import ServiceNetwork
 
     return ServiceNetwork(Service(session.base_url, session.credential, session.gate, session.ca_file))

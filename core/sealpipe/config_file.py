@@ -10,7 +10,7 @@ from datetime import date, time
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from sealpipe import values
+from sealpipe import parsing
 from sealpipe.command_settings import COMMANDS
 from sealpipe.errors import PolicyError, SettingError, UsageError
 from sealpipe.settings import GLOBAL, Setting
@@ -183,8 +183,8 @@ def _path(text: str) -> str:
 
 
 _FIXED: Final[Mapping[str, Callable[[str], str]]] = {
-    "base_url": values.parse_base_url,
-    "link_base_url": values.parse_link_base_url,
+    "base_url": parsing.parse_base_url,
+    "link_base_url": parsing.parse_link_base_url,
     "ca_file": _path,
 }
 

@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from sealpipe.api import Credential
+from sealpipe.api.operation import Credential
 from sealpipe.errors import UsageError
 from sealpipe.secret import Secret
 from sealpipe.spellings import Finder, Span, merge_spans

@@ -108,7 +108,7 @@ class UsageError(SealpipeError):
 
 
 class ReferenceSyntaxError(UsageError):
-    """A reference does not follow the grammar (`sealpipe.reference`), or names an unknown source."""
+    """A reference does not follow the grammar (`sealpipe.reference.parse`), or names an unknown source."""
 
 
 class SettingError(UsageError):

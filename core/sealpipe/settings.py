@@ -11,9 +11,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from sealpipe import values
+from sealpipe import parsing
 from sealpipe.errors import UsageError
-from sealpipe.reference import Reference, parse, parse_field, parse_sink, parse_target
+from sealpipe.reference.parse import Reference, parse, parse_field, parse_sink, parse_target
 from sealpipe.reference.text import PARAMETER_NAME
 
 
@@ -65,7 +65,7 @@ def make_print_setting(what: str) -> Setting:
 
 
 _NAME = Setting(
-    "name", "Name for you, in lists, receipts and {name}. The service never gets it.", values.parse_name, metavar="NAME"
+    "name", "Name for you, in lists, receipts and {name}. The service never gets it.", parsing.parse_name, metavar="NAME"
 )
 _DESCRIPTION = Setting("description", "Description. The service can read it.", metavar="TEXT")
 _ORGANIZATION = Setting("organization_id", "Organisation that it belongs to, by the service's id.", metavar="ID")
@@ -76,17 +76,17 @@ GLOBAL: tuple[Setting, ...] = (
     Setting("api_key", "The API credential.", secret=True),
     Setting("api_key_previous", "The previous API credential: decrypts what was encrypted to it.", secret=True),
     Setting("api_key_file", "File with the API credential.", metavar="FILE"),
-    Setting("base_url", "Base URL of the service's API; ends in /v1.", values.parse_base_url, metavar="URL"),
-    Setting("link_base_url", "Base URL of links.", values.parse_link_base_url, metavar="URL"),
+    Setting("base_url", "Base URL of the service's API; ends in /v1.", parsing.parse_base_url, metavar="URL"),
+    Setting("link_base_url", "Base URL of links.", parsing.parse_link_base_url, metavar="URL"),
     Setting(
         "service_tag",
         "The service's short tag. Needed only without a credential.",
-        values.parse_service_tag,
+        parsing.parse_service_tag,
         metavar="TAG",
     ),
     Setting("state_dir", "State directory: outbox, ledger and stored ciphertext.", metavar="DIR"),
     Setting("ca_file", "Certificates to trust in addition to the system's (PEM).", metavar="FILE"),
-    Setting("deadline", "Overall timeout, retries included.", values.parse_seconds, "60s", "DURATION"),
+    Setting("deadline", "Overall timeout, retries included.", parsing.parse_seconds, "60s", "DURATION"),
     Setting("output", "Format of the result on stdout.", default="text", choices=("text", "json")),
     Setting("debug", "Print each step with its time on stderr: no value, body or header.", flag=True),
 )
@@ -97,10 +97,10 @@ FIRST: Mapping[str, tuple[Setting, ...]] = {
         _NAME,
         Setting("title", "Title. The service can read it.", metavar="TEXT"),
         _DESCRIPTION,
-        Setting("expires_in", "How long the link works.", values.parse_duration, "72h", "DURATION"),
-        Setting("expires_at", "When the link expires.", values.parse_time, metavar="TIME"),
+        Setting("expires_in", "How long the link works.", parsing.parse_duration, "72h", "DURATION"),
+        Setting("expires_at", "When the link expires.", parsing.parse_time, metavar="TIME"),
         Setting("no_expiry", "Never expire; the link works until its views are used up.", flag=True),
-        Setting("views", "How many times the link works: a number, or `unlimited`.", values.parse_views, "1", "N"),
+        Setting("views", "How many times the link works: a number, or `unlimited`.", parsing.parse_views, "1", "N"),
         Setting("passcode_from", "Reference to a passcode. The recipient must enter it.", parse, metavar="REF"),
         Setting(
             "custody",
@@ -109,12 +109,12 @@ FIRST: Mapping[str, tuple[Setting, ...]] = {
             choices=("auto", "require", "off"),
         ),
         Setting(
-            "timed_view", "How long an opened share stays visible, in seconds.", values.parse_count, metavar="SECONDS"
+            "timed_view", "How long an opened share stays visible, in seconds.", parsing.parse_count, metavar="SECONDS"
         ),
         Setting(
             "notify_on",
-            f"Email the owner when the share is {', '.join(values.NOTIFY_ON)}.",
-            values.parse_events,
+            f"Email the owner when the share is {', '.join(parsing.NOTIFY_ON)}.",
+            parsing.parse_events,
             metavar="LIST",
         ),
         _ORGANIZATION,
@@ -126,20 +126,20 @@ FIRST: Mapping[str, tuple[Setting, ...]] = {
         Setting("message_template", "File with the message's text; must contain {link}.", metavar="FILE"),
         Setting("link_file", "New file (mode 0600) for the link, instead of stdout.", metavar="FILE"),
         Setting("seal_link", "Print the link sealed: another job opens it with `sealpipe unseal`.", flag=True),
-        Setting("bind", "Text (not secret) that `unseal --bind` must repeat.", values.parse_bind_text, metavar="TEXT"),
+        Setting("bind", "Text (not secret) that `unseal --bind` must repeat.", parsing.parse_bind_text, metavar="TEXT"),
         make_print_setting("link"),
         Setting("receipt", "New JSON file that describes the share, without its link.", metavar="FILE"),
         Setting("dry_run", "Read the sources and encrypt, but send nothing.", flag=True),
     ),
     "request": (
-        repeatable("ask", "A prompt for the submitter", "[ID=]PROMPT[:TYPE]", values.parse_ask, short="-a"),
+        repeatable("ask", "A prompt for the submitter", "[ID=]PROMPT[:TYPE]", parsing.parse_ask, short="-a"),
         _NAME,
         Setting("title", "Title. The service can read it. Default: the prompts.", metavar="TEXT"),
         _DESCRIPTION,
-        Setting("expires_in", "How long the collect link works.", values.parse_duration, "30d", "DURATION"),
-        Setting("expires_at", "When the collect link expires.", values.parse_time, metavar="TIME"),
-        Setting("max_submissions", "How many submissions to accept.", values.parse_count, metavar="N"),
-        Setting("views", "How many times the form can be opened. Default: no limit.", values.parse_count, metavar="N"),
+        Setting("expires_in", "How long the collect link works.", parsing.parse_duration, "30d", "DURATION"),
+        Setting("expires_at", "When the collect link expires.", parsing.parse_time, metavar="TIME"),
+        Setting("max_submissions", "How many submissions to accept.", parsing.parse_count, metavar="N"),
+        Setting("views", "How many times the form can be opened. Default: no limit.", parsing.parse_count, metavar="N"),
         Setting("requires_login", "Accept only submitters who sign in.", flag=True),
         Setting("requires_mfa", "Accept only submitters who sign in with a second factor.", flag=True),
         Setting(
@@ -173,7 +173,7 @@ FIRST: Mapping[str, tuple[Setting, ...]] = {
             "credential",
             "credential|REF",
         ),
-        Setting("wait", "How long to wait for a submission.", values.parse_duration, metavar="DURATION"),
+        Setting("wait", "How long to wait for a submission.", parsing.parse_duration, metavar="DURATION"),
         Setting(
             "pick", "Which submission to pick: only, newest, oldest, each, or a code.", default="only", metavar="WHICH"
         ),

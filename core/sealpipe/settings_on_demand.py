@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from sealpipe import values
+from sealpipe import parsing
 from sealpipe.errors import UsageError
-from sealpipe.reference import parse, parse_target
+from sealpipe.reference.parse import parse, parse_target
 from sealpipe.settings import PARAM, Setting, make_print_setting, parse_param, repeatable
 
 
@@ -18,10 +18,10 @@ def parse_choice(text: str) -> str:
     return text
 
 
-_REQUEST_NAME = Setting("name", "The request's name, instead of a code.", values.parse_name, metavar="NAME")
+_REQUEST_NAME = Setting("name", "The request's name, instead of a code.", parsing.parse_name, metavar="NAME")
 _PAGES = (
-    Setting("page", "Page number, from 1.", values.parse_count, metavar="N"),
-    Setting("limit", "Rows per page, at most 100.", values.parse_count, metavar="N"),
+    Setting("page", "Page number, from 1.", parsing.parse_count, metavar="N"),
+    Setting("limit", "Rows per page, at most 100.", parsing.parse_count, metavar="N"),
     Setting("all", "List all pages.", flag=True),
 )
 _FAULTS = Setting("faults", "Plan of faults to inject (TOML).", metavar="FILE")
@@ -39,7 +39,7 @@ ON_DEMAND: Final[Mapping[str, tuple[Setting, ...]]] = {
             parse,
             metavar="REF",
         ),
-        Setting("for", "Go on for this long, and do what becomes due.", values.parse_seconds, metavar="DURATION"),
+        Setting("for", "Go on for this long, and do what becomes due.", parsing.parse_seconds, metavar="DURATION"),
         repeatable("only", "Only the row with this key", "KEY"),
         Setting("plan", "Do exactly what this plan (from `batch plan --out`) says, or nothing.", metavar="FILE"),
         Setting("out", "JSON file (mode 0600) for the plan.", metavar="FILE"),
@@ -47,9 +47,9 @@ ON_DEMAND: Final[Mapping[str, tuple[Setting, ...]]] = {
         Setting("html", "File (mode 0600) for the report as a page.", metavar="FILE"),
         Setting("csv", "File (mode 0600) for the report's rows as CSV.", metavar="FILE"),
         Setting("json", "File (mode 0600) for the report as JSON.", metavar="FILE"),
-        Setting("metrics", "Serve OpenMetrics here.", values.parse_loopback_address, metavar="127.0.0.1:PORT"),
+        Setting("metrics", "Serve OpenMetrics here.", parsing.parse_loopback_address, metavar="127.0.0.1:PORT"),
         Setting(
-            "older_than", "Purge only what has not changed for this long.", values.parse_duration, metavar="DURATION"
+            "older_than", "Purge only what has not changed for this long.", parsing.parse_duration, metavar="DURATION"
         ),
     ),
     "run": (
@@ -59,14 +59,14 @@ ON_DEMAND: Final[Mapping[str, tuple[Setting, ...]]] = {
     ),
     "mcp": (
         Setting("policy", "Policy file: what assistants may do.", metavar="FILE"),
-        Setting("http", "Serve over HTTP here, not on stdin.", values.parse_loopback_address, metavar="127.0.0.1:PORT"),
+        Setting("http", "Serve over HTTP here, not on stdin.", parsing.parse_loopback_address, metavar="127.0.0.1:PORT"),
         Setting("token_file", "File with the token for --http; made if it is missing.", metavar="FILE"),
     ),
     "read": (make_print_setting("value"),),
     "unseal": (
         Setting("sealed_file", "File with the sealed link, instead of SEALED.", metavar="FILE"),
-        Setting("bind", "The text given to `share --bind`.", values.parse_bind_text, metavar="TEXT"),
-        Setting("expect", "Accept only the link of this share.", values.parse_code, metavar="CODE"),
+        Setting("bind", "The text given to `share --bind`.", parsing.parse_bind_text, metavar="TEXT"),
+        Setting("expect", "Accept only the link of this share.", parsing.parse_code, metavar="CODE"),
         Setting("link_file", "New file (mode 0600) for the link, instead of stdout.", metavar="FILE"),
         make_print_setting("link"),
     ),
@@ -85,9 +85,9 @@ ON_DEMAND: Final[Mapping[str, tuple[Setting, ...]]] = {
         ),
     ),
     "log": (
-        Setting("since", "Only what happened at this time or later.", values.parse_time, metavar="TIME"),
-        Setting("until", "Only what happened at this time or before.", values.parse_time, metavar="TIME"),
-        Setting("limit", "How many entries to show. Default: all.", values.parse_count, metavar="N"),
+        Setting("since", "Only what happened at this time or later.", parsing.parse_time, metavar="TIME"),
+        Setting("until", "Only what happened at this time or before.", parsing.parse_time, metavar="TIME"),
+        Setting("limit", "How many entries to show. Default: all.", parsing.parse_count, metavar="N"),
     ),
     "webhooks": (
         repeatable("secret_from", "Reference to the webhook's secret; while you replace it, to both", "REF", parse),
@@ -147,10 +147,10 @@ ON_DEMAND: Final[Mapping[str, tuple[Setting, ...]]] = {
         Setting("org", "The organisation, instead of an account.", metavar="NAME"),
         Setting("plan", "The plan.", choices=("business", "enterprise", "none")),
         Setting(
-            "rate", "Requests per minute: a number, `plan`, or `unset` (no access).", values.parse_limit, metavar="N"
+            "rate", "Requests per minute: a number, `plan`, or `unset` (no access).", parsing.parse_limit, metavar="N"
         ),
-        Setting("keys", "API keys: a number, or `plan`.", values.parse_limit, metavar="N"),
-        Setting("shares", "Active shares at a time: a number, or `plan` (no limit).", values.parse_limit, metavar="N"),
+        Setting("keys", "API keys: a number, or `plan`.", parsing.parse_limit, metavar="N"),
+        Setting("shares", "Active shares at a time: a number, or `plan` (no limit).", parsing.parse_limit, metavar="N"),
         Setting("view_protection", "Whether shares can have a passcode.", choices=("on", "off")),
         Setting("zero_knowledge_enrolled", "Whether the account has a zero-knowledge key.", choices=("on", "off")),
         Setting("zero_knowledge_feature", "Whether the plan includes custody wraps.", choices=("on", "off")),
@@ -165,14 +165,14 @@ ON_DEMAND: Final[Mapping[str, tuple[Setting, ...]]] = {
         Setting("passcode_from", "Reference to the form's passcode, if it has one.", metavar="REF"),
     ),
     "rehearsal": (
-        Setting("port", "Port on 127.0.0.1.", values.parse_port, "8765", "N"),
+        Setting("port", "Port on 127.0.0.1.", parsing.parse_port, "8765", "N"),
         Setting("state", "SQLite file that survives a restart. Default: in memory.", metavar="FILE"),
         _FAULTS,
         _EXTENDED,
         Setting(
             "signature_header",
             "Header with the signature of webhooks.",
-            values.parse_header_name,
+            parsing.parse_header_name,
             default="X-Service-Signature",
             metavar="NAME",
         ),

@@ -20,7 +20,7 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 from sealpipe.errors import UsageError
-from sealpipe.values import begins_special
+from sealpipe.parsing import begins_special
 
 REST: Final = "**"
 """The last part of a pattern that stands for one or more parts."""

@@ -15,7 +15,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from sealpipe.api import Credential
+from sealpipe.api.operation import Credential
 from sealpipe.state.journal import Journal, derive_key, read_header
 from sealpipe_rehearsal.service.store import Store
 from support.job import Job

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealpipe import Client
-from sealpipe.flows.lookup import confirm_code
-from sealpipe.flows.request.purge import format_purge_command
+from sealpipe.expire.purge import format_purge_command
+from sealpipe.lookup import confirm_code
 from sealpipe.wire.encoding import decoded, encoded, names
 from sealpipe_rehearsal.running_service import RunningService
 from support.outside_text import ODD, ended, renamed
@@ -180,8 +180,8 @@ def test_what_a_ci_step_is_handed_is_encoded_and_ends_the_share(user: Terminal, 
 @given(CODES)
 def test_an_output_of_any_code_is_one_plain_word(code: str) -> None:
     from sealpipe.cli.deliver import _describe_outputs
-    from sealpipe.flows.share.post import Share
     from sealpipe.secret import Secret
+    from sealpipe.share.post import Share
 
     told = _describe_outputs(Share(Secret("https://l/a#1x"), code, None, "none", "created", None, ()))
     assert told == {"short-code": encoded(code), "expires-at": ""}

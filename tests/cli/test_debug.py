@@ -102,5 +102,5 @@ def test_both_clients_tell_the_same_steps(
 
 
 def test_a_run_without_it_loads_none_of_it(user: Terminal) -> None:
-    code = "import sys; from sealpipe.cli import run; run(['stats']); print('sealpipe.cli.debug' in sys.modules)"
+    code = "import sys; from sealpipe.cli.main import run; run(['stats']); print('sealpipe.cli.debug' in sys.modules)"
     assert user.run(["python", "-c", code]).out.endswith("False\n")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import click
 import pytest
 
-from sealpipe.cli import cli
+from sealpipe.cli.main import cli
 from sealpipe.command_settings import COMMANDS
 from sealpipe.settings import GLOBAL
 from sealpipe_rehearsal.running_service import RunningService

@@ -11,7 +11,7 @@ import pytest
 from sealpipe.batch.engine.plan import read_plan
 from sealpipe.errors import SealpipeError
 from sealpipe.mcp import call_limit
-from sealpipe.mcp.policy_file import load_policy
+from sealpipe.mcp.tool_policy_file import load_policy
 from sealpipe.state.creations import Creation, find_creation, list_creations, note_creation
 from sealpipe.state.ledger import open_ledger
 from sealpipe.state.receipt import read_receipt, read_share_receipt

@@ -13,10 +13,10 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sealpipe.api import Credential
+from sealpipe.api.operation import Credential
 from sealpipe.errors import EnvelopeError, UsageError
-from sealpipe.flows.share import sealed_link
 from sealpipe.secret import Secret
+from sealpipe.share import sealed_link
 from sealpipe.wire import keys, sealed_box
 from sealpipe.wire.encoding import decode_base64url, encode_base64url
 from sealpipe_rehearsal.running_service import RunningService

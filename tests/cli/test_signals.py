@@ -65,7 +65,7 @@ def at_call(terminal: Terminal, place: str, number: int, *words: str, times: int
 @pytest.mark.parametrize(
     "module",
     [
-        "sealpipe.cli",
+        "sealpipe.cli.main",
         "click",
         "click.core",
         "inspect",
@@ -86,7 +86,7 @@ def test_one_that_comes_with_an_import_ends_the_command(
 @NUMBERS
 @pytest.mark.parametrize(
     "place",
-    ["sealpipe.cli:_wants_json", "sealpipe.cli:_open_standard_streams", "sealpipe.cli:_print_audit_heads", "gc:freeze"],
+    ["sealpipe.cli.main:_wants_json", "sealpipe.cli.main:_open_standard_streams", "sealpipe.cli.main:_print_audit_heads", "gc:freeze"],
 )
 def test_one_before_or_after_the_command_itself_ends_it_too(bare: Terminal, place: str, number: int) -> None:
     done = at_call(bare, place, number, "plugins")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe import cli
+from sealpipe.cli import main
 from support.commands import SEALPIPE, must_be_whole, run
 from support.terminal import PATIENCE, Done, Terminal
 
@@ -93,13 +93,13 @@ def test_finalizers_of_this_process_outlive_a_command(bare: Terminal, monkeypatc
     monkeypatch.setattr(weakref.finalize, "_registered_with_atexit", False)
     things = [type("Thing", (), {})() for _ in range(2)]
     finalized: list[int] = []
-    command = cli.run
+    command = main.run
 
     def finalizing(words: Sequence[str]) -> int:
         weakref.finalize(things[0], finalized.append, 0)
         return command(words)
 
-    monkeypatch.setattr(cli, "run", finalizing)
+    monkeypatch.setattr(main, "run", finalizing)
     assert bare.sealpipe("plugins").code == 0
     assert finalized == []
     weakref.finalize(things[1], finalized.append, 1)

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from sealpipe import Client, UsageError
-from sealpipe.flows.typed_secrets import names_secret
+from sealpipe.sources.typed_secrets import names_secret
 from sealpipe_rehearsal.running_service import RunningService
 from support.terminal import Terminal, opened
 
@@ -16,8 +16,8 @@ WARNED = "looks like a secret: do not use text:"
 
 
 def test_in_python_a_passcode_is_itself_and_no_text_reference(service: RunningService) -> None:
-    from sealpipe.flows.share import plan_share
-    from sealpipe.reference import parse
+    from sealpipe.reference.parse import parse
+    from sealpipe.share.options import plan_share
 
     with Client(api_key=service.create_key(), base_url=service.base_url, link_base_url=service.link_base_url) as client:
         with pytest.raises(UsageError, match="a passcode is a secret"):

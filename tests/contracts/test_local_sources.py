@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe.registry import Registry
+from sealpipe.registry.registry import Registry
 from sealpipe.testing import SourceContract
 from sealpipe.testing.contract import CANARY
 from sealpipe.testing.source import Content

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
-from sealpipe.registry import Registry
+from sealpipe.registry.registry import Registry
 from sealpipe.testing.contract import Contract
 
 TESTS = Path(__file__).resolve().parents[1]

@@ -19,7 +19,7 @@ from mcp import Client, types
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
-from sealpipe.aio import AsyncClient
+from sealpipe.async_client import AsyncClient
 from sealpipe.config import Config
 from sealpipe.mcp.server import Setup, make_server
 from sealpipe.mcp.tools import TOOLS, Use

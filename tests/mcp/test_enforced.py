@@ -12,10 +12,10 @@ import pytest
 
 from sealpipe.custody_gate import CustodyGate
 from sealpipe.errors import PolicyError, SealpipeError, StateError
-from sealpipe.flows.policy import LocalContext
 from sealpipe.mcp.audit import WithheldError, add_audit_log, report_call
-from sealpipe.mcp.policy_file import load_policy
-from sealpipe.registry import Registry
+from sealpipe.mcp.tool_policy_file import load_policy
+from sealpipe.policy import LocalContext
+from sealpipe.registry.registry import Registry
 from sealpipe.registry.stores import PolicyHook
 from sealpipe_plugins.audit.verify import verify
 from support.job import Job

@@ -17,8 +17,8 @@ from typing import Any, Final, NamedTuple
 import pytest
 from mcp import MCPError, types
 
-from sealpipe.mcp.outgoing import list_texts
-from sealpipe.mcp.policy_file import load_policy
+from sealpipe.mcp.secret_guard import list_texts
+from sealpipe.mcp.tool_policy_file import load_policy
 from support.commands import SEALPIPE
 from support.hostile import NASTY
 from support.job import Job, made

@@ -15,11 +15,11 @@ import pytest
 from sealpipe import Client
 from sealpipe.client_base import connect
 from sealpipe.errors import DeliveryError
-from sealpipe.flows.request import plan_request
-from sealpipe.flows.request.create import request
-from sealpipe.flows.session import Session
-from sealpipe.http import ServiceNetwork
 from sealpipe.mcp import records, shares
+from sealpipe.network.service_network import ServiceNetwork
+from sealpipe.request.create import request
+from sealpipe.request.options import plan_request
+from sealpipe.session import Session
 from support.fake_web import Receiver
 from support.job import Job, client_of
 from support.killing import CHANGING

@@ -18,7 +18,7 @@ from sealpipe.errors import PluginError
 from sealpipe.mcp import server as serving
 from sealpipe.mcp.audit import WithheldError
 from sealpipe.mcp.models import Model
-from sealpipe.mcp.outgoing import LONGEST, OutgoingGuard, neutralize, untrusted
+from sealpipe.mcp.secret_guard import LONGEST, OutgoingGuard, neutralize, untrusted
 from sealpipe.mcp.tools import Answer, Tool, Use
 from sealpipe.secret import Secret
 from support.job import Job
@@ -141,7 +141,7 @@ def test_the_credential_is_never_forgotten_and_nobody_makes_more_of_that() -> No
 
 
 def test_many_large_values_take_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sealpipe.mcp.outgoing._MOST_BYTES", 32 * 1024)  # an eighth: to prepare them takes seconds
+    monkeypatch.setattr("sealpipe.mcp.secret_guard._MOST_BYTES", 32 * 1024)  # an eighth: to prepare them takes seconds
     guard = OutgoingGuard()
     values = [shake_128(bytes([number])).hexdigest(1500) for number in range(18)]
     for value in values:

@@ -20,7 +20,7 @@ from sealpipe.mcp import records, stdio
 from sealpipe.mcp.elicitation import CONFIRM, LINK, Rounds
 from sealpipe.mcp.models import check_arguments
 from sealpipe.mcp.tools import load_tools
-from sealpipe.reference import parse
+from sealpipe.reference.parse import parse
 from sealpipe.state.creations import Creation, note_creation
 
 TOOLS = load_tools()

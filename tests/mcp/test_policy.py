@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sealpipe.errors import PolicyError, SealpipeError, SettingError
-from sealpipe.mcp.policy import LISTS, TABLES, TOOLS, Policy
-from sealpipe.mcp.policy_file import EXAMPLE, load_policy, write_example
+from sealpipe.mcp.tool_policy import LISTS, TABLES, TOOLS, Policy
+from sealpipe.mcp.tool_policy_file import EXAMPLE, load_policy, write_example
 from sealpipe.mcp.tools import Use
-from sealpipe.reference import Reference, parse, parse_target
+from sealpipe.reference.parse import Reference, parse, parse_target
 
 POLICY = """
 schema = 1

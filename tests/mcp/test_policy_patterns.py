@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from sealpipe.errors import PolicyError, UsageError
 from sealpipe.mcp import patterns
-from sealpipe.mcp import policy as policies
-from sealpipe.mcp.policy import Pattern
-from sealpipe.mcp.policy_file import load_policy
+from sealpipe.mcp import tool_policy as policies
+from sealpipe.mcp.tool_policy import Pattern
+from sealpipe.mcp.tool_policy_file import load_policy
 from sealpipe.mcp.tools import Use, load_tools
-from sealpipe.reference import Reference, Target, parse, parse_target
+from sealpipe.reference.parse import Reference, Target, parse, parse_target
 from sealpipe.wildcards import Wildcard
 
 # pattern -> (references that it covers, walks around it)

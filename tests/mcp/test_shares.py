@@ -13,7 +13,7 @@ from typing import Any
 import anyio
 import pytest
 
-from sealpipe import aio
+from sealpipe import async_client
 from sealpipe.cancellation import Cancellation
 from sealpipe.mcp import shares
 from support.faults import holds, holds_before
@@ -192,7 +192,7 @@ def test_a_cancelled_call_is_finished_by_the_same_one(
     fault: Any,
     mode: str,
 ) -> None:
-    monkeypatch.setattr(aio, "GRACE", 0.2)
+    monkeypatch.setattr(async_client, "GRACE", 0.2)
     heard, end = Event(), Cancellation.cancel
 
     def cancel_and_note(call: Cancellation) -> bool:

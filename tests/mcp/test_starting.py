@@ -36,7 +36,7 @@ def test_a_start_takes_little_more_than_importing_the_sdk(job: Job) -> None:
 
 @pytest.mark.parametrize("words", [["--help"], ["mcp", "--help"], ["shares", "list"]], ids=" ".join)
 def test_nothing_else_imports_the_sdk(words: list[str], job: Job) -> None:
-    program = f"import sys; from sealpipe.cli import run; run({words!r}); print(*sys.modules, file=sys.stderr)"
+    program = f"import sys; from sealpipe.cli.main import run; run({words!r}); print(*sys.modules, file=sys.stderr)"
     loaded = job.terminal.run([sys.executable, "-c", program]).err.split()
-    assert "sealpipe.cli" in loaded
+    assert "sealpipe.cli.main" in loaded
     assert not {"mcp", "mcp_types", "uvicorn", "starlette", "sealpipe.mcp"} & set(loaded)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sealpipe.mcp.policy_file import load_policy
+from sealpipe.mcp.tool_policy_file import load_policy
 from support.fake_web import Receiver
 from support.job import Job
 from support.leaks import Detector

@@ -24,11 +24,11 @@ from sealpipe import (
     RetriesExhaustedError,
     SealpipeError,
     ViewProtectionError,
-    flows,
+    budget,
 )
 from sealpipe.api import shares
 from sealpipe.api.shares import CreatedShare
-from sealpipe.flows import Budget
+from sealpipe.budget import Budget
 from sealpipe.secret import Secret
 from sealpipe.wire import fields, sealed_box
 from sealpipe_rehearsal.people import LinkRefusedError
@@ -120,7 +120,7 @@ def test_a_key_is_another_keys_own_and_lives_for_a_day(service: RunningService, 
 def sent(client: Client, **members: str) -> CreatedShare:
     """What the service says to members that `create_share` would not take."""
     body = json.dumps({"encryption_type": "e2ee-aes256-gcm", **members}).encode()
-    return flows.call(shares.create(body, "a-key"), client.session.start_budget())
+    return budget.call(shares.create(body, "a-key"), client.session.start_budget())
 
 
 def test_what_is_rejected_is_named(service: RunningService, connect: Connect) -> None:

@@ -14,13 +14,13 @@ import pytest
 
 from sealpipe.client_base import create_file, replace_file
 from sealpipe.errors import PluginError
-from sealpipe.flows.resolve import Cache, resolve, resolve_value
-from sealpipe.http.plugin_network import PluginNetwork
+from sealpipe.network.plugin_network import PluginNetwork
 from sealpipe.plugin import Document, Mode, SinkField, WriteResult
-from sealpipe.reference import parse, parse_field
-from sealpipe.registry import Registry
-from sealpipe.registry.calls import call_plugin
+from sealpipe.reference.parse import parse, parse_field
+from sealpipe.registry.registry import Registry
+from sealpipe.registry.safe_calls import call_plugin
 from sealpipe.secret import Secret
+from sealpipe.sources.resolve import Cache, resolve, resolve_value
 from sealpipe.testing.contract import CANARY, error_text, find_leaks
 from sealpipe.wire.fields import Field
 

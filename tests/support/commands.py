@@ -27,9 +27,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
 
-from sealpipe import cli, config
-from sealpipe.cli import disclosure
-from sealpipe.http import plugin_network
+from sealpipe import config
+from sealpipe.cli import disclosure, main
+from sealpipe.network import plugin_network
 from sealpipe.registry.stores import AUDIT_MODULE
 from support import forked
 
@@ -96,7 +96,7 @@ def _run_here(words: Sequence[str], stdin: bytes, environ: Mapping[str, str], cw
 def _call(words: Sequence[str]) -> int:
     """The exit code of a command line. One that a plugin ends is not caught."""
     try:
-        code: object = cli.run(words)
+        code: object = main.run(words)
     except SystemExit as end:
         code = end.code
     if isinstance(code, int) or code is None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from unittest.mock import patch
 
-from sealpipe.http import plugin_network
+from sealpipe.network import plugin_network
 from sealpipe.testing.contract import FaultyServer
 from sealpipe_rehearsal.running_service import RunningService
 from support.ports import silent_port

@@ -71,7 +71,7 @@ def retry_at_once() -> None:
     """Take the wait out of retries: a backoff is a random part of its bound, and the smallest part is nothing."""
     from functools import wraps
 
-    from sealpipe.flows import Budget
+    from sealpipe.budget import Budget
 
     draw_backoff = Budget.draw_backoff
 

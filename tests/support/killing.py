@@ -28,10 +28,11 @@ from unittest import mock
 
 import httpx
 
-from sealpipe import cli, signals
-from sealpipe.api import Failure, Operation, Response
+from sealpipe import signals
+from sealpipe.api.operation import Failure, Operation, Response
 from sealpipe.cancellation import Cancellation
-from sealpipe.http import ServiceNetwork
+from sealpipe.cli import main
+from sealpipe.network.service_network import ServiceNetwork
 from support.job import Job
 from support.strace import Point
 from support.terminal import Done
@@ -85,7 +86,7 @@ class Killer:
     def carry_out(self, words: Sequence[str]) -> int:
         """Run the command, and return its exit code."""
         try:
-            return cli.run(words)
+            return main.run(words)
         except Killed as killed:
             _forget(killed)
             return KILLED

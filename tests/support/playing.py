@@ -6,9 +6,9 @@ from collections.abc import Callable
 from contextvars import copy_context
 from typing import Any, TypeVar
 
-from sealpipe.api import Failure, Operation, Response
+from sealpipe.api.operation import Failure, Operation, Response
 from sealpipe.cancellation import Cancellation, make_current
-from sealpipe.flows.session import Session, Transport
+from sealpipe.session import Session, Transport
 
 T = TypeVar("T")
 

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any, NamedTuple, TypeVar
 
-from sealpipe.api import Operation, Resend, Response, is_success, responses
+from sealpipe.api import responses
+from sealpipe.api.operation import Operation, Resend, Response, is_success
 from sealpipe.api.responses import read_error_code
 from sealpipe.errors import ProtocolError
-from sealpipe.values import format_time
+from sealpipe.parsing import format_time
 from sealpipe.wire.link import called
 
 T = TypeVar("T")

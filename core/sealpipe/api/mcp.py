@@ -9,7 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from sealpipe.api import Operation, Resend, Response, is_success, responses
+from sealpipe.api import responses
+from sealpipe.api.operation import Operation, Resend, Response, is_success
 from sealpipe.api.responses import escape_text
 from sealpipe.errors import MissingScopeError, ProtocolError, ServiceError, ToolError, UsageError
 from sealpipe.version import __version__

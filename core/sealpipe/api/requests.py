@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, TypeVar
 
-from sealpipe.api import Operation, Resend, Response, encode_members, responses
+from sealpipe.api import responses
+from sealpipe.api.operation import Operation, Resend, Response, encode_members
 from sealpipe.api.pages import Page, read_page
 from sealpipe.errors import ProtocolError, PublicKeyMismatchError, UsageError
+from sealpipe.parsing import format_time
 from sealpipe.secret import Secret, as_secret
-from sealpipe.values import format_time
 from sealpipe.wire.encoding import encode_base64url
 from sealpipe.wire.link import called
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, NoReturn, TypeVar
 
-from sealpipe.api import Response
+from sealpipe.api.operation import Response
 from sealpipe.errors import (
     ApiAccessError,
     AuthenticationError,
@@ -32,7 +32,7 @@ from sealpipe.errors import (
     UsageError,
     ViewProtectionError,
 )
-from sealpipe.values import parse_time
+from sealpipe.parsing import parse_time
 
 T = TypeVar("T")
 

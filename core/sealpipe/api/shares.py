@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from sealpipe.api import Operation, Resend, Response, encode_members, responses
+from sealpipe.api import responses
+from sealpipe.api.operation import Operation, Resend, Response, encode_members
 from sealpipe.errors import ProtocolError
-from sealpipe.values import format_time
+from sealpipe.parsing import format_time
 from sealpipe.wire.link import called
 
 if TYPE_CHECKING:

@@ -105,7 +105,7 @@ def call(name: str, **values: Any) -> None:
     sealpipe tools call list_shares --param limit=text:5
     """
     from sealpipe.cli import disclosure
-    from sealpipe.flows.tools import call_with_references
+    from sealpipe.tools import call_with_references
 
     secret = _SECRET_TOOLS.get(name)
     leave = disclosure.plan_disclosure(

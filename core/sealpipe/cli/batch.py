@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from sealpipe.batch.engine.advance import Change
     from sealpipe.batch.engine.worker import Worker
     from sealpipe.batch.file.definition import BatchDefinition
-    from sealpipe.flows.session import Session
+    from sealpipe.session import Session
 
 _DATABASE_ONLY = ("state_dir", "ca_file", "deadline", "output")
 

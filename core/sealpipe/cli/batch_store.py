@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from sealpipe.batch.database.interface import Database
     from sealpipe.batch.database.store import BatchStore
     from sealpipe.batch.engine.advance import Engine
-    from sealpipe.flows.session import Session
     from sealpipe.secret import Secret
+    from sealpipe.session import Session
 
 
 def open_database_of(values: Mapping[str, Any], address: Secret | None = None) -> Database:
@@ -87,7 +87,7 @@ def find_batch_row(values: Mapping[str, Any], short_code: str) -> tuple[str, str
     from sealpipe.batch.database.sqlite import FILE_NAME
     from sealpipe.batch.steps.content import RowContent
     from sealpipe.config_file import get_command_table
-    from sealpipe.reference import parse
+    from sealpipe.reference.parse import parse
 
     setting = next(each for each in COMMANDS["batch"] if each.name == "database")
     address = os.environ.get(setting.get_variable("batch")) or get_command_table(run_config().user, "batch").get(
@@ -105,7 +105,7 @@ def find_batch_row(values: Mapping[str, Any], short_code: str) -> tuple[str, str
 
 def write_file(name: str, content: bytes) -> None:
     """Write a file (mode 0600), or replace it. Raises UsageError."""
-    from sealpipe.state import replace_file
+    from sealpipe.state.files import replace_file
 
     problem = "it is a link, or no plain file"
     try:
@@ -121,7 +121,7 @@ def read_address(values: Mapping[str, Any]) -> Secret | None:
     reference = values["database"]
     if reference is None:
         return None
-    from sealpipe.flows.resolve import resolve_secret
+    from sealpipe.sources.resolve import resolve_secret
 
     registry = make_registry(values["ca_file"], None, values["deadline"])
     try:

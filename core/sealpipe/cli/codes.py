@@ -11,7 +11,7 @@ import click
 from sealpipe.cli import render
 from sealpipe.cli.command import Command
 from sealpipe.errors import UsageError
-from sealpipe.values import find_nearest_file
+from sealpipe.parsing import find_nearest_file
 
 if TYPE_CHECKING:
     from sealpipe.api.pages import Page
@@ -97,7 +97,7 @@ def resolve_share_code(client: Client, word: str, keep: Path | None = None) -> s
     word = _check_code(word)
     if "%" not in word:
         return word
-    from sealpipe.flows.lookup import find_share_code
+    from sealpipe.lookup import find_share_code
 
     return find_share_code(client.session, word, keep)
 
@@ -107,7 +107,7 @@ def resolve_request_code(client: Client, word: str, keep: Path | None = None) ->
     word = _check_code(word)
     if "%" not in word:
         return word
-    from sealpipe.flows.lookup import find_request_code
+    from sealpipe.lookup import find_request_code
 
     return find_request_code(client.session, word, keep)
 

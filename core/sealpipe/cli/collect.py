@@ -16,7 +16,7 @@ from sealpipe.errors import DeliveryError, NotFoundError, SealpipeError, Setting
 
 if TYPE_CHECKING:
     from sealpipe.client import Client
-    from sealpipe.flows.collect import CollectResult
+    from sealpipe.collect.results import CollectResult
     from sealpipe.state.receipt import Receipt
 
 
@@ -34,8 +34,9 @@ def collect(requests: Sequence[str], **values: Any) -> None:
     """
     from sealpipe.cli import disclosure
     from sealpipe.cli.collect_report import ProgressReport, print_errors, print_results, print_warnings
-    from sealpipe.flows.collect import choose_worst_error, poll
-    from sealpipe.flows.collect.options import plan_collect
+    from sealpipe.collect import poll
+    from sealpipe.collect.options import plan_collect
+    from sealpipe.collect.results import choose_worst_error
 
     is_stored = bool(values["to"] or values["dir"])
     gate = disclosure.plan_disclosure(
@@ -147,7 +148,7 @@ def _is_link(word: str) -> bool:
 
 def _check_link(word: str, link_base_url: str) -> None:
     """Raise UsageError if a collect link does not begin with the address of this service's links."""
-    from sealpipe.values import parse_link_base_url
+    from sealpipe.parsing import parse_link_base_url
     from sealpipe.wire.link import split_collect_link
 
     with suppress(SettingError):

@@ -9,12 +9,12 @@ from typing import Any, Final
 
 from sealpipe.cli import render
 from sealpipe.cli.disclosure import Disclosure
+from sealpipe.collect.options import CollectPlan
+from sealpipe.collect.results import CollectResult, OpenedSubmission, Progress
 from sealpipe.errors import SealpipeError
-from sealpipe.flows.collect import CollectResult, OpenedSubmission, Progress
-from sealpipe.flows.collect.options import CollectPlan
-from sealpipe.flows.session import Session
+from sealpipe.parsing import format_time
 from sealpipe.secret import Secret
-from sealpipe.values import format_time
+from sealpipe.session import Session
 from sealpipe.wire.fields import printable, revealed
 
 _QUIET_INTERVAL: Final = 300.0

@@ -21,11 +21,11 @@ from sealpipe.errors import UsageError
 from sealpipe.settings import ARGUMENTS, GLOBAL, Setting
 
 if TYPE_CHECKING:
-    from sealpipe.api import Credential
+    from sealpipe.api.operation import Credential
     from sealpipe.client import Client
     from sealpipe.config import Config
-    from sealpipe.flows.session import Session
-    from sealpipe.registry import Registry
+    from sealpipe.registry.registry import Registry
+    from sealpipe.session import Session
     from sealpipe.state.outbox import Outbox
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -272,7 +272,7 @@ def make_session(values: Mapping[str, Any], needs: Iterable[tuple[str, str]] = (
     If a setting is missing, the error also says what the stores in `needs` lack.
     """
     from sealpipe import permissions
-    from sealpipe.flows.session import open_session
+    from sealpipe.session import open_session
     from sealpipe.state.custody import CustodyLevels
 
     file = values["api_key_file"]
@@ -314,7 +314,7 @@ def open_client(values: Mapping[str, Any], needs: Iterable[tuple[str, str]] = ()
 
 def open_outbox(values: Mapping[str, Any], credential: Credential | None) -> Outbox:
     """Open the outbox in the state directory, for this CI run."""
-    from sealpipe.state import identify_run
+    from sealpipe.state.files import identify_run
     from sealpipe.state.outbox import Outbox
 
     return Outbox(find_state_folder(values, "outbox"), credential, identify_run(os.environ))
@@ -322,6 +322,6 @@ def open_outbox(values: Mapping[str, Any], credential: Credential | None) -> Out
 
 def find_state_folder(values: Mapping[str, Any], name: str) -> Path:
     """Return a folder of the state directory. StateError if there is no state directory."""
-    from sealpipe import state
+    from sealpipe.state import files
 
-    return state.find_state_directory(os.environ, values["state_dir"]) / name
+    return files.find_state_directory(os.environ, values["state_dir"]) / name

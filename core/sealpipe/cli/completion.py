@@ -260,7 +260,7 @@ def _read_user_config() -> Mapping[str, Any]:
 
 
 def _find_state_folder(ctx: click.Context, name: str) -> Path:
-    from sealpipe.state import find_state_directory
+    from sealpipe.state.files import find_state_directory
 
     setting = ctx.params.get("state_dir") or _read_user_config().get("state_dir")
     return find_state_directory(os.environ, setting) / name

@@ -13,11 +13,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
-from sealpipe import flows, http
-from sealpipe.api import Failure, Operation, Response
+from sealpipe import budget
+from sealpipe.api.operation import Failure, Operation, Response
 from sealpipe.cli import render
 from sealpipe.errors import SealpipeError
-from sealpipe.registry import calls
+from sealpipe.network import service_network
+from sealpipe.registry import safe_calls
 from sealpipe.version import __version__
 
 T = TypeVar("T")
@@ -31,7 +32,7 @@ def turn_on() -> None:
     global _started
     if _started is None:
         _started = time.monotonic()
-        flows.watch, calls.watch, http.watch = _watch_step, _watch_plugin, _print_exchange
+        budget.watch, safe_calls.watch, service_network.watch = _watch_step, _watch_plugin, _print_exchange
         version = ".".join(map(str, sys.version_info[:3]))
         _print(f"sealpipe {__version__}, Python {version}, {sys.platform}")
 
@@ -44,7 +45,7 @@ def is_on() -> bool:
 def turn_off() -> None:
     """Print nothing more."""
     global _started
-    _started = flows.watch = calls.watch = http.watch = None
+    _started = budget.watch = safe_calls.watch = service_network.watch = None
 
 
 def _print_origin(error: BaseException) -> None:
@@ -59,7 +60,7 @@ def _print(text: str) -> None:
     render.print_note(f"debug {elapsed:9.3f} s  {render.escape(text)}")
 
 
-def _watch_step(step: Operation[Any] | float) -> flows.Finish | None:
+def _watch_step(step: Operation[Any] | float) -> budget.Finish | None:
     """Return what to call with the response to an operation, or the error; nothing for a wait."""
     if not isinstance(step, Operation):
         _print(f"waiting for {step:.3f} s")

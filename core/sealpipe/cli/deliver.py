@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sealpipe.cli import disclosure, render
 from sealpipe.errors import DeliveryError, StateError, UsageError
+from sealpipe.parsing import fill_name, format_time
 from sealpipe.permissions import has_content
-from sealpipe.state import create_file
 from sealpipe.state.entry import keep_entry_on_error
-from sealpipe.values import fill_name, format_time
+from sealpipe.state.files import create_file
 
 if TYPE_CHECKING:
     from sealpipe.cli.disclosure import Disclosure
-    from sealpipe.flows.request.create import SecureRequest
-    from sealpipe.flows.session import Session
-    from sealpipe.flows.share.post import Share
+    from sealpipe.request.create import SecureRequest
+    from sealpipe.session import Session
+    from sealpipe.share.post import Share
 
 Created: TypeAlias = "Share | SecureRequest"
 
@@ -64,7 +64,7 @@ def describe_seal_target(bind: str | None, *, wanted: bool) -> dict[str, str | N
 def check_seal(session: Session, to: Targets) -> None:
     """Check that the link can be sealed, if --seal-link asks for it. UsageError before anything is sent."""
     if to.get("seal_link"):
-        from sealpipe.flows.share import sealed_link
+        from sealpipe.share import sealed_link
 
         sealed_link.check_custody(session.credential)
 
@@ -229,7 +229,7 @@ def _describe_outputs(share: Created) -> dict[str, str]:
 def _seal_link(session: Session, share: Created, to: Targets) -> str | None:
     if not to.get("seal_link"):
         return None
-    from sealpipe.flows.share import sealed_link
+    from sealpipe.share import sealed_link
 
     return sealed_link.seal(share.link, share.short_code, session.credential, to.get("bind"))
 
@@ -238,7 +238,7 @@ def send_messages(session: Session, share: Created, *, resend: bool) -> Delivery
     """Send all messages, and print what was sent. Return the error of those that failed; None if all were sent."""
     if share.deliveries is None:
         return None
-    from sealpipe.flows.deliver.send import deliver
+    from sealpipe.delivery.send import deliver
 
     before = {id(each) for each in share.deliveries.items if each.state == "sent"}
     printed = len(share.warnings)

@@ -18,7 +18,7 @@ from sealpipe.secret import Secret
 
 if TYPE_CHECKING:
     from sealpipe.plugin import CI
-    from sealpipe.registry import Registry
+    from sealpipe.registry.registry import Registry
 
 MASK_DELAY: Final = 0.25
 """Seconds between the masks and the value: a runner reads the two streams in two threads, in either order."""
@@ -83,7 +83,7 @@ def plan_disclosure(
 
 def mask(registry: Callable[[], Registry], values: Iterable[Secret]) -> bool:
     """Have the CI system mask values before they are written. Return False if that failed."""
-    from sealpipe.registry.calls import call_plugin  # only where a secret is printed
+    from sealpipe.registry.safe_calls import call_plugin  # only where a secret is printed
 
     ci = get_ci(registry)
     if ci is not None:
@@ -166,7 +166,7 @@ def _is_stderr_readable() -> bool:
 def _all_loopback(addresses: Sequence[str]) -> bool:
     from urllib.parse import urlsplit
 
-    from sealpipe.values import is_loopback
+    from sealpipe.parsing import is_loopback
 
     return bool(addresses) and all(is_loopback(urlsplit(each).hostname or "") for each in addresses)
 

@@ -13,15 +13,15 @@ import click
 from sealpipe.cli import render
 from sealpipe.cli.codes import CodeCommand, names_receipt, resolve_request_code, resolve_share_code
 from sealpipe.cli.command import COMMON, find_state_folder, open_client, options
-from sealpipe.cli.names import KnownNames, find_notes_folder
+from sealpipe.cli.known_names import KnownNames, find_notes_folder
 from sealpipe.errors import NotFoundError, SealpipeError, UsageError
+from sealpipe.parsing import format_time
 from sealpipe.state.creations import Creation
-from sealpipe.values import format_time
 from sealpipe.wildcards import matches_name
 
 if TYPE_CHECKING:
     from sealpipe.client import Client
-    from sealpipe.flows.request.expire import EndedRequest
+    from sealpipe.expire.request import EndedRequest
     from sealpipe.state.creations import Kind
 
 _CLOCK_MARGIN: Final = timedelta(hours=1)
@@ -191,7 +191,7 @@ def _expire_each(
 
 def _summarize(errors: Sequence[SealpipeError]) -> SealpipeError:
     """Print all errors but the one that represents them, and return that one."""
-    from sealpipe.flows.collect import choose_worst_error
+    from sealpipe.collect.results import choose_worst_error
 
     worst = choose_worst_error(errors) or errors[0]
     for error in errors:
@@ -209,7 +209,7 @@ def _list_active_requests(client: Client) -> list[str]:
 
 
 def _is_expired_share(keep: Path | None, known: Creation) -> bool:
-    from sealpipe.flows.share.expire import was_expired
+    from sealpipe.expire.share import was_expired
 
     return keep is not None and was_expired(keep, known.base_url, known.short_code)
 

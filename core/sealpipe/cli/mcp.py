@@ -17,7 +17,7 @@ from sealpipe.cli.mcp_policy import policy as policy_group
 from sealpipe.errors import NotConfiguredError
 
 if TYPE_CHECKING:
-    from sealpipe.aio import AsyncClient
+    from sealpipe.async_client import AsyncClient
     from sealpipe.mcp.server import Setup
 
 
@@ -74,7 +74,7 @@ def _end_on_hangup() -> None:
 async def _serve_http(values: dict[str, Any]) -> None:
     from sealpipe.mcp.http import serve_http
     from sealpipe.mcp.token_file import TOKEN_FILE, load_token
-    from sealpipe.state import make_private_directory
+    from sealpipe.state.files import make_private_directory
 
     setup = make_setup(values)
     file = Path(values["token_file"]) if values["token_file"] else make_private_directory(setup.state) / TOKEN_FILE
@@ -91,8 +91,8 @@ def make_setup(values: dict[str, Any]) -> Setup:
     from sealpipe.cli.run_command import open_context
     from sealpipe.mcp import call_limit
     from sealpipe.mcp.audit import add_audit_log, report_call
-    from sealpipe.mcp.policy_file import load_policy
     from sealpipe.mcp.server import Setup
+    from sealpipe.mcp.tool_policy_file import load_policy
 
     policy = load_policy(Path(values["policy"]) if values["policy"] else None, os.environ)
     folder = find_state_folder(values, "mcp")
@@ -103,7 +103,7 @@ def make_setup(values: dict[str, Any]) -> Setup:
 
     def open_client(origin: tuple[tuple[str, str], ...]) -> AsyncClient:
         if not clients:
-            from sealpipe.aio import AsyncClient
+            from sealpipe.async_client import AsyncClient
 
             session = replace(make_session(values), policy_hooks=context.policy_hooks)
             session.registry()

@@ -30,7 +30,7 @@ def init(**values: Any) -> None:
 
     Without --policy, it is mcp.toml in the folder of the config file, where `sealpipe mcp` finds it.
     """
-    from sealpipe.mcp.policy_file import find_policy_file, write_example
+    from sealpipe.mcp.tool_policy_file import find_policy_file, write_example
 
     path = Path(values["policy"]).absolute() if values["policy"] else find_policy_file(os.environ)
     if path is None:
@@ -52,8 +52,8 @@ def test(*, tool: str, arguments: str, **values: Any) -> None:
     with 2 and the reason that the assistant would get.
     """
     from sealpipe.mcp.call_limit import count_left
-    from sealpipe.mcp.policy import Policy
-    from sealpipe.mcp.policy_file import load_policy
+    from sealpipe.mcp.tool_policy import Policy
+    from sealpipe.mcp.tool_policy_file import load_policy
     from sealpipe.mcp.tools import Use, load_tools
 
     rules: Policy = load_policy(Path(values["policy"]) if values["policy"] else None, os.environ)

@@ -14,7 +14,7 @@ from sealpipe.cli.commands import COMMANDS
 from sealpipe.errors import AuditError, CredentialError, PluginError, SealpipeError, UsageError
 
 if TYPE_CHECKING:
-    from sealpipe.registry import Registry
+    from sealpipe.registry.registry import Registry
 
 _HEAD = re.compile(r"[1-9][0-9]{0,18}:[0-9a-f]{64}")
 
@@ -42,7 +42,7 @@ def plugins(**values: Any) -> None:
 
 def _describe_plugin(plugin: Any) -> dict[str, Any]:
     from sealpipe.doctor.plugins import find_missing_requirements
-    from sealpipe.registry.calls import format_install_command
+    from sealpipe.registry.safe_calls import format_install_command
 
     info, missing = plugin.info, find_missing_requirements(plugin.info.needs)
     return {
@@ -88,7 +88,7 @@ def _format_plugin(row: dict[str, Any], width: int, *, details: bool) -> list[st
 
 
 def _list_common_parameters() -> list[str]:
-    from sealpipe.reference import PARAMETERS
+    from sealpipe.reference.parse import PARAMETERS
 
     return ["every source", *(f"    ?{name}=  {text}" for name, text in PARAMETERS.items())]
 
@@ -193,7 +193,7 @@ def public_key(**values: Any) -> None:
     """
     import hashlib
 
-    from sealpipe.flows.session import open_credential
+    from sealpipe.session import open_credential
     from sealpipe.wire import encoding, keys
 
     credential = open_credential(run_config().read_api_key(values["api_key_file"]), values["service_tag"])

@@ -163,7 +163,7 @@ def describe_expiry(expires_at: datetime | None, *, known: bool) -> str:
     """Say when something expires. None means never; if it is not `known`, the service did not say."""
     if not known:
         return "the service did not say when it expires"
-    from sealpipe.values import format_time
+    from sealpipe.parsing import format_time
 
     return "does not expire" if expires_at is None else f"expires {format_time(expires_at)}"
 

@@ -23,18 +23,18 @@ from sealpipe.cli.command import (
     options,
 )
 from sealpipe.cli.expire import expire_requests, note_skipped, report_ended
-from sealpipe.cli.names import UNKNOWN
+from sealpipe.cli.known_names import UNKNOWN
 from sealpipe.cli.requests_link import link, remind
 from sealpipe.cli.requests_list import COLUMNS, KnownRequests, list_requests
 from sealpipe.errors import UsageError
+from sealpipe.parsing import format_time
 from sealpipe.settings import ARGUMENTS
-from sealpipe.values import format_time
 
 if TYPE_CHECKING:
     from sealpipe.api.requests import Submission
-    from sealpipe.flows.request import RequestJob
-    from sealpipe.flows.request.create import PlannedRequest
-    from sealpipe.flows.session import Session
+    from sealpipe.request.create import PlannedRequest
+    from sealpipe.request.options import RequestJob
+    from sealpipe.session import Session
 
 
 class _RequestCommand(Command):
@@ -57,8 +57,8 @@ def request(ctx: click.Context, /, **values: Any) -> None:
     """
     from sealpipe.cli import deliver, disclosure
     from sealpipe.client_base import connect
-    from sealpipe.flows.request import create as requesting
-    from sealpipe.flows.request import plan_request
+    from sealpipe.request import create as requesting
+    from sealpipe.request.options import plan_request
 
     to = deliver.check_targets(None, values["receipt"], values["name"])
     arguments = call_arguments("request", plan_request, values, but=EXPIRY) | choose_expiry(ctx, values)
@@ -183,7 +183,7 @@ def purge(code: str, confirm: str | None, **values: Any) -> None:
 
     Stores the ciphertext of every submission in the state directory.
     """
-    from sealpipe.flows.lookup import confirm_code
+    from sealpipe.lookup import confirm_code
     from sealpipe.wire.encoding import names
 
     code_to_purge = confirm_code(code, confirm or "")

@@ -15,7 +15,7 @@ from sealpipe.cli.command import COMMON, find_state_folder, make_session, open_o
 from sealpipe.errors import DeliveryError, SettingError, UsageError
 
 if TYPE_CHECKING:
-    from sealpipe.flows.request.remind import Answered, OpenRequest
+    from sealpipe.request.remind import Answered, OpenRequest
     from sealpipe.state.creations import Creation
     from sealpipe.state.outbox import Outbox
 
@@ -54,9 +54,9 @@ def remind(request: str | None, **values: Any) -> None:
     """
     from sealpipe.cli import deliver, disclosure
     from sealpipe.client_base import connect
-    from sealpipe.flows.deliver import plan_delivery
-    from sealpipe.flows.request.create import SecureRequest
-    from sealpipe.flows.request.remind import remind as reminding
+    from sealpipe.delivery.recipients import plan_delivery
+    from sealpipe.request.create import SecureRequest
+    from sealpipe.request.remind import remind as reminding
 
     if not values["send"]:
         raise UsageError("there is no recipient", remedy="name a channel: --send CHANNEL")
@@ -98,7 +98,7 @@ def _find_request(word: str | None, name: str | None, base_url: str | None, valu
 
 
 def _read_receipt(path: Path) -> OpenRequest:
-    from sealpipe.flows.request.remind import OpenRequest
+    from sealpipe.request.remind import OpenRequest
     from sealpipe.state.receipt import read_receipt
 
     receipt = read_receipt(path)
@@ -108,7 +108,7 @@ def _read_receipt(path: Path) -> OpenRequest:
 
 def _choose(word: str | None, name: str | None, base_url: str | None, values: Mapping[str, Any]) -> OpenRequest:
     """Return the request that this machine's ledger has under a short code or a name."""
-    from sealpipe.flows.request.remind import OpenRequest
+    from sealpipe.request.remind import OpenRequest
     from sealpipe.state.creations import list_creations
     from sealpipe.wire.encoding import names
 

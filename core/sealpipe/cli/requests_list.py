@@ -11,15 +11,15 @@ import click
 from sealpipe.cli import render
 from sealpipe.cli.codes import fetch_page, print_page
 from sealpipe.cli.command import COMMON, Command, open_client, options
-from sealpipe.cli.names import UNKNOWN, KnownNames
+from sealpipe.cli.known_names import UNKNOWN, KnownNames
 from sealpipe.errors import NotFoundError, PendingError, SettingError, UsageError
-from sealpipe.values import format_time
+from sealpipe.parsing import format_time
 
 if TYPE_CHECKING:
     from sealpipe.api.pages import Page
     from sealpipe.api.requests import RequestInfo
     from sealpipe.client import Client
-    from sealpipe.flows.collect.open import OpeningKey
+    from sealpipe.collect.open import OpeningKey
 
 COLUMNS = ("CODE", "EXPIRES", "KEY", "STATE", "NAME", "TITLE")
 
@@ -90,7 +90,7 @@ def _find_state(row: RequestInfo) -> str:
 
 def _key_pairs(client: Client) -> tuple[OpeningKey, ...]:
     """Return the key pairs of this environment's credentials; none without a custody secret."""
-    from sealpipe.flows.collect.open import load_keys
+    from sealpipe.collect.open import load_keys
 
     session = client.session
     has = [each for each in (session.credential, session.previous) if each is not None and each.custody_secret]
@@ -191,8 +191,8 @@ def _select_sealed(client: Client, which: str | None, rows: Iterable[RequestInfo
 
 def _find_key_of_expired(client: Client, short_code: str, keys: tuple[OpeningKey, ...]) -> str | None:
     """Return the public key of the key pair that opens a submission of a request; None if none does."""
-    from sealpipe.flows.collect import OpenedSubmission
-    from sealpipe.flows.collect.open import open_submission
+    from sealpipe.collect.open import open_submission
+    from sealpipe.collect.results import OpenedSubmission
 
     try:
         items = client.list_submissions(short_code).items

@@ -12,8 +12,8 @@ from sealpipe.cli.command import COMMON, Command, find_state_folder, make_sessio
 from sealpipe.errors import SealpipeError, StateError, UsageError
 
 if TYPE_CHECKING:
-    from sealpipe.api import Credential
-    from sealpipe.flows.session import Session
+    from sealpipe.api.operation import Credential
+    from sealpipe.session import Session
     from sealpipe.state.entry import Entry
     from sealpipe.state.outbox import Outbox
 
@@ -73,7 +73,7 @@ def _finish_all(entry_id: str | None, values: dict[str, Any]) -> None:
 
 def _finish(session: Session, outbox: Outbox, name: str, values: dict[str, Any], *, is_named: bool) -> None:
     from sealpipe.cli import deliver, disclosure
-    from sealpipe.flows.resume import finish_entry
+    from sealpipe.resume import finish_entry
     from sealpipe.state.entry import keep_entry_on_error
 
     entry = outbox.open(name)
@@ -102,7 +102,7 @@ def _finish(session: Session, outbox: Outbox, name: str, values: dict[str, Any],
 
 def _print_entries(values: dict[str, Any]) -> None:
     """List the outbox; change nothing. Of an entry that cannot be opened, show the unencrypted members."""
-    from sealpipe.values import format_time
+    from sealpipe.parsing import format_time
 
     outbox = open_outbox(values, _load_credential(values))
     rows: list[dict[str, Any]] = []
@@ -137,7 +137,7 @@ def _format_line(row: dict[str, Any]) -> str:
 
 
 def _load_credential(values: dict[str, Any]) -> Credential | None:
-    from sealpipe.flows.session import open_credential
+    from sealpipe.session import open_credential
 
     try:
         key = run_config().read_api_key(values["api_key_file"])

@@ -18,11 +18,11 @@ from sealpipe.errors import PluginError, SettingError
 from sealpipe.secret import Secret
 
 if TYPE_CHECKING:
-    from sealpipe.api import Credential
+    from sealpipe.api.operation import Credential
     from sealpipe.config import Config
-    from sealpipe.flows.policy import LocalContext
-    from sealpipe.flows.resolve import Value
-    from sealpipe.registry import Registry
+    from sealpipe.policy import LocalContext
+    from sealpipe.registry.registry import Registry
+    from sealpipe.sources.resolve import Value
 
 T = TypeVar("T")
 
@@ -42,8 +42,8 @@ def run(ctx: click.Context, /, command: tuple[str, ...], **values: Any) -> None:
     sealpipe run -e DB_PASSWORD=vault:secret/app#password -- ./migrate --verbose
     """
     from sealpipe.plugin.context import COMMAND
-    from sealpipe.run import use_values
     from sealpipe.run.program import find_command
+    from sealpipe.run.use_values import use_values
     from sealpipe.run.variables import read_variables
 
     variables = read_variables(values["env"], values["env_file"])
@@ -86,7 +86,7 @@ def _run(
 
 def _list_masks(secrets: Mapping[str, Secret]) -> list[Secret]:
     """Return what a CI system can mask: its log is text."""
-    from sealpipe.flows.resolve.select import is_utf8
+    from sealpipe.sources.select import is_utf8
 
     binary = [name for name, secret in secrets.items() if not is_utf8(secret.reveal_bytes())]
     system = detect_ci_system(os.environ)
@@ -104,8 +104,8 @@ def read(reference: str, **values: Any) -> None:
     In CI, that needs --print; the value is masked first if possible. Needs no credential of the service.
     """
     from sealpipe.plugin.context import CALLER
-    from sealpipe.reference import parse
-    from sealpipe.run import use_values
+    from sealpipe.reference.parse import parse
+    from sealpipe.run.use_values import use_values
     from sealpipe.run.variables import Variable, check_single
 
     ref = parse(reference, "REF")
@@ -143,9 +143,9 @@ def _spell(data: bytes) -> tuple[str, str]:
 def open_context(values: Mapping[str, Any]) -> LocalContext:
     """Open what the references are resolved with. The credential, if one is set, is only kept out of everything."""
     from sealpipe.custody_gate import CustodyGate
-    from sealpipe.flows.policy import LocalContext
+    from sealpipe.parsing import as_seconds
+    from sealpipe.policy import LocalContext
     from sealpipe.registry.stores import read_policy_hooks
-    from sealpipe.values import as_seconds
 
     config = run_config()
     gate = CustodyGate(*_list_credentials(config))
@@ -155,7 +155,7 @@ def open_context(values: Mapping[str, Any]) -> LocalContext:
 
 
 def _list_credentials(config: Config) -> list[Credential]:
-    from sealpipe.api import Credential
+    from sealpipe.api.operation import Credential
 
     credentials = []
     with suppress(SettingError):  # the service is not called: a wrong credential does no harm

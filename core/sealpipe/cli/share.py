@@ -22,15 +22,15 @@ from sealpipe.cli.command import (
     options,
 )
 from sealpipe.errors import UsageError
-from sealpipe.reference import FieldSpec
+from sealpipe.reference.parse import FieldSpec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sealpipe.cli.deliver import Targets
-    from sealpipe.flows.session import Session
-    from sealpipe.flows.share import ShareJob
-    from sealpipe.flows.share.seal import SealedShare
+    from sealpipe.session import Session
+    from sealpipe.share.options import ShareJob
+    from sealpipe.share.seal import SealedShare
     from sealpipe.wire.fields import Field
 
 
@@ -58,8 +58,8 @@ def share(ctx: click.Context, /, **values: Any) -> None:
     """
     from sealpipe.cli import deliver, disclosure
     from sealpipe.client_base import connect
-    from sealpipe.flows.share import plan_share
-    from sealpipe.flows.share import post as sharing
+    from sealpipe.share import post as sharing
+    from sealpipe.share.options import plan_share
 
     if ctx.get_parameter_source("bind") is ParameterSource.COMMANDLINE and not values["seal_link"]:
         raise UsageError("--bind needs --seal-link", remedy="add --seal-link, or leave --bind out")
@@ -83,7 +83,7 @@ def share(ctx: click.Context, /, **values: Any) -> None:
     deliver.check_seal(session, to)
     disclosure.get_ci(session.registry)  # if it cannot be used, nothing is sent
     as_json = values["output"] == "json"
-    import_module("sealpipe.http")  # before the outbox has an entry; commands without a service do not need it
+    import_module("sealpipe.network.service_network")  # before the outbox has an entry; commands without a service do not need it
     with closing(connect(session)):
         if values["dry_run"]:
             _print_plan(job, sharing.plan_dry_run(session, job), session, to, as_json=as_json)
@@ -96,7 +96,7 @@ def share(ctx: click.Context, /, **values: Any) -> None:
 def _note_text(specs: Sequence[Field | FieldSpec]) -> None:
     """Tell a person at a terminal what becomes of a `text:` without a label, which would say that it is no secret."""
     if render.is_terminal() and any(isinstance(each, FieldSpec) and _is_bare_text(each) for each in specs):
-        from sealpipe.flows.typed_secrets import ALTERNATIVES
+        from sealpipe.sources.typed_secrets import ALTERNATIVES
 
         render.print_note(f"note: the shell's history stores what stands after text:. For a secret, {ALTERNATIVES}")
 
@@ -132,7 +132,7 @@ def _list_sent_options(job: ShareJob) -> list[str]:
 
 
 def _describe_plan(job: ShareJob, sealed: SealedShare, session: Session, to: Targets) -> dict[str, Any]:
-    from sealpipe.values import format_time
+    from sealpipe.parsing import format_time
 
     return {
         "dry_run": True,

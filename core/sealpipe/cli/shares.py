@@ -22,9 +22,9 @@ from sealpipe.cli.command import (
     run_config,
 )
 from sealpipe.cli.expire import expire_shares
-from sealpipe.cli.names import KnownNames, find_state
+from sealpipe.cli.known_names import KnownNames, find_state
 from sealpipe.errors import UsageError
-from sealpipe.values import format_time
+from sealpipe.parsing import format_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from sealpipe.api.account import Access, AccessLog, ShareInfo
     from sealpipe.custody_gate import CustodyGate
-    from sealpipe.registry import Registry
+    from sealpipe.registry.registry import Registry
     from sealpipe.secret import Secret
 
 
@@ -86,7 +86,7 @@ shares.add_command(expire_shares)
 @options("log", common=COMMON)
 def log(code: str, **values: Any) -> None:
     """Show who opened a share, or tried to. Not every service has this log; without it, the command prints nothing."""
-    from sealpipe.flows.lookup import walk_share_log
+    from sealpipe.lookup import walk_share_log
 
     entries: list[Access] = []
     with open_client(values) as client:
@@ -164,8 +164,8 @@ def unseal(sealed: str | None, **values: Any) -> None:
     from sealpipe.cli import deliver, disclosure
     from sealpipe.custody_gate import CustodyGate
     from sealpipe.errors import DeliveryError, EnvelopeError
-    from sealpipe.flows.session import open_credential, open_previous
-    from sealpipe.flows.share import sealed_link
+    from sealpipe.session import open_credential, open_previous
+    from sealpipe.share import sealed_link
     from sealpipe.wire.encoding import names
 
     gate_to_stdout = disclosure.plan_disclosure(
@@ -242,7 +242,7 @@ def _unseal_under_policy(
     registry: Callable[[], Registry], custody_gate: CustodyGate, code: str, unseal: Callable[[], Secret]
 ) -> Secret:
     """Open the link if policies allow it. Observers get an event before and after, with the short code."""
-    from sealpipe.flows import policy
+    from sealpipe import policy
     from sealpipe.plugin import OutgoingAction
     from sealpipe.registry.stores import read_policy_hooks
 

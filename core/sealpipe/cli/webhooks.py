@@ -16,7 +16,7 @@ from sealpipe.errors import PayloadTooLargeError, UsageError
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from sealpipe.flows.resolve import Value
+    from sealpipe.sources.resolve import Value
 
 MAX_BODY: Final = 16 * 1024 * 1024
 """Maximum size in bytes of a webhook's body."""
@@ -40,10 +40,10 @@ def verify(**values: Any) -> None:
     sealpipe webhooks verify --secret-from env:WEBHOOK_SECRET --signature env:HTTP_X_SERVICE_SIGNATURE < body
     """
     from sealpipe.cli.run_command import open_context, work_locally
+    from sealpipe.parsing import format_time
     from sealpipe.plugin.context import CALLER
-    from sealpipe.run import use_values
+    from sealpipe.run.use_values import use_values
     from sealpipe.run.variables import Variable
-    from sealpipe.values import format_time
 
     references = [*values["secret_from"], *([values["signature"]] if values["signature"] else [])]
     if not values["secret_from"]:

@@ -15,19 +15,20 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined]  # not in typeshed
 
-from sealpipe.api import Failure, Operation, Response, shares
+from sealpipe import policy
+from sealpipe.api import shares
+from sealpipe.api.operation import Failure, Operation, Response
 from sealpipe.api.responses import make_service_error, read_clock
 from sealpipe.doctor.findings import Finding, report_failure, report_ok, report_warning
 from sealpipe.errors import ConnectError, InvalidRequestError, OutcomeUnknownError, SealpipeError, SettingError
-from sealpipe.flows import policy
-from sealpipe.flows.session import Session, Transport
-from sealpipe.flows.share import plan_share
-from sealpipe.flows.share.post import describe_share
-from sealpipe.flows.share.seal import SealedShare, seal_share
-from sealpipe.http import ServiceNetwork, find_proxy, make_tls_context
-from sealpipe.http.exchange import SendWatch, Service
-from sealpipe.http.sockets import ProxyError, connect
-from sealpipe.values import is_loopback
+from sealpipe.network.exchange import SendWatch, Service
+from sealpipe.network.service_network import ServiceNetwork, find_proxy, make_tls_context
+from sealpipe.network.sockets import ProxyError, connect
+from sealpipe.parsing import is_loopback
+from sealpipe.session import Session, Transport
+from sealpipe.share.options import plan_share
+from sealpipe.share.post import describe_share
+from sealpipe.share.seal import SealedShare, seal_share
 from sealpipe.wire.fields import Field
 
 CALL_TIMEOUT = 15.0

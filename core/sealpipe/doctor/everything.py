@@ -19,7 +19,7 @@ from sealpipe.doctor.machine import (
 )
 from sealpipe.doctor.plugins import check_plugins, check_policies, check_stores
 from sealpipe.doctor.scopes import check_service
-from sealpipe.registry import Registry
+from sealpipe.registry.registry import Registry
 from sealpipe.registry.stores import read_policy_hooks
 
 

@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sealpipe import permissions
-from sealpipe.api import Credential
+from sealpipe.api.operation import Credential
 from sealpipe.command_settings import COMMANDS
 from sealpipe.config import Config
 from sealpipe.config_file import check_value, get_command_table
 from sealpipe.doctor.findings import Finding, report_failure, report_ok, report_warning
 from sealpipe.errors import SettingError, StateError, UsageError
-from sealpipe.flows.session import open_credential, open_previous
+from sealpipe.session import open_credential, open_previous
 from sealpipe.settings import GLOBAL, Setting
-from sealpipe.state import create_file, find_state_directory, identify_run, make_private_directory, remove_file
+from sealpipe.state.files import create_file, find_state_directory, identify_run, make_private_directory, remove_file
 from sealpipe.state.outbox import Outbox
 from sealpipe.version import __version__
 

@@ -16,9 +16,9 @@ from sealpipe.errors import PluginError, PolicyError, ReferenceSyntaxError, Seal
 from sealpipe.plugin import CIInfo, OutgoingAction
 from sealpipe.plugin.backends import NOT_CONTACTED
 from sealpipe.plugin.context import name_variable
-from sealpipe.registry import Registry
-from sealpipe.registry.calls import format_install_command
 from sealpipe.registry.catalog import InstalledPlugin
+from sealpipe.registry.registry import Registry
+from sealpipe.registry.safe_calls import format_install_command
 from sealpipe.registry.stores import PolicyHook, find_unknown_variables
 
 _MAX_NAME_SHOWN = 40  # a longer text is not a name, and may be a secret typed by mistake

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sealpipe import config_file
-from sealpipe.api import Credential, Failure, Operation, Resend, Response
 from sealpipe.api.account import Capabilities, get_capabilities
+from sealpipe.api.operation import Credential, Failure, Operation, Resend, Response
 from sealpipe.api.responses import make_service_error, parse_object
 from sealpipe.config import Config
 from sealpipe.doctor import connectivity
@@ -34,11 +34,11 @@ from sealpipe.errors import (
     SealpipeError,
     ServiceError,
 )
-from sealpipe.flows.session import Session
-from sealpipe.registry import Registry
+from sealpipe.registry.registry import Registry
 from sealpipe.registry.stores import read_policy_hooks
-from sealpipe.state import find_state_directory
+from sealpipe.session import Session
 from sealpipe.state.custody import CustodyLevels
+from sealpipe.state.files import find_state_directory
 from sealpipe.wire import encoding, keys
 
 

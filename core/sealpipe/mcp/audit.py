@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from sealpipe.errors import PolicyError, SealpipeError
-from sealpipe.flows.policy import PolicyContext, notify_observers
+from sealpipe.policy import PolicyContext, notify_observers
 from sealpipe.registry.stores import PolicyHook
-from sealpipe.state import make_private_directory
+from sealpipe.state.files import make_private_directory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from sealpipe.errors import PolicyError, StateError
-from sealpipe.hourly import HourlyLimit
+from sealpipe.hourly_limit import HourlyLimit
+from sealpipe.parsing import format_time
 from sealpipe.permissions import read_file
-from sealpipe.state import create_file, make_private_directory, refuse_newer, replace_file
-from sealpipe.values import format_time
+from sealpipe.state.files import create_file, make_private_directory, refuse_newer, replace_file
 
 HOUR: Final = 3600
 _NAME: Final = "hourly.json"

@@ -20,13 +20,13 @@ from pydantic import Field
 from sealpipe.cancellation import current
 from sealpipe.errors import UsageError
 from sealpipe.mcp.models import MAX_TEXT, Model, Untrusted
-from sealpipe.mcp.outgoing import neutralize
+from sealpipe.mcp.secret_guard import neutralize
 from sealpipe.mcp.tools import Answer, Call, Tool, Use
 from sealpipe.run.variables import Variable, parse_variable
 
 if TYPE_CHECKING:
-    from sealpipe.flows.resolve import Value
     from sealpipe.run.capture import Captured, Stop
+    from sealpipe.sources.resolve import Value
 
 _LONGEST: Final = 20_000
 """Characters of output that are returned, of both streams together."""
@@ -80,8 +80,8 @@ class Wanted(NamedTuple):
 async def run_command(call: Call, wanted: Wanted) -> Answer:
     """Run the command. Raises UsageError, PolicyError and PluginError: then it was not started."""
     from sealpipe.plugin.context import COMMAND
-    from sealpipe.run import use_values_in
     from sealpipe.run.program import find_command
+    from sealpipe.run.use_values import use_values_in
 
     program = find_command(wanted.command, _make_environ())
 

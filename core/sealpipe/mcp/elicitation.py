@@ -23,7 +23,7 @@ from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 
 from sealpipe.errors import PolicyError
 from sealpipe.mcp import terminal
-from sealpipe.mcp.outgoing import HIDING
+from sealpipe.mcp.secret_guard import HIDING
 from sealpipe.mcp.tools import Use
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from sealpipe import signals
-from sealpipe.aio import GRACE
+from sealpipe.async_client import GRACE
 from sealpipe.errors import UsageError
 from sealpipe.mcp.server import Setup, make_server, silence_loggers
 from sealpipe.secret import Secret

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pydantic import Field
 
-from sealpipe import flows
+from sealpipe import budget
 from sealpipe.errors import PermissionDeniedError, UsageError
 from sealpipe.mcp.models import Code, CodeArguments, Count, Model, Nothing, Text, Time, Untrusted
-from sealpipe.mcp.outgoing import untrusted
 from sealpipe.mcp.records import Record, find_record, list_records, settle
+from sealpipe.mcp.secret_guard import untrusted
 from sealpipe.mcp.tools import Answer, Call, Tool, Use
 from sealpipe.state.creations import Kind
 
 if TYPE_CHECKING:
     from sealpipe.api.pages import Page
-    from sealpipe.flows.session import Session
+    from sealpipe.session import Session
 
 _MOST: Final = 100
 """Shares and requests in a list: the newest."""
@@ -151,7 +151,7 @@ def _find_active(session: Session, list_page: Callable[..., Any], codes: Collect
     active: set[str] = set()
     for page in range(1, _MAX_PAGES + 1):
         try:
-            rows: Page[Any] = flows.call(list_page(page, 100), session.start_budget())
+            rows: Page[Any] = budget.call(list_page(page, 100), session.start_budget())
         except PermissionDeniedError:  # a key may lack the scope for lists
             return active, False
         active |= {row.short_code for row in rows.items}
@@ -168,14 +168,14 @@ def _look_at_request(session: Session, code: str) -> tuple[State, int]:
     """Return the state of a request and its number of submissions."""
     from sealpipe.api import requests as api
 
-    info = flows.call(api.get(code), session.start_budget())
-    listed = flows.call(api.list_submissions(code), session.start_budget())
+    info = budget.call(api.get(code), session.start_budget())
+    listed = budget.call(api.list_submissions(code), session.start_budget())
     return "ended" if info.has_ended else "active", listed.total
 
 
 def _expire_request(session: Session, code: str, keep: Path) -> tuple[Ending, int]:
     """Expire a request by rule D. One that comes meanwhile is kept: at the service, and as ciphertext here."""
-    from sealpipe.flows.request.expire import expire_request
+    from sealpipe.expire.request import expire_request
 
     state, submissions = _look_at_request(session, code)
     if state == "active" and submissions:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, ValidationError, WithJsonSchema
 
 from sealpipe.errors import UsageError
-from sealpipe.values import format_time
+from sealpipe.parsing import format_time
 
 M = TypeVar("M", bound="Model")
 Schema = Mapping[str, Any]

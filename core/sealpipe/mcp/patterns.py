@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from sealpipe.errors import UsageError
-from sealpipe.reference import Everything, Item, Key, Pointer, Reference, Target, parse, parse_target
+from sealpipe.reference.parse import Everything, Item, Key, Pointer, Reference, Target, parse, parse_target
 from sealpipe.run.refused_names import find_reader
 from sealpipe.wildcards import ANY_SEGMENT, REST, PathWildcard, Wildcard, find_inner_rest, is_segment
 

@@ -24,20 +24,20 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from pydantic import Field, ValidationError
 
 from sealpipe.errors import NotFoundError, ProtocolError, SealpipeError, StateError
-from sealpipe.flows.resume import finish_entry
-from sealpipe.flows.session import Session
-from sealpipe.flows.share.expire import was_expired
+from sealpipe.expire.share import was_expired
 from sealpipe.mcp.models import Model
 from sealpipe.prompts import Prompt
-from sealpipe.state import identify_run
+from sealpipe.resume import finish_entry
+from sealpipe.session import Session
 from sealpipe.state.creations import Creation, Kind, list_creations, note_creation
 from sealpipe.state.entry import Entry, EntryStore, keep_entry_on_error
+from sealpipe.state.files import identify_run
 from sealpipe.state.outbox import Outbox
 from sealpipe.state.receipt import Receipt
 
 if TYPE_CHECKING:
-    from sealpipe.flows.request.create import SecureRequest
-    from sealpipe.flows.share.post import Share
+    from sealpipe.request.create import SecureRequest
+    from sealpipe.share.post import Share
 
     Created = TypeVar("Created", bound=Share | SecureRequest)
 
@@ -213,7 +213,7 @@ def _finish(session: Session, folder: Path, created: Share | SecureRequest) -> R
     )
     note_creation(folder.parent / "created", known)
     if created.deliveries is not None:
-        from sealpipe.flows.deliver.send import deliver  # most have no messages
+        from sealpipe.delivery.send import deliver  # most have no messages
 
         deliver(session, created)
     with suppress(StateError):  # everything is done: the next call ends the entry

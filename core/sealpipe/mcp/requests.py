@@ -9,24 +9,24 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple
 
 from pydantic import Field
 
-from sealpipe import flows
+from sealpipe import budget
 from sealpipe.cancellation import current
 from sealpipe.errors import SealpipeError, StateError, UsageError
 from sealpipe.mcp import records
 from sealpipe.mcp.models import Code, Count, Model, Text, Time
 from sealpipe.mcp.tools import Answer, Call, Tool, Use
+from sealpipe.parsing import parse_duration
 from sealpipe.prompts import MAX_LENGTH, Prompt, check_prompt, check_prompts, parse_prompt
-from sealpipe.reference import Reference, Target, parse, parse_target
+from sealpipe.reference.parse import Reference, Target, parse, parse_target
 from sealpipe.state.receipt import Receipt
-from sealpipe.values import parse_duration
 from sealpipe.wire.fields import TYPES
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from sealpipe.flows.collect import CollectResult
-    from sealpipe.flows.collect.options import CollectPlan
-    from sealpipe.flows.session import Session
+    from sealpipe.collect.options import CollectPlan
+    from sealpipe.collect.results import CollectResult
+    from sealpipe.session import Session
 
 _MAX_QUOTED: Final = 60
 """Longest `to` that an error quotes."""
@@ -164,7 +164,7 @@ def _parse_prompt(given: PromptArguments) -> Prompt:
 
 def _plan_collect(receipt: Receipt, to: Reference | str, state: Path | None = None) -> CollectPlan:
     """Return how the one submission is collected: stored where the request said, then the request is expired."""
-    from sealpipe.flows.collect.options import plan_collect
+    from sealpipe.collect.options import plan_collect
 
     return plan_collect([receipt], to=[to], pick="only", mode="create", after="expire", state=state)
 
@@ -183,8 +183,8 @@ async def _request(call: Call, request: Request) -> Answer:
 
 
 def _make_request(session: Session, call: Call, request: Request) -> records.Record:
-    from sealpipe.flows.request import create as creating
-    from sealpipe.flows.request import plan_request
+    from sealpipe.request import create as creating
+    from sealpipe.request.options import plan_request
 
     notes = records.Notes(
         client=call.client_name,
@@ -214,8 +214,8 @@ def _make_request(session: Session, call: Call, request: Request) -> records.Rec
 
 def _check_sink(session: Session, plan: CollectPlan) -> None:
     """Check that the sink understands what will be written: nobody is asked for what cannot be stored."""
-    from sealpipe.flows.collect.options import plan_sample_writes
-    from sealpipe.flows.store.write import describe_writes
+    from sealpipe.collect.options import plan_sample_writes
+    from sealpipe.sinks.write import describe_writes
 
     for job in plan.jobs:
         describe_writes(session, plan_sample_writes(job))
@@ -237,16 +237,16 @@ async def _wait(call: Call, patience: WaitArguments) -> Answer:
 def _poll(session: Session, patience: WaitArguments, report: Callable[[], Awaitable[None]]) -> tuple[Progress, int]:
     """Poll at the intervals of `collect` until there is a submission, there can be none, or the time is up."""
     from sealpipe.api import requests as api
-    from sealpipe.flows.collect.poll import TRANSIENT, choose_interval
+    from sealpipe.collect.poll import TRANSIENT, choose_interval
 
     started = time.monotonic()
     while True:
         failure: SealpipeError | None = None
         try:
-            listed = flows.call(api.list_submissions(patience.code), session.start_budget())
+            listed = budget.call(api.list_submissions(patience.code), session.start_budget())
             if listed.total:
                 return "submitted", listed.total
-            info = flows.call(api.get(patience.code), session.start_budget())
+            info = budget.call(api.get(patience.code), session.start_budget())
             if info.has_ended:
                 return "expired", 0
         except TRANSIENT as error:
@@ -277,7 +277,7 @@ async def _collect(call: Call, given: CollectArguments) -> Answer:
 
 
 def _store(session: Session, call: Call, known: records.Record) -> CollectResult:
-    from sealpipe.flows.collect import poll
+    from sealpipe.collect import poll
 
     if known.notes.sink is None:
         raise StateError("the record of this request does not say where its submission is stored")

@@ -11,7 +11,7 @@ from mcp import types
 
 from sealpipe.api.responses import escape_text
 from sealpipe.errors import SealpipeError
-from sealpipe.mcp.outgoing import list_texts, untrusted
+from sealpipe.mcp.secret_guard import list_texts, untrusted
 from sealpipe.mcp.tools import Tool
 
 _MAX_MESSAGE: Final = 400

@@ -31,7 +31,6 @@ from sealpipe.api.responses import escape_text
 from sealpipe.errors import DeliveryError, PolicyError, UsageError
 from sealpipe.mcp import elicitation
 from sealpipe.mcp.audit import UnconfirmedError, WithheldError
-from sealpipe.mcp.outgoing import OutgoingGuard, list_texts
 from sealpipe.mcp.results import (
     CallError,
     describe_bug,
@@ -41,11 +40,12 @@ from sealpipe.mcp.results import (
     make_result,
     withhold,
 )
+from sealpipe.mcp.secret_guard import OutgoingGuard, list_texts
 from sealpipe.mcp.tools import Answer, Call, CallPolicy, Tool, Use, load_tools
 from sealpipe.version import __version__
 
 if TYPE_CHECKING:
-    from sealpipe.aio import AsyncClient
+    from sealpipe.async_client import AsyncClient
     from sealpipe.config import Config
 
     Context = ServerRequestContext[Any, Any]

@@ -20,11 +20,11 @@ from sealpipe.errors import DeliveryError, StateError, UsageError
 from sealpipe.mcp import records
 from sealpipe.mcp.models import Code, Model, Text, Time
 from sealpipe.mcp.tools import Answer, Call, Tool, Use
-from sealpipe.reference import FieldSpec, Target, parse, parse_target
-from sealpipe.values import parse_duration
+from sealpipe.parsing import parse_duration
+from sealpipe.reference.parse import FieldSpec, Target, parse, parse_target
 
 if TYPE_CHECKING:
-    from sealpipe.flows.session import Session
+    from sealpipe.session import Session
 
 _DEFAULT_EXPIRY: Final = "24h"
 _SAME: Final = timedelta(minutes=10)
@@ -136,8 +136,8 @@ def share_once(session: Session, folder: Path, client: str, wanted: Wanted) -> t
 
 
 def _create(session: Session, folder: Path, made_id: str, client: str, wanted: Wanted) -> records.Record:
-    from sealpipe.flows.share import plan_share
-    from sealpipe.flows.share.post import share
+    from sealpipe.share.options import plan_share
+    from sealpipe.share.post import share
 
     job = plan_share(
         wanted.fields,

@@ -13,7 +13,7 @@ from typing import Final
 from sealpipe import permissions
 from sealpipe.errors import SettingError, StateError
 from sealpipe.secret import Secret
-from sealpipe.state import create_file
+from sealpipe.state.files import create_file
 
 TOKEN_FILE: Final = "http-token"  # noqa: S105 - no token
 """The file's name in the server's folder of the state directory."""

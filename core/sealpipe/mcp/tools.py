@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from sealpipe.mcp.models import Model, Schema, check_arguments, make_schema
-from sealpipe.reference import Reference, Target
+from sealpipe.reference.parse import Reference, Target
 
 if TYPE_CHECKING:
-    from sealpipe.aio import AsyncClient
+    from sealpipe.async_client import AsyncClient
     from sealpipe.config import Config
 
 Given = TypeVar("Given", bound=Model)

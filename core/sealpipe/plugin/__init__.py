@@ -38,6 +38,7 @@ from sealpipe.errors import (
     UnsupportedError,
     WriteConflictError,
 )
+from sealpipe.parsing import is_cleartext, is_loopback
 from sealpipe.permissions import find_file_flaw, has_content, open_file, read_file, refuse_process_file
 from sealpipe.plugin.backends import (
     Channel,
@@ -55,7 +56,6 @@ from sealpipe.plugin.backends import (
 )
 from sealpipe.plugin.context import CI, Context, Level, Network, OutgoingAction, Run, VetoError
 from sealpipe.secret import Secret
-from sealpipe.values import is_cleartext, is_loopback
 from sealpipe.wire.encoding import PLAINTEXT_LIMIT
 
 __all__ = [

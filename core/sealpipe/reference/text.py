@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, NoReturn
 
 from sealpipe.errors import ReferenceSyntaxError, UsageError
-from sealpipe.values import begins_special
+from sealpipe.parsing import begins_special
 from sealpipe.wire.fields import TYPES
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9._-]+")

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from sealpipe.ci_systems import is_set
 from sealpipe.errors import NotConfiguredError, PayloadTooLargeError, PluginError, ReferenceSyntaxError
 from sealpipe.plugin import API, ChannelInfo, CIInfo, Info, SinkInfo, SourceInfo
-from sealpipe.reference import PARAMETERS
+from sealpipe.reference.parse import PARAMETERS
 from sealpipe.reference.text import NAME
-from sealpipe.registry.calls import call_plugin, suggest
+from sealpipe.registry.safe_calls import call_plugin, suggest
 
 if TYPE_CHECKING:
     import pluggy

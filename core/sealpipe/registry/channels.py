@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sealpipe.errors import PluginError
 from sealpipe.plugin import CONFIRMS, Delivery, Message
-from sealpipe.registry import Registry
-from sealpipe.registry.calls import call_plugin
+from sealpipe.registry.registry import Registry
+from sealpipe.registry.safe_calls import call_plugin
 
 
 def check_recipient(registry: Registry, name: str, to: str) -> str:

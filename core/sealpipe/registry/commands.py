@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from sealpipe.errors import PayloadTooLargeError, PluginError
-from sealpipe.registry.calls import call_plugin
 from sealpipe.registry.catalog import Catalog
+from sealpipe.registry.safe_calls import call_plugin
 
 HOOK: Final = "sealpipe_commands"
 

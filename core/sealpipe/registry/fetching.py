@@ -11,7 +11,7 @@ from operator import call
 
 from sealpipe.errors import PluginError, UnavailableError
 from sealpipe.plugin import Document, Locator, Source
-from sealpipe.registry.calls import call_plugin
+from sealpipe.registry.safe_calls import call_plugin
 
 FetchResults = dict[Locator, Document | PluginError]
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from sealpipe.errors import PluginError, PolicyError
+from sealpipe.parsing import redact_address
 from sealpipe.plugin import OutgoingAction, VetoError
-from sealpipe.registry.calls import call_plugin
 from sealpipe.registry.catalog import Catalog
+from sealpipe.registry.safe_calls import call_plugin
 from sealpipe.registry.stores import AUDIT_MODULE, BUILT_IN_HOOKS, PolicyHook
-from sealpipe.values import redact_address
 
 
 def ask_policies(catalog: Catalog, hooks: Sequence[PolicyHook], plan: OutgoingAction) -> None:

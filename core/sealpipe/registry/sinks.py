@@ -7,8 +7,8 @@ from typing import TypeVar
 
 from sealpipe.errors import PayloadTooLargeError, PluginError
 from sealpipe.plugin import Locator, Mode, Sink, SinkField, WriteResult
-from sealpipe.registry import Registry
-from sealpipe.registry.calls import call_plugin
+from sealpipe.registry.registry import Registry
+from sealpipe.registry.safe_calls import call_plugin
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from sealpipe.errors import Note, ReferenceSyntaxError, UsageError
 from sealpipe.plugin.context import drop_own_variables
-from sealpipe.reference import Everything, Reference, parse
+from sealpipe.reference.parse import Everything, Reference, parse
 from sealpipe.run.refused_names import find_reader
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from sealpipe.errors import StateError, UsageError
-from sealpipe.state import create_file, make_private_directory, refuse_newer
-from sealpipe.values import format_time, parse_time
+from sealpipe.parsing import format_time, parse_time
+from sealpipe.state.files import create_file, make_private_directory, refuse_newer
 
 _MAX_SIZE: Final = 1024 * 1024
 _EARLIEST: Final = datetime.min.replace(tzinfo=UTC)

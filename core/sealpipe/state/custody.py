@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from sealpipe.errors import StateError
-from sealpipe.state import make_private_directory, open_at_once, remove_file, replace_file
+from sealpipe.state.files import make_private_directory, open_at_once, remove_file, replace_file
 
 REMEMBERED: Final = 3600.0
 """Seconds."""

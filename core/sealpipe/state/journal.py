@@ -21,9 +21,9 @@ from cryptography.hazmat.primitives.ciphers.algorithms import AES256
 from cryptography.hazmat.primitives.ciphers.modes import GCM
 from cryptography.hazmat.primitives.hashes import SHA256, Hash
 
-from sealpipe.api import Credential
+from sealpipe.api.operation import Credential
 from sealpipe.errors import StateError
-from sealpipe.state import create_locked_file, open_at_once, open_locked_file, write_all
+from sealpipe.state.files import create_locked_file, open_at_once, open_locked_file, write_all
 from sealpipe.wire import tokens
 
 CHUNK_SIZE = 1024 * 1024

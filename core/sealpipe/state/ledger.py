@@ -23,8 +23,8 @@ from typing import Any, ClassVar
 from sealpipe.api.requests import Submission
 from sealpipe.cancellation import current
 from sealpipe.errors import StateError, UsageError
-from sealpipe.state import create_locked_file, make_private_directory, open_locked_file, refuse_newer, write_all
-from sealpipe.values import parse_time
+from sealpipe.parsing import parse_time
+from sealpipe.state.files import create_locked_file, make_private_directory, open_locked_file, refuse_newer, write_all
 
 _REMEDY = "inspect it, move it away if you do not need it, and run the command again"
 

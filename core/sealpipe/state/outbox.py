@@ -15,14 +15,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from sealpipe.api import Credential
+from sealpipe.api.operation import Credential
 from sealpipe.cancellation import current
 from sealpipe.errors import CredentialError, StateError, UsageError
+from sealpipe.parsing import format_time, parse_time
 from sealpipe.secret import Secret, strips_frames
-from sealpipe.state import describe_newer, make_private_directory, open_locked_file, refuse_newer, remove_file
 from sealpipe.state.entry import Entry, wrap_secrets
+from sealpipe.state.files import describe_newer, make_private_directory, open_locked_file, refuse_newer, remove_file
 from sealpipe.state.journal import Journal, Record, derive_key, read_header
-from sealpipe.values import format_time, parse_time
 from sealpipe.wire import tokens
 
 _INFO = b"sealpipe-outbox"

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from sealpipe.errors import EncodingError, UsageError
+from sealpipe.parsing import find_nearest_file, format_time, parse_link_base_url, parse_name, parse_time
 from sealpipe.prompts import Prompt, check_prompt, check_prompts
-from sealpipe.state import refuse_newer
 from sealpipe.state.creations import Creation
-from sealpipe.values import find_nearest_file, format_time, parse_link_base_url, parse_name, parse_time
+from sealpipe.state.files import refuse_newer
 from sealpipe.wire import link
 from sealpipe.wire.encoding import decode_base64url
 

@@ -16,10 +16,10 @@ import pytest
 
 from sealpipe.client_base import create_file, replace_file
 from sealpipe.errors import NotConfiguredError, PluginError
-from sealpipe.http.plugin_network import PluginNetwork
+from sealpipe.network.plugin_network import PluginNetwork
 from sealpipe.plugin import CI, CIInfo, Health, Info, Run
-from sealpipe.registry import Registry
 from sealpipe.registry.catalog import BUILT_IN
+from sealpipe.registry.registry import Registry
 from sealpipe.spellings import Finder
 
 CANARY = "c4nary-5f1e-\u00e4\u20ac-pass'word\"<&>"
@@ -165,7 +165,7 @@ class Contract:
         return ()
 
 
-KINDS_NEEDED = ("sealpipe.registry", "sealpipe.plugin")
+KINDS_NEEDED = ("sealpipe.registry.registry", "sealpipe.plugin")
 
 
 def find_leaks(text: str, secrets: Sequence[str] = ()) -> list[str]:

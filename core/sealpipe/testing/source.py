@@ -11,10 +11,10 @@ from typing import ClassVar
 import pytest
 
 from sealpipe.errors import AccessDeniedError, PluginError, SecretNotFoundError, UnavailableError
-from sealpipe.flows.resolve.select import select
 from sealpipe.plugin import Document
-from sealpipe.reference import parse
-from sealpipe.registry import Registry
+from sealpipe.reference.parse import parse
+from sealpipe.registry.registry import Registry
+from sealpipe.sources.select import select
 from sealpipe.testing.contract import (
     CANARY,
     PATIENCE,
@@ -183,7 +183,7 @@ class SourceContract(Contract):
     ) -> None:
         log_everything(caplog)
         if limit := {"silent": "TIMEOUT", "dripping": "DEADLINE"}.get(how):
-            monkeypatch.setattr(f"sealpipe.http.plugin_network.{limit}", PATIENCE)
+            monkeypatch.setattr(f"sealpipe.network.plugin_network.{limit}", PATIENCE)
         server = trouble(how)
         environ = self.at(server.url)
         if environ is None:

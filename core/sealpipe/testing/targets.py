@@ -11,9 +11,9 @@ import pytest
 
 from sealpipe.errors import PluginError, ReferenceValueError, UnavailableError, UnknownOutcomeError, WriteConflictError
 from sealpipe.plugin import BLIND, Channel, Delivery, Locator, Message, Mode, Secret, Sink, SinkField, WriteResult
-from sealpipe.reference import parse
-from sealpipe.registry import Registry
-from sealpipe.registry.calls import call_plugin
+from sealpipe.reference.parse import parse
+from sealpipe.registry.registry import Registry
+from sealpipe.registry.safe_calls import call_plugin
 from sealpipe.testing.contract import (
     CANARY,
     PATIENCE,
@@ -276,7 +276,7 @@ class ChannelContract(Contract):
     ) -> None:
         log_everything(caplog)
         if how == "dripping":
-            monkeypatch.setattr("sealpipe.http.plugin_network.DEADLINE", PATIENCE)
+            monkeypatch.setattr("sealpipe.network.plugin_network.DEADLINE", PATIENCE)
         server = FaultyServer(how)
         try:
             environ = self.at(server.url)

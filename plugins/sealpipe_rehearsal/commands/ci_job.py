@@ -14,7 +14,7 @@ from sealpipe.cli import render
 from sealpipe.cli.codes import names_receipt
 from sealpipe.command_settings import COMMANDS
 from sealpipe.errors import UsageError
-from sealpipe.reference import parse, parse_field
+from sealpipe.reference.parse import parse, parse_field
 from sealpipe.reference.text import Key
 from sealpipe.settings import GLOBAL
 

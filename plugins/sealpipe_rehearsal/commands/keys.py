@@ -14,7 +14,7 @@ from sealpipe.cli import render
 from sealpipe.cli.codes import CodeCommand
 from sealpipe.cli.command import Command, SettingsGroup, options, run_config
 from sealpipe.errors import ApiAccessError, KeyAllowanceError, SealpipeError, UsageError
-from sealpipe.values import format_time, parse_base_url
+from sealpipe.parsing import format_time, parse_base_url
 from sealpipe_rehearsal.service import NAME as SERVICE_NAME
 
 if TYPE_CHECKING:

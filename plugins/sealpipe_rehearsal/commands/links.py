@@ -99,8 +99,8 @@ def _passcode(reference: str | None) -> str | None:
 
 def _resolve(option: str, reference: str) -> str:
     from sealpipe.client_base import registry
-    from sealpipe.flows.resolve import resolve_value
-    from sealpipe.reference import parse
+    from sealpipe.reference.parse import parse
+    from sealpipe.sources.resolve import resolve_value
 
     with closing(registry(None)) as plugins:
         try:

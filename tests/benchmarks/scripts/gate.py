@@ -7,8 +7,8 @@ import sys
 import time
 
 from sealpipe import Client, Field
-from sealpipe.flows.session import Session
-from sealpipe.http import exchange
+from sealpipe.network import exchange
+from sealpipe.session import Session
 from sealpipe.wire import tokens
 
 SEARCHES = [(exchange, "check_request"), (exchange.Redactor, "redact")]

@@ -13,8 +13,8 @@ import time
 import psycopg
 
 from sealpipe.plugin import Secret, SinkField
-from sealpipe.reference import parse
-from sealpipe.registry import Registry
+from sealpipe.reference.parse import parse
+from sealpipe.registry.registry import Registry
 from sealpipe.registry.sinks import write_fields
 
 

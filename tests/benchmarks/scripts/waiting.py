@@ -18,9 +18,9 @@ from sealpipe import Client
 from sealpipe.cancellation import Cancellation, make_current
 from sealpipe.cli import collect_report, render
 from sealpipe.client_base import connect
-from sealpipe.flows.collect import poll
-from sealpipe.flows.collect.options import plan_collect
-from sealpipe.flows.session import Transport
+from sealpipe.collect import poll
+from sealpipe.collect.options import plan_collect
+from sealpipe.session import Transport
 
 SETTINGS = {name: os.environ[f"SEALPIPE_{name.upper()}"] for name in ("api_key", "base_url", "link_base_url")}
 PLAN = 100 / 60

@@ -6,7 +6,7 @@ import base64
 import json
 from urllib.parse import quote
 
-from sealpipe.api import Credential
+from sealpipe.api.operation import Credential
 from sealpipe.custody_gate import CustodyGate
 from sealpipe_rehearsal.control_client import mint
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TypeVar
 
 from sealpipe import Client
-from sealpipe.api import Operation
-from sealpipe.flows import Budget, call
+from sealpipe.api.operation import Operation
+from sealpipe.budget import Budget, call
 
 T = TypeVar("T")
 

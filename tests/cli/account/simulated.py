@@ -6,8 +6,8 @@ import heapq
 import math
 from dataclasses import dataclass, field
 
-from sealpipe.api import Response
-from sealpipe.http.rate_limiter import RateLimiter, Ticket
+from sealpipe.api.operation import Response
+from sealpipe.network.rate_limiter import RateLimiter, Ticket
 
 
 @dataclass

@@ -22,12 +22,13 @@ from hypothesis import strategies as st
 from cli.account.custody_forms import BEFORE, CUSTODY, FORMS, GATE, KEY, OLD, b64, told
 from cli.fake_mcp import FakeMcp
 from sealpipe import AsyncClient, Client, Field, SealpipeError, Secret, UsageError
-from sealpipe.api import Credential, shares
+from sealpipe.api import shares
+from sealpipe.api.operation import Credential
 from sealpipe.custody_gate import CustodyGate
 from sealpipe.errors import AccessDeniedError
-from sealpipe.http.exchange import CHUNK_SIZE
-from sealpipe.http.plugin_network import PluginNetwork
-from sealpipe.http.sockets import connect
+from sealpipe.network.exchange import CHUNK_SIZE
+from sealpipe.network.plugin_network import PluginNetwork
+from sealpipe.network.sockets import connect
 from sealpipe.wire import envelope, keys, tokens
 from sealpipe_rehearsal.control_client import mint
 from sealpipe_rehearsal.running_service import RunningService
@@ -274,7 +275,7 @@ def test_a_plugins_socket_does_not_look_up_a_host_that_holds_it() -> None:
 
 
 def test_a_resent_entry_of_the_outbox_passes_the_same_gate(client: Client, faulty: Faulty) -> None:
-    from sealpipe.flows import call
+    from sealpipe.budget import call
 
     operation = shares.create(f'{{"title":"{CUSTODY}"}}'.encode(), "a-key")
     with pytest.raises(UsageError):

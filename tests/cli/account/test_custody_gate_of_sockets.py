@@ -14,7 +14,7 @@ import trustme
 
 from cli.account.custody_forms import CUSTODY, FORMS, GATE, KEY, OLD, told
 from sealpipe.errors import AccessDeniedError
-from sealpipe.http.plugin_network import PluginNetwork
+from sealpipe.network.plugin_network import PluginNetwork
 from support.faulty import Faulty
 from support.mailbox import Mailbox
 from support.terminal import Terminal

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from sealpipe import ProtocolError
-from sealpipe.api import Response
 from sealpipe.api import requests as api
 from sealpipe.api.account import AccessLog
+from sealpipe.api.operation import Response
 from sealpipe.api.pages import Page, Pagination
-from sealpipe.flows.lookup import MAX_PAGES, LogPageWalk, PageWalk
+from sealpipe.lookup import MAX_PAGES, LogPageWalk, PageWalk
 from support.faults import says
 from support.faulty import Faulty
 from support.terminal import Terminal

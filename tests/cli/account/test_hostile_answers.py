@@ -8,10 +8,10 @@ import time
 import httpcore
 import pytest
 
-from sealpipe.api import Credential, Failure, Operation, Resend, Response
+from sealpipe.api.operation import Credential, Failure, Operation, Resend, Response
 from sealpipe.api.responses import make_service_error
 from sealpipe.custody_gate import CustodyGate
-from sealpipe.http.exchange import Redactor, ResponseBuffer
+from sealpipe.network.exchange import Redactor, ResponseBuffer
 from sealpipe_rehearsal.control_client import mint
 from support.faults import envelope, says
 from support.faulty import Fault, Faulty

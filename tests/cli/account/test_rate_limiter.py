@@ -13,9 +13,9 @@ import pytest
 
 from cli.account.simulated import Clock, Outcome, Service, simulate
 from sealpipe import AsyncClient, Client, Field, RateLimitError
-from sealpipe.api import Failure, Response
-from sealpipe.http import rate_limiter
-from sealpipe.http.rate_limiter import IDLE_RESET, MAX_RATE, MAX_RETRY_AFTER, RateLimiter, Ticket, refuse_delay
+from sealpipe.api.operation import Failure, Response
+from sealpipe.network import rate_limiter
+from sealpipe.network.rate_limiter import IDLE_RESET, MAX_RATE, MAX_RETRY_AFTER, RateLimiter, Ticket, refuse_delay
 from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.server import start
 from support.faults import says

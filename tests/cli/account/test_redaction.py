@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealpipe import AsyncClient, Client, NotFoundError, SealpipeError
-from sealpipe.api import Credential, Failure, Response
+from sealpipe.api.operation import Credential, Failure, Response
 from sealpipe.custody_gate import CustodyGate
-from sealpipe.http.exchange import Redactor
+from sealpipe.network.exchange import Redactor
 from sealpipe_rehearsal.control_client import mint
 from support.faults import echoes, message
 from support.faulty import Exchange, Fault, Faulty

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealpipe import Secret, UsageError, WebhookError
-from sealpipe.values import format_time
+from sealpipe.parsing import format_time
 from sealpipe.webhooks import TOLERANCE, verify
 from support.terminal import Terminal
 

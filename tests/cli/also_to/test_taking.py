@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealpipe.errors import ReferenceValueError, UsageError
-from sealpipe.flows.store import SHARE, MisfitError, map_keys, parse_targets, select_values
-from sealpipe.flows.store.write import plan_share_writes
 from sealpipe.prompts import Prompt
-from sealpipe.reference import Key, Reference
+from sealpipe.reference.parse import Key, Reference
 from sealpipe.secret import Secret
+from sealpipe.sinks.targets import SHARE, MisfitError, map_keys, parse_targets, select_values
+from sealpipe.sinks.write import plan_share_writes
 from sealpipe.wire.fields import Field
 
 LABELS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=6)

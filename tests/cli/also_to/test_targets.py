@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealpipe.errors import ReferenceSyntaxError, UsageError
-from sealpipe.flows.store import (
+from sealpipe.prompts import Prompt
+from sealpipe.reference.parse import Everything, Key, Pointer, Reference, parse
+from sealpipe.sinks.targets import (
     REQUEST,
     SHARE,
     KeyMapping,
@@ -19,8 +21,6 @@ from sealpipe.flows.store import (
     map_keys,
     parse_targets,
 )
-from sealpipe.prompts import Prompt
-from sealpipe.reference import Everything, Key, Pointer, Reference, parse
 
 PROMPTS = [Prompt("staging_password", "Staging password"), Prompt("user", "User name", "text")]
 TEXT = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=12)

@@ -12,9 +12,9 @@ from unittest import mock
 import pytest
 
 from sealpipe import AsyncClient, Client, Field, Outbox, Secret, WriteConflictError
-from sealpipe.api import Credential
-from sealpipe.flows.share import plan_share
-from sealpipe.flows.share import post as sharing
+from sealpipe.api.operation import Credential
+from sealpipe.share import post as sharing
+from sealpipe.share.options import plan_share
 from sealpipe.state.entry import Entry
 from sealpipe_rehearsal.running_service import RunningService
 from support.job import Caller, Job

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from cli.batch.world import BatchWorld
-from sealpipe.api import Response
+from sealpipe.api.operation import Response
 from sealpipe.batch.database.interface import Database, Transaction
 
 

@@ -20,7 +20,7 @@ from typing import Self
 from cli.batch.simulation import FILE
 from cli.batch.world import DAY
 from sealpipe import Client
-from sealpipe.api import Credential
+from sealpipe.api.operation import Credential
 from sealpipe.batch.database.opening import open_database, open_store, prepare_schema
 from sealpipe.batch.database.records import Row
 from sealpipe.batch.database.store import BatchStore
@@ -30,10 +30,10 @@ from sealpipe.batch.engine.sync import sync
 from sealpipe.batch.file.reading import read_definition
 from sealpipe.batch.steps.content import RowContent
 from sealpipe.client_base import connect
-from sealpipe.flows.session import Session
-from sealpipe.registry import Registry
 from sealpipe.registry.catalog import BUILT_IN
+from sealpipe.registry.registry import Registry
 from sealpipe.secret import Secret
+from sealpipe.session import Session
 from sealpipe_rehearsal import control_client
 from sealpipe_rehearsal.people import LinkRefusedError, Submitter
 from sealpipe_rehearsal.server import start

@@ -15,7 +15,8 @@ from cli.batch.share_batch import REMIND, opened
 from cli.batch.vendors import ROWS as VENDOR_ROWS
 from cli.batch.vendors import VENDORS
 from cli.batch.world import DAY, BatchWorld
-from sealpipe.api import Failure, Response, requests, shares
+from sealpipe.api import requests, shares
+from sealpipe.api.operation import Failure, Response
 from sealpipe.batch.engine.actions import Outcome, Verb, act, show_link
 from sealpipe.batch.engine.advance import LEASE
 from sealpipe.errors import UsageError

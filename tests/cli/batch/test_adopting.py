@@ -13,7 +13,7 @@ from cli.batch.rounds import make_worker
 from cli.batch.share_batch import FILE as SHARES
 from cli.batch.share_batch import REMIND
 from cli.batch.world import BASE_URL, DAY, BatchWorld
-from sealpipe.api import Credential, Operation
+from sealpipe.api.operation import Credential, Operation
 from sealpipe.batch.database.opening import open_database, open_store
 from sealpipe.batch.database.records import SECOND
 from sealpipe.batch.engine.session import run_batch

@@ -16,7 +16,7 @@ from unittest import mock
 import pytest
 
 from cli.batch.vendors import ROWS, VENDORS, count_creates
-from sealpipe.api import Credential
+from sealpipe.api.operation import Credential
 from sealpipe.batch.database.records import SECOND
 from sealpipe.batch.database.sqlite import SqliteDatabase
 from sealpipe.cli import render
@@ -385,7 +385,7 @@ def test_a_share_loads_nothing_of_batches(user: Terminal, service: RunningServic
     done = subprocess.run(words, env=environ, capture_output=True, text=True, check=True)
     assert done.stdout.startswith(service.link_base_url)
     loaded = done.stderr.rpartition("loaded ")[2].split()
-    assert "sealpipe.flows.share" in loaded
+    assert "sealpipe.share.options" in loaded
     assert [name for name in loaded if "batch" in name or "sqlite" in name] == []
 
 

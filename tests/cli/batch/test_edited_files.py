@@ -9,7 +9,7 @@ import pytest
 from cli.batch.share_batch import FILE as SHARE_FILE
 from cli.batch.share_batch import REMIND, opened
 from cli.batch.world import DAY, BatchWorld
-from sealpipe.api import Failure
+from sealpipe.api.operation import Failure
 
 REQUESTS = """
 name = "vendors"

@@ -15,7 +15,7 @@ from cli.batch.rounds import make_worker
 from cli.batch.share_batch import FILE as SHARES
 from cli.batch.share_batch import REMIND
 from cli.batch.world import BASE_URL, DAY, BatchWorld
-from sealpipe.api import Failure, Operation, Response
+from sealpipe.api.operation import Failure, Operation, Response
 from sealpipe.api.requests import Submission
 from sealpipe.batch.database.interface import DatabaseUnavailableError
 from sealpipe.batch.engine.actions import act
@@ -27,7 +27,7 @@ from sealpipe.batch.report.figures import make_report
 from sealpipe.batch.report.files import format_moment, to_members
 from sealpipe.batch.report.page import make_page
 from sealpipe.batch.report.status import read_facts
-from sealpipe.batch.steps.outbox import RowOutbox, make_ledger_opener
+from sealpipe.batch.steps.row_outbox import RowOutbox, make_ledger_opener
 from sealpipe.batch.steps.states import HOUR, Progress
 from sealpipe.errors import PolicyError
 from sealpipe.registry.stores import PolicyHook

@@ -10,7 +10,7 @@ from cli.batch.rounds import do_round, make_worker
 from cli.batch.vendors import ROWS as VENDOR_ROWS
 from cli.batch.vendors import VENDORS, count_creates
 from cli.batch.world import BatchWorld, fail_with
-from sealpipe.api import Failure
+from sealpipe.api.operation import Failure
 from sealpipe_rehearsal.running_service import RunningService
 from support.distributions import Machine
 from support.terminal import Terminal

@@ -13,7 +13,7 @@ from cli.batch.request_batch import FILE, ROWS
 from cli.batch.share_batch import FILE as SHARES
 from cli.batch.share_batch import REMIND
 from cli.batch.world import DAY, BatchWorld, set_account
-from sealpipe.api import Operation, Response
+from sealpipe.api.operation import Operation, Response
 from sealpipe.batch.engine.run import RunResult
 from sealpipe.cli.batch_output import check_result
 from sealpipe.errors import FailedRowsError

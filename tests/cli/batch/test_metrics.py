@@ -14,7 +14,7 @@ from cli.batch.world import BatchWorld
 from sealpipe import UsageError
 from sealpipe.batch.engine.metrics import CONTENT_TYPE, MetricsServer, write_metrics
 from sealpipe.errors import SettingError, StateError
-from sealpipe.values import parse_loopback_address
+from sealpipe.parsing import parse_loopback_address
 
 
 @pytest.fixture

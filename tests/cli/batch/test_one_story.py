@@ -9,7 +9,7 @@ from typing import Any
 from cli.batch.pigeons import DOWN
 from cli.batch.request_batch import FILE, ROWS
 from cli.batch.world import BASE_URL, BatchWorld
-from sealpipe.api import Failure, Operation, Response
+from sealpipe.api.operation import Failure, Operation, Response
 from sealpipe.batch.report.figures import make_report
 from sealpipe.batch.report.files import to_members
 from sealpipe.batch.report.status import read_facts

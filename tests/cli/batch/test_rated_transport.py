@@ -11,8 +11,8 @@ import pytest
 from cli.batch.world import BatchWorld
 from sealpipe.api import shares
 from sealpipe.batch.engine.rated_transport import RatedTransport
+from sealpipe.budget import call
 from sealpipe.cancellation import Cancellation, CancelledCallError, make_current
-from sealpipe.flows import call
 
 
 def test_a_cancel_ends_the_delay_of_the_shared_rate_and_sends_nothing(world: BatchWorld) -> None:

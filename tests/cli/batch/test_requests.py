@@ -5,8 +5,8 @@ from __future__ import annotations
 from cli.batch.pigeons import DOWN, LOST
 from cli.batch.request_batch import FILE, ROWS
 from cli.batch.world import DAY, BatchWorld
-from sealpipe.api import Failure
-from sealpipe.flows.request.expire import expire_request
+from sealpipe.api.operation import Failure
+from sealpipe.expire.request import expire_request
 
 
 def test_a_request_for_each_row_is_made_delivered_collected_and_expired(world: BatchWorld) -> None:

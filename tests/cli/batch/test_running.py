@@ -10,7 +10,7 @@ from cli.batch.pigeons import DOWN, LOST
 from cli.batch.request_batch import FILE, MANY, NOTIFY, ROWS
 from cli.batch.share_batch import FILE as SHARES
 from cli.batch.world import DAY, BatchWorld, fail_with, set_account
-from sealpipe.api import Failure, Operation, Response
+from sealpipe.api.operation import Failure, Operation, Response
 from sealpipe.batch.engine.plan import dump_plan, read_plan
 from sealpipe.errors import PolicyError, StateError, UsageError
 from sealpipe.registry.stores import PolicyHook

@@ -20,7 +20,7 @@ from procrastinate.exceptions import ConnectorException
 
 from cli.batch.request_batch import FILE, MANY, NOTIFY, ROWS
 from cli.batch.world import BatchWorld
-from sealpipe.api import Operation, Response
+from sealpipe.api.operation import Operation, Response
 from sealpipe.batch.database.opening import open_database, prepare_schema
 from sealpipe.batch.database.records import SECOND
 from sealpipe.batch.engine import worker as worker_module

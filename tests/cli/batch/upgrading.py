@@ -30,7 +30,7 @@ if __name__ == "__main__":
 from cli.batch.killing import KillSwitch
 from cli.batch.pigeons import DOWN
 from cli.batch.world import DAY, BatchWorld
-from sealpipe.api import Failure, Operation, Response
+from sealpipe.api.operation import Failure, Operation, Response
 from sealpipe.batch.database.opening import open_database, prepare_schema
 from sealpipe.batch.database.sqlite import FILE_NAME
 from sealpipe.batch.database.statements import SCHEMA_VERSION

@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from cli.batch.pigeons import LOFTS, Loft
-from sealpipe.api import Credential, Failure, Operation, Response
+from sealpipe.api.operation import Credential, Failure, Operation, Response
 from sealpipe.batch.database.opening import open_database, open_store
 from sealpipe.batch.database.records import Row
 from sealpipe.batch.database.store import BatchStore
@@ -29,13 +29,13 @@ from sealpipe.batch.engine.sync import make_plan
 from sealpipe.batch.file.reading import read_definition
 from sealpipe.batch.steps.content import RowContent
 from sealpipe.batch.steps.states import Progress
-from sealpipe.flows.session import Session
-from sealpipe.http.plugin_network import PluginNetwork
+from sealpipe.network.plugin_network import PluginNetwork
 from sealpipe.plugin import Message
-from sealpipe.registry import Registry
 from sealpipe.registry.catalog import BUILT_IN
+from sealpipe.registry.registry import Registry
 from sealpipe.registry.stores import PolicyHook
 from sealpipe.secret import Secret
+from sealpipe.session import Session
 from sealpipe.wire import fields, sealed_box
 from sealpipe.wire.encoding import decode_base64url
 from sealpipe.wire.fields import Field

@@ -13,8 +13,8 @@ from pathlib import Path
 from cli.collect.hostile_expected import Batch
 from cli.collect.hostile_output import keeps_to_itself
 from cli.collect.hostile_world import World
+from sealpipe.collect.options import plan_collect
 from sealpipe.errors import UnsupportedError
-from sealpipe.flows.collect.options import plan_collect
 from support import places
 from support.aws import InAwsSm, InAwsSsm, moto
 from support.fake_github import FakeGitHub, InGitHub

@@ -20,11 +20,12 @@ from cli.collect.hostile_expected import PROMPTS, WAYS, Batch, Take, anybodys, f
 from cli.collect.hostile_files import Watch, dotenv_says, files_in
 from cli.collect.hostile_output import as_json, fields_in, harmless, keeps_to_itself, shows, stream, umask
 from sealpipe import Client
-from sealpipe.api import Operation, Response
+from sealpipe.api.operation import Operation, Response
 from sealpipe.cli import collect_report, render
 from sealpipe.cli.disclosure import Disclosure
-from sealpipe.flows.collect import CollectResult, choose_worst_error, poll
-from sealpipe.flows.collect.options import CollectPlan, plan_collect
+from sealpipe.collect import poll
+from sealpipe.collect.options import CollectPlan, plan_collect
+from sealpipe.collect.results import CollectResult, choose_worst_error
 from sealpipe.state.receipt import Receipt
 from sealpipe.wire import encoding, keys
 from support.hostile import CANARY, LABEL, Hostile, Row, sealed

@@ -8,8 +8,8 @@ from datetime import timedelta
 
 from cli.collect.model import Expected, expected
 from cli.collect.world import TARGET, World, open_cabinet, session
-from sealpipe.flows.collect import CollectResult, Progress
-from sealpipe.flows.collect.options import plan_collect
+from sealpipe.collect.options import plan_collect
+from sealpipe.collect.results import CollectResult, Progress
 
 
 def played(world: World) -> Counter[str]:

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from sealpipe import Client
-from sealpipe.api import Operation, Response
-from sealpipe.flows.collect import CollectResult, OnProgress, poll
-from sealpipe.flows.collect.options import CollectPlan
-from sealpipe.flows.session import Session
-from sealpipe.http import ServiceNetwork
-from sealpipe.http.exchange import Service
+from sealpipe.api.operation import Operation, Response
+from sealpipe.collect import poll
+from sealpipe.collect.options import CollectPlan
+from sealpipe.collect.results import CollectResult, OnProgress
+from sealpipe.network.exchange import Service
+from sealpipe.network.service_network import ServiceNetwork
+from sealpipe.session import Session
 from sealpipe.state.receipt import Receipt
 from sealpipe.wire import fields, sealed_box
 from sealpipe.wire.encoding import decode_base64url

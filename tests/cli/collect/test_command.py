@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cli.collect.submitter import ask, hands_out, kept
+from sealpipe.collect.results import choose_worst_error
 from sealpipe.errors import (
     DeliveryError,
     NoSubmissionError,
@@ -28,8 +29,7 @@ from sealpipe.errors import (
     TooManySubmissionsError,
     UnreadableSubmissionError,
 )
-from sealpipe.flows.collect import choose_worst_error
-from sealpipe.flows.store import make_plain_name
+from sealpipe.sinks.targets import make_plain_name
 from support.commands import SEALPIPE
 from support.job import PAIR, Job, Proxied, deletes, ended
 from support.outside_text import commands
@@ -82,7 +82,7 @@ def test_a_folder_has_a_folder_for_each_answer_with_names_of_ours(job: Job) -> N
 
 
 def test_a_folder_takes_as_many_files_as_it_says_and_no_more(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sealpipe.flows.collect.open.MAX_FILES", 3)
+    monkeypatch.setattr("sealpipe.collect.open.MAX_FILES", 3)
     asked = ask(job)
     asked.send_fields(*((f"field {number}", "x") for number in range(3)))
     assert job.run("collect", asked.file(), "--dir", "out").code == 0

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from cli.collect.submitter import Asked, ask, hands_out, hours, kept, on, values
+from sealpipe.collect.options import plan_collect
 from sealpipe.errors import DeliveryError, NotFoundError, ProtocolError, SealpipeError
-from sealpipe.flows.collect.options import plan_collect
 from support import faults
 from support.faults import rewrites, says
 from support.faulty import Exchange, Fault, passes

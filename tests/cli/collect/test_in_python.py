@@ -17,11 +17,11 @@ import pytest
 
 from cli.collect.submitter import ask, values
 from sealpipe import AsyncClient, Client, Secret, StateError, UsageError
+from sealpipe.collect.results import Progress
 from sealpipe.errors import NotConfiguredError, WriteConflictError
-from sealpipe.flows.collect import Progress
-from sealpipe.flows.session import Session
-from sealpipe.registry import Registry
 from sealpipe.registry.catalog import BUILT_IN
+from sealpipe.registry.registry import Registry
+from sealpipe.session import Session
 from support.drawer import Gate
 from support.job import Caller, Job, client_of
 from support.leaks import shown

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from cli.collect.submitter import Asked, ask, on, values
 from sealpipe import Client, Secret, UsageError
+from sealpipe.collect.open import key_pair
 from sealpipe.errors import PublicKeyMismatchError, WrongKeyError
-from sealpipe.flows.collect.open import key_pair
 from sealpipe.wire import keys, link
 from sealpipe.wire.encoding import encode_base64url
 from support.faults import rewrites

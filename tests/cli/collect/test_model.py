@@ -9,7 +9,7 @@ from hypothesis import given, settings
 
 from cli.collect.playing import played
 from cli.collect.world import WORLDS, World
-from sealpipe.flows.collect import collection, poll
+from sealpipe.collect import collection, poll
 from support.hostile import MANY
 
 

@@ -11,8 +11,8 @@ from typing import Any, get_args
 import pytest
 
 from cli.collect.submitter import ask
+from sealpipe.collect.results import Event
 from sealpipe.command_settings import COMMANDS
-from sealpipe.flows.collect import Event
 from support.job import Job
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"

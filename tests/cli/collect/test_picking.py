@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from cli.collect.submitter import ask, values
 from sealpipe import UsageError
+from sealpipe.collect.options import PICK_RULES, check_pick, has_match, pick
+from sealpipe.collect.results import OpenedSubmission
 from sealpipe.errors import PendingError, SealpipeError, SubmissionNotFoundError, TooManySubmissionsError
-from sealpipe.flows.collect import OpenedSubmission
-from sealpipe.flows.collect.options import PICK_RULES, check_pick, has_match, pick
-from sealpipe.flows.store import make_plain_name
+from sealpipe.sinks.targets import make_plain_name
 from support.job import Caller, Job
 
 THEN = datetime(2026, 11, 21, tzinfo=UTC)

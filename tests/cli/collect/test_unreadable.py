@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from cli.collect.submitter import Asked, ask, hands_out, hours, kept, values
+from sealpipe.collect.options import plan_collect
 from sealpipe.errors import UnreadableSubmissionError
-from sealpipe.flows.collect.options import plan_collect
 from sealpipe.wire import fields, sealed_box
 from sealpipe.wire.encoding import decode_base64url, encode_base64
 from sealpipe.wire.fields import Field

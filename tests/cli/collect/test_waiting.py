@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from cli.collect.submitter import Asked, Hours, ask, hours, on, values
+from sealpipe.collect.options import CollectPlan, plan_collect
+from sealpipe.collect.poll import BURST, RATE, RequestBudget
+from sealpipe.collect.results import Progress
 from sealpipe.errors import NoSubmissionError, PendingError, RetriesExhaustedError
-from sealpipe.flows.collect import Progress
-from sealpipe.flows.collect.options import CollectPlan, plan_collect
-from sealpipe.flows.collect.poll import BURST, RATE, RequestBudget
 from sealpipe_rehearsal.server import start
 from sealpipe_rehearsal.service.plans import PLANS, RateLimiter
 from support import faults

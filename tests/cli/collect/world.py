@@ -13,11 +13,11 @@ from typing import Any, ClassVar
 
 from hypothesis import strategies as st
 
-from sealpipe.api import Failure, Operation, Response
+from sealpipe.api.operation import Failure, Operation, Response
+from sealpipe.collect import poll
+from sealpipe.collect.options import CollectPlan
+from sealpipe.collect.results import CollectResult
 from sealpipe.config import Config
-from sealpipe.flows.collect import CollectResult, poll
-from sealpipe.flows.collect.options import CollectPlan
-from sealpipe.flows.session import Session, open_session
 from sealpipe.plugin import (
     AccessDeniedError,
     Locator,
@@ -29,7 +29,8 @@ from sealpipe.plugin import (
     WriteResult,
     hookimpl,
 )
-from sealpipe.registry import Registry
+from sealpipe.registry.registry import Registry
+from sealpipe.session import Session, open_session
 from sealpipe.wire import keys, sealed_box
 from sealpipe.wire.encoding import encode_base64url
 from support.playing import PlayedNetwork, play

@@ -28,12 +28,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from sealpipe.api import Failure, Operation, Response
+from sealpipe.api.operation import Failure, Operation, Response
+from sealpipe.budget import Budget
 from sealpipe.errors import DeliveryError, NotFoundError, SealpipeError
-from sealpipe.flows import Budget
-from sealpipe.flows.request.expire import EndedRequest, expire_request
-from sealpipe.flows.request.purge import purge_request
-from sealpipe.flows.session import Session
+from sealpipe.expire.purge import purge_request
+from sealpipe.expire.request import EndedRequest, expire_request
+from sealpipe.session import Session
 from sealpipe.state.ledger import Ledger, open_ledger
 
 CODE = "AbC/1"

@@ -24,10 +24,10 @@ from sealpipe import (
     UsageError,
     errors,
 )
-from sealpipe.flows import Budget
-from sealpipe.flows.request import expire as expiring
+from sealpipe.budget import Budget
+from sealpipe.expire import request as expiring
+from sealpipe.parsing import format_time
 from sealpipe.state.ledger import Ledger, PendingDelete
-from sealpipe.values import format_time
 from support import faults
 from support.faults import envelope, rewrites, says
 from support.faulty import Exchange, Fault, passes

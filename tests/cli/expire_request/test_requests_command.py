@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from sealpipe.api import Credential
+from sealpipe.api.operation import Credential
 from sealpipe.wire import keys
 from sealpipe.wire.encoding import decode_base64
 from support.job import PAIR, Job, client_of, made, submitted

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from cli.expire_request.rule_d import Schedule, played
-from sealpipe.api import Operation, Resend
+from sealpipe.api.operation import Operation, Resend
 from sealpipe.api.requests import Submissions
-from sealpipe.flows import Budget, call
-from sealpipe.flows.request import expire
+from sealpipe.budget import Budget, call
+from sealpipe.expire import request
 
 BLOCKS = 10
 A_BLOCK = 50
@@ -71,21 +71,21 @@ def test_the_schedules_notice_a_delete_that_is_sent_again(tmp_path: Path, monkey
     def repeated(operation: Operation[Any], budget: Budget, **_: int) -> Any:
         return call(replace(operation, resend=Resend.REPEATABLE), budget)
 
-    monkeypatch.setattr(expire, "call", repeated)
+    monkeypatch.setattr(request, "call", repeated)
     assert breaks("one expire sent 2 DELETEs", tmp_path)
 
 
 def test_the_schedules_notice_a_second_delete_that_follows_too_soon(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(expire, "GRACE", timedelta(0))
+    monkeypatch.setattr(request, "GRACE", timedelta(0))
     assert breaks("destroyed without purge", tmp_path)
 
 
 def test_the_schedules_notice_a_delete_to_a_request_about_to_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(expire, "MARGIN", timedelta(0))
+    monkeypatch.setattr(request, "MARGIN", timedelta(0))
     assert breaks("destroyed without purge", tmp_path)
 
 
@@ -97,8 +97,8 @@ def test_the_schedules_notice_a_delete_before_anything_is_kept(tmp_path: Path, m
 def test_the_schedules_notice_late_submissions_that_are_not_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def not_again(_: expire.RequestExpiry) -> Submissions:
+    def not_again(_: request.RequestExpiry) -> Submissions:
         return Submissions((), 0, 0)
 
-    monkeypatch.setattr(expire.RequestExpiry, "_keep_last_submissions", not_again)
+    monkeypatch.setattr(request.RequestExpiry, "_keep_last_submissions", not_again)
     assert breaks("expire: expired", tmp_path)

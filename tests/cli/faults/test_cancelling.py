@@ -11,8 +11,8 @@ import pytest
 
 from cli.faults.cancelled_tasks import AT_ONCE, PATIENCE, arguments, cancel, reached, share_begun
 from cli.faults.resuming import assert_finished_by_resume
-from sealpipe import AsyncClient, Field, aio
-from sealpipe.api import Credential
+from sealpipe import AsyncClient, Field, async_client
+from sealpipe.api.operation import Credential
 from sealpipe.state.entry import Entry
 from sealpipe.state.outbox import Outbox
 from support import faults
@@ -40,7 +40,7 @@ async def cancelled(job: Job, server: Faulty, *, release_after: float | None) ->
 def test_a_share_cancelled_between_commit_and_answer_notes_its_short_code(
     proxied: Callable[..., Faulty], job_at: Callable[..., Job], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(aio, "GRACE", PATIENCE)
+    monkeypatch.setattr(async_client, "GRACE", PATIENCE)
     server = proxied(faults.holds)
     job = job_at(server)
     seconds = asyncio.run(cancelled(job, server, release_after=1.0))
@@ -61,7 +61,7 @@ def test_a_share_cancelled_between_commit_and_answer_notes_its_short_code(
 def test_a_scope_of_anyio_that_cancels_again_and_again_tears_nothing(
     proxied: Callable[..., Faulty], job_at: Callable[..., Job], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(aio, "GRACE", PATIENCE)
+    monkeypatch.setattr(async_client, "GRACE", PATIENCE)
     server = proxied(faults.holds)
     job = job_at(server)
 
@@ -87,8 +87,8 @@ def test_a_scope_of_anyio_that_cancels_again_and_again_tears_nothing(
 def test_a_share_whose_answer_takes_longer_than_the_grace_is_left_for_resume(
     proxied: Callable[..., Faulty], job_at: Callable[..., Job], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert aio.GRACE == 5.0
-    monkeypatch.setattr(aio, "GRACE", 0.6)
+    assert async_client.GRACE == 5.0
+    monkeypatch.setattr(async_client, "GRACE", 0.6)
     server = proxied(faults.holds)
     job = job_at(server)
     seconds = asyncio.run(cancelled(job, server, release_after=None))
@@ -139,7 +139,7 @@ def test_a_share_cancelled_while_it_waits_for_its_next_try_ends_at_once(
 def test_reading_is_cancelled_at_once(
     proxied: Callable[..., Faulty], job_at: Callable[..., Job], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(aio, "GRACE", PATIENCE)
+    monkeypatch.setattr(async_client, "GRACE", PATIENCE)
     server = proxied(faults.holds)
     job = job_at(server)
 
@@ -155,7 +155,7 @@ def test_reading_is_cancelled_at_once(
 def test_a_timeout_around_a_share_is_a_cancel_like_any_other(
     proxied: Callable[..., Faulty], job_at: Callable[..., Job], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(aio, "GRACE", PATIENCE)
+    monkeypatch.setattr(async_client, "GRACE", PATIENCE)
     server = proxied(faults.holds)
     job = job_at(server)
 
@@ -183,7 +183,7 @@ def test_a_timeout_around_a_share_is_a_cancel_like_any_other(
 def test_a_second_cancel_does_not_wait_any_longer_and_leaves_the_entry_unlocked(
     proxied: Callable[..., Faulty], job_at: Callable[..., Job], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(aio, "GRACE", PATIENCE)
+    monkeypatch.setattr(async_client, "GRACE", PATIENCE)
     server = proxied(faults.holds)
     job = job_at(server)
 

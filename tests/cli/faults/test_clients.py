@@ -17,8 +17,8 @@ import pytest
 from cli.faults.ahead import WAITS_FOR_ALL, ahead, selected
 from cli.faults.table import FINER, LATE, ROWS, Row
 from sealpipe import AsyncClient, Client, Field, errors
-from sealpipe.api import Credential
-from sealpipe.flows.share.post import Share
+from sealpipe.api.operation import Credential
+from sealpipe.share.post import Share
 from sealpipe.state.entry import Entry
 from sealpipe.state.outbox import Outbox
 from sealpipe_rehearsal.running_service import RunningService

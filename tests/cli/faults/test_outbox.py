@@ -16,9 +16,9 @@ import pytest
 from cli.faults.conftest import Lost
 from cli.faults.resuming import assert_finished_by_resume
 from sealpipe import Client, Field, errors
-from sealpipe.api import Credential
-from sealpipe.flows.share import plan_share
-from sealpipe.flows.share import post as sharing
+from sealpipe.api.operation import Credential
+from sealpipe.share import post as sharing
+from sealpipe.share.options import plan_share
 from sealpipe.state.entry import MAX_RESEND_AGE, Entry
 from sealpipe.state.outbox import Outbox
 from sealpipe.wire import link as links

@@ -16,7 +16,7 @@ from cli.faults.ahead import WAITS_FOR_ALL
 from cli.faults.conftest import Lost
 from cli.faults.resuming import assert_finished_by_resume
 from cli.faults.table import LATE, ROWS, Row
-from sealpipe.flows import Budget
+from sealpipe.budget import Budget
 from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.server import start
 from support import faults

@@ -30,15 +30,15 @@ from sealpipe import (
     OutcomeUnknownError,
     SealpipeError,
     UsageError,
-    aio,
     aresolve,
+    async_client,
 )
-from sealpipe.api import Failure, Operation, Response
+from sealpipe.api.operation import Failure, Operation, Response
 from sealpipe.cancellation import Cancellation, CancelledCallError, current, make_current
 from sealpipe.client_base import connect
-from sealpipe.flows.collect import Progress
-from sealpipe.flows.request.expire import expire_request
-from sealpipe.flows.session import Session, Transport
+from sealpipe.collect.results import Progress
+from sealpipe.expire.request import expire_request
+from sealpipe.session import Session, Transport
 from sealpipe.state.entry import Entry, JournaledLink
 from sealpipe.state.outbox import Outbox
 from sealpipe.workers import Call, Workers
@@ -101,7 +101,7 @@ async def connected(wire: Wire) -> None:
 def test_a_source_that_hangs_holds_neither_its_caller_nor_a_turn(
     job: Job, hanging: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(aio, "MAX_CONNECTIONS", 1)
+    monkeypatch.setattr(async_client, "MAX_CONNECTIONS", 1)
 
     async def scenario() -> float:
         async with AsyncClient(**arguments(job)) as client:
@@ -129,7 +129,7 @@ def test_no_message_is_sent_after_a_cancel_and_resume_sends_it(
     proxied: Proxied, job_at: Callable[..., Job], receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The share is awaited, for its outcome; its message would be the next step."""
-    monkeypatch.setattr(aio, "GRACE", PATIENCE)
+    monkeypatch.setattr(async_client, "GRACE", PATIENCE)
     server = proxied(faults.holds)
     job = job_at(server)
 
@@ -240,7 +240,7 @@ def test_calls_that_were_cancelled_leave_their_turns_and_connections(
 
     async def scenario() -> float:
         async with AsyncClient(**arguments(job, server)) as client:
-            tasks = [asyncio.ensure_future(client.list_shares()) for _ in range(aio.MAX_CONNECTIONS)]
+            tasks = [asyncio.ensure_future(client.list_shares()) for _ in range(async_client.MAX_CONNECTIONS)]
             async with asyncio.timeout(PATIENCE):
                 while len(server.received()) < len(tasks):
                     await asyncio.sleep(0.01)
@@ -283,7 +283,7 @@ def test_the_entry_of_a_share_that_nobody_takes_is_kept(job: Job) -> None:
 def test_closing_ends_the_calls_that_are_at_work_and_those_that_wait(
     proxied: Proxied, job_at: Callable[..., Job], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(aio, "MAX_CONNECTIONS", 2)
+    monkeypatch.setattr(async_client, "MAX_CONNECTIONS", 2)
     server = proxied(then=faults.holds)
     job = job_at(server)
 
@@ -309,7 +309,7 @@ def test_closing_ends_the_calls_that_are_at_work_and_those_that_wait(
 def test_closing_during_a_change_leaves_it_to_resume(
     proxied: Proxied, job_at: Callable[..., Job], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(aio, "GRACE", 0.5)
+    monkeypatch.setattr(async_client, "GRACE", 0.5)
     server = proxied(faults.holds)
     job = job_at(server)
 
@@ -380,7 +380,7 @@ def test_a_share_does_not_wait_for_a_hundred_calls_that_wait(job: Job) -> None:
 def test_a_deadline_includes_the_wait_for_a_turn(
     proxied: Proxied, job_at: Callable[..., Job], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(aio, "MAX_CONNECTIONS", 1)
+    monkeypatch.setattr(async_client, "MAX_CONNECTIONS", 1)
     server = proxied(then=faults.holds)
     job = job_at(server)
 
@@ -419,7 +419,7 @@ def test_a_call_whose_turn_does_not_come_has_sent_nothing() -> None:
 
 
 def test_a_callback_may_call_the_client_even_if_there_is_one_turn(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(aio, "MAX_CONNECTIONS", 1)
+    monkeypatch.setattr(async_client, "MAX_CONNECTIONS", 1)
     code = ask(job, "canary")
     found: list[str] = []
 

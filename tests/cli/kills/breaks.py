@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from sealpipe import cli
-from sealpipe.api import Failure, Operation, Response
-from sealpipe.http import ServiceNetwork
+from sealpipe.api.operation import Failure, Operation, Response
+from sealpipe.cli import main
+from sealpipe.network.service_network import ServiceNetwork
 from sealpipe.plugin import WriteResult
 from sealpipe.state.entry import Entry
 from sealpipe.state.ledger import Ledger
@@ -135,8 +135,8 @@ def writes_sinks_after_the_next_change_at_the_service(patch: pytest.MonkeyPatch)
     puts: dict[type, Callable[..., Any]] = {each: each.put for each in (FileSink, DirSink)}
     for each in puts:
         patch.setattr(each, "put", put)
-    run = cli.run
-    patch.setattr(cli, "run", runs)
+    run = main.run
+    patch.setattr(main, "run", runs)
     _sending(patch, then)
 
 

@@ -11,8 +11,8 @@ from contextvars import copy_context
 from pathlib import Path
 from typing import Any
 
-from sealpipe import cli
 from sealpipe.cancellation import Cancellation, CancelledCallError, make_current
+from sealpipe.cli import main
 from support.killing import KILLED, NEVER, InProcess, Killer
 from support.strace import Point
 from support.terminal import Done
@@ -49,7 +49,7 @@ class Canceller(Killer):
 
     def _run(self, words: Sequence[str]) -> int:
         make_current(self.cancellation)
-        return cli.run(words)
+        return main.run(words)
 
 
 def list_looks(_job: InProcess, _log: Path, run: Callable[[Any], Done], *_: object, code: int = 0) -> list[Point]:

@@ -19,8 +19,8 @@ from cli.kills.expiring import Expiring, ExpiringByName
 from cli.kills.requesting import KEYS, Asking
 from cli.rotating import Rotating
 from cli.sweep import LINK_FILE, Sweep
-from sealpipe.api import Credential
-from sealpipe.flows.share import sealed_link
+from sealpipe.api.operation import Credential
+from sealpipe.share import sealed_link
 from sealpipe_rehearsal.running_service import RunningService
 from support.fake_github import FakeGitHub, InGitHub
 from support.job import Job

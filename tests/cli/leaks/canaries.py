@@ -112,7 +112,7 @@ def planted(code: str) -> Callable[[Canaries, RunningService], object]:
 
 PLUGIN = '''
 import os
-import sealpipe.flows.share.post, sealpipe.state.outbox, sealpipe.wire.tokens
+import sealpipe.share.post, sealpipe.state.outbox, sealpipe.wire.tokens
 from sealpipe.plugin import Document, SecretNotFoundError, Source, SourceInfo, hookimpl
 
 @hookimpl

@@ -153,7 +153,7 @@ CASES = {
         1, PLANT, before=planted("sealpipe.state.outbox.Journal.create = loud"), requests=0
     ),
     "a bug of ours after the answer": Case(
-        1, PLANT, before=planted("sealpipe.flows.share.post._note_response = loud"), requests=1, kept=True
+        1, PLANT, before=planted("sealpipe.share.post._note_response = loud"), requests=1, kept=True
     ),
     "GitLab without a file for the link": Case(2, before=environ(GITLAB_CI="true", **ABROAD), requests=0),
     "any CI without a way for the link": Case(2, before=environ(CI="true", **ABROAD), requests=0),
@@ -215,19 +215,19 @@ LEAKING = {
     "a part of the passcode in a file": 'open("log", "w").write(open("passcode").read()[4:14])',
     "the environment, handed to a program": 'os.spawnlp(os.P_WAIT, "true", "true")',
     "the auth part, in another header": """
-wrapped = sealpipe.http.build_request
+wrapped = sealpipe.network.service_network.build_request
 def request(service, *rest):
     made = wrapped(service, *rest)
     made.headers.append((b"x-debug", service.credential.auth_secret.reveal_bytes()))
     return made
-sealpipe.http.build_request = request""",
+sealpipe.network.service_network.build_request = request""",
     "the custody part, in the URL": """
-wrapped = sealpipe.http.build_request
+wrapped = sealpipe.network.service_network.build_request
 def request(service, operation, *rest):
     made = wrapped(service, operation, *rest)
     made.url.target += b"?k=" + service.credential.custody_secret.reveal_bytes()
     return made
-sealpipe.http.build_request = request""",
+sealpipe.network.service_network.build_request = request""",
     "the content key, in a header": """
 wrapped = sealpipe.api.shares.create
 def create(*given, **more):
@@ -247,7 +247,7 @@ def told(share):
     print(share.link.reveal(), file=sys.stderr)
 sealpipe.cli.deliver.announce = told""",
 }
-IMPORTS = "import base64, sys, sealpipe.api.shares, sealpipe.cli.deliver, sealpipe.cli.render, sealpipe.http\n"
+IMPORTS = "import base64, sys, sealpipe.api.shares, sealpipe.cli.deliver, sealpipe.cli.render, sealpipe.network.service_network\n"
 
 
 @pytest.mark.parametrize("name", LEAKING)

@@ -18,9 +18,9 @@ import pytest
 
 from cli.leaks.canaries import Canaries, canary
 from sealpipe import AsyncClient, Client, Outbox, SealpipeError, Secret
-from sealpipe.api import Credential
-from sealpipe.flows.request import create as requesting
-from sealpipe.flows.request import plan_request
+from sealpipe.api.operation import Credential
+from sealpipe.request import create as requesting
+from sealpipe.request.options import plan_request
 from sealpipe.wire import keys
 from sealpipe.wire.encoding import decode_base64url, encode_base64url
 from sealpipe_rehearsal.running_service import RunningService

@@ -15,11 +15,12 @@ from typing import Any, NamedTuple
 import pytest
 
 from sealpipe import AsyncClient, Client, Field, Outbox, SealpipeError, Secret
-from sealpipe.api import Credential, shares
-from sealpipe.flows.share import plan_share
-from sealpipe.flows.share import post as sharing
-from sealpipe.flows.share.seal import seal_share
-from sealpipe.http import exchange
+from sealpipe.api import shares
+from sealpipe.api.operation import Credential
+from sealpipe.network import exchange
+from sealpipe.share import post as sharing
+from sealpipe.share.options import plan_share
+from sealpipe.share.seal import seal_share
 from sealpipe.wire import envelope, keys, tokens
 from sealpipe_rehearsal.running_service import RunningService
 from support.damage import flipped

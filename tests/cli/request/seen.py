@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from sealpipe.api import Credential
+from sealpipe.api.operation import Credential
 from sealpipe.wire import fields, keys, sealed_box
 from sealpipe.wire.encoding import encode_base64url
 from support.faults import message

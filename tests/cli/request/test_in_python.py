@@ -12,7 +12,7 @@ import pytest
 
 from cli.request.seen import ANSWERS, answer, codes, creates, custody_pair, read
 from sealpipe import AsyncClient, DeliveryError, Secret, UsageError
-from sealpipe.api import Credential
+from sealpipe.api.operation import Credential
 from sealpipe.prompts import Prompt
 from sealpipe.state.entry import Entry
 from sealpipe.state.outbox import Outbox

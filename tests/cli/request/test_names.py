@@ -11,8 +11,8 @@ import pytest
 
 from sealpipe.cli.expire import select_created
 from sealpipe.errors import UsageError
-from sealpipe.flows.request import plan_request
-from sealpipe.flows.share import plan_share
+from sealpipe.request.options import plan_request
+from sealpipe.share.options import plan_share
 from sealpipe.state.creations import Creation, find_creation, list_creations, note_creation
 from support import faults
 from support.faulty import Faulty

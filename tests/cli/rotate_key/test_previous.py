@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sealpipe import AsyncClient, Client, CredentialError
-from sealpipe.api import Credential
+from sealpipe.api.operation import Credential
 from sealpipe.wire import keys, link
 from support.faulty import Faulty
 from support.job import Job, made

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sealpipe.command_settings import COMMANDS
-from sealpipe.registry import Registry
+from sealpipe.registry.registry import Registry
 from sealpipe.settings import GLOBAL
 from support.parts import ROOT, load_module
 

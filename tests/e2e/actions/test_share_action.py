@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from e2e.actions.fake_runner import INNER, FakeRunner
-from sealpipe.api import Credential
+from sealpipe.api.operation import Credential
 from sealpipe.errors import EnvelopeError, UsageError
-from sealpipe.flows.share.sealed_link import unseal
+from sealpipe.share.sealed_link import unseal
 from sealpipe_rehearsal.running_service import RunningService
 from support.parts import ROOT
 from support.ports import silent_port

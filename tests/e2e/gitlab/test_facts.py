@@ -11,7 +11,7 @@ import pytest
 from e2e.gitlab.gitlab_ci import ReportError, read_dotenv
 from sealpipe.errors import PluginError
 from sealpipe.plugin import CI
-from sealpipe.registry import Registry
+from sealpipe.registry.registry import Registry
 from sealpipe_rehearsal.running_service import RunningService
 from support.commands import SEALPIPE
 from support.terminal import Terminal, opened

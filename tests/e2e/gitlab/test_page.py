@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from e2e.gitlab.gitlab_ci import Template
-from sealpipe import values
-from sealpipe.reference import parse
+from sealpipe import parsing
+from sealpipe.reference.parse import parse
 from support.mailbox import Mailbox
 from support.parts import ROOT, check_schema
 from support.terminal import Terminal
@@ -50,7 +50,7 @@ def test_its_references_and_prompts_are_ones() -> None:
     inputs = {include["file"]: include["inputs"] for include in includes}
     sink = parse(inputs["containers/gitlab/collect.yml"]["to"])
     assert sink.name == "vault"
-    asked = [values.parse_ask(line) for line in inputs["containers/gitlab/request.yml"]["ask"].splitlines()]
+    asked = [parsing.parse_ask(line) for line in inputs["containers/gitlab/request.yml"]["ask"].splitlines()]
     assert len(asked) == 2
 
 

@@ -11,7 +11,7 @@ import pytest
 from pyrage import x25519
 
 from plugins.age.keys import Keys
-from sealpipe.registry import Registry
+from sealpipe.registry.registry import Registry
 from sealpipe.testing import SinkContract, SourceContract
 from sealpipe.testing.source import Content
 

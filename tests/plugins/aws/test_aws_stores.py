@@ -120,7 +120,7 @@ class TestANamedStore:
         refused({**named, **more}, "other:db", NotConfiguredError, words)
 
     def test_takes_no_secret_from_the_config_file(self) -> None:
-        from sealpipe.registry import Registry
+        from sealpipe.registry.registry import Registry
 
         table = {"stores": {"other": {"plugin": "aws-sm", "secret_access_key": CANARY}}}
         with pytest.raises(SettingError, match="in plain text") as caught:
@@ -287,7 +287,7 @@ def test_the_sdk_alone_is_imported_where_it_is_used() -> None:
     import sys
 
     code = (
-        "import sys; from sealpipe.registry import Registry; Registry().source_info('aws-sm');"
+        "import sys; from sealpipe.registry.registry import Registry; Registry().source_info('aws-sm');"
         "sys.exit('botocore' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], env={**os.environ}, check=False).returncode == 0

@@ -133,7 +133,7 @@ def test_nine_failures_are_told_apart(
     chatting: Terminal,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("sealpipe.http.plugin_network.TIMEOUT", 0.3)
+    monkeypatch.setattr("sealpipe.network.plugin_network.TIMEOUT", 0.3)
     fake = mattermost if name == "mattermost" else discord
     told: dict[str, str] = {}
     for failure, (reply, environ) in failures[name].items():

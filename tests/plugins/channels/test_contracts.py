@@ -9,8 +9,8 @@ import pytest
 
 from plugins.channels.fake_webhooks import DISCORD_HOOK, MATTERMOST_HOOK, FakeDiscord, FakeMattermost
 from plugins.channels.using import Using
-from sealpipe.http.plugin_network import PluginNetwork
-from sealpipe.registry import Registry
+from sealpipe.network.plugin_network import PluginNetwork
+from sealpipe.registry.registry import Registry
 from sealpipe.testing import ChannelContract
 from support import (
     fake_chat,

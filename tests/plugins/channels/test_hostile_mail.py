@@ -16,8 +16,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 
 from plugins.channels.using import LINK, Using
+from sealpipe.delivery.messages import MessageContext, build_link_message, build_passcode_message
 from sealpipe.errors import PluginError, UnsupportedError
-from sealpipe.flows.deliver.messages import MessageContext, build_link_message, build_passcode_message
 from sealpipe.plugin import Message, ReferenceValueError, Secret
 from sealpipe_plugins.email import message as mails
 from sealpipe_plugins.email.address import parse_address

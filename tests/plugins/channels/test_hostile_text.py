@@ -19,8 +19,8 @@ from markdown_it import MarkdownIt
 
 from plugins.channels.fake_webhooks import FakeDiscord, FakeMattermost
 from plugins.channels.using import LINK, Using
+from sealpipe.delivery.messages import MessageContext, build_link_message, build_passcode_message
 from sealpipe.errors import NotConfiguredError, UnsupportedError
-from sealpipe.flows.deliver.messages import MessageContext, build_link_message, build_passcode_message
 from sealpipe.plugin import Message, ReferenceValueError, Secret
 from sealpipe_plugins.email.address import parse_address
 from sealpipe_plugins.wording import as_html, as_markdown, split_lines

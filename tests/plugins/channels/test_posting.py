@@ -11,7 +11,7 @@ import trustme
 
 from plugins.channels.using import Using
 from sealpipe.errors import NotConfiguredError, UnavailableError, UnknownOutcomeError
-from sealpipe.http.plugin_network import PluginNetwork
+from sealpipe.network.plugin_network import PluginNetwork
 from sealpipe.plugin import Context
 from sealpipe_plugins.http_api import Endpoint
 from support.fake_chat import FakeSlack
@@ -94,7 +94,7 @@ def test_a_proxy_that_wants_a_login(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("fault", [hang, hang_after])
 def test_a_timeout_after_the_request_was_sent_is_unclear(fault: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sealpipe.http.plugin_network.TIMEOUT", 0.3)
+    monkeypatch.setattr("sealpipe.network.plugin_network.TIMEOUT", 0.3)
     with FakeSlack() as slack:
         slack.instead.append(fault)  # type: ignore[arg-type]
         error = Using("slack", {"SLACK_WEBHOOK_URL": slack.webhook_url}).fails(UnknownOutcomeError, "")

@@ -13,10 +13,10 @@ import pytest
 
 from sealpipe.client_base import create_file
 from sealpipe.errors import PluginError
-from sealpipe.http.plugin_network import PluginNetwork
+from sealpipe.network.plugin_network import PluginNetwork
 from sealpipe.plugin import Delivery, Health, Message, Secret
-from sealpipe.registry import Registry
 from sealpipe.registry.channels import check_recipient, send_message
+from sealpipe.registry.registry import Registry
 
 FRAGMENT = "1Canary-6b1f_Zk3Qx0Vn8Jw"
 LINK = f"https://share.example/s/aB3#{FRAGMENT}"

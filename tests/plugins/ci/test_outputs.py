@@ -16,7 +16,7 @@ from plugins.ci.fakes import FakePrograms, read_azure_commands, read_env_file
 from sealpipe.client_base import create_file
 from sealpipe.errors import PluginError, UnsupportedError
 from sealpipe.plugin import CI, Secret
-from sealpipe.registry import Registry
+from sealpipe.registry.registry import Registry
 from sealpipe_plugins.buildkite.ci import escape_markdown
 from support.ci_jobs import AZURE, BITBUCKET, BUILDKITE, GITLAB, JOBS
 from support.github_log import command

@@ -9,8 +9,8 @@ import pytest
 from plugins.ci.fakes import CONNECTION, FakeAzure, FakePrograms, make_token
 from sealpipe.ci_systems import CI_SYSTEMS, CISystem
 from sealpipe.errors import BackendAuthError, NotConfiguredError, PluginError, UnavailableError
-from sealpipe.http.plugin_network import PluginNetwork
-from sealpipe.registry import Registry
+from sealpipe.network.plugin_network import PluginNetwork
+from sealpipe.registry.registry import Registry
 from support.ci_jobs import AZURE, BUILDKITE, CIRCLECI, JENKINS, JOBS, ROWS, titled
 from support.fake_web import Reply
 

@@ -25,9 +25,9 @@ from sealpipe.errors import (
     UnsupportedError,
     WriteConflictError,
 )
-from sealpipe.http.plugin_network import PluginNetwork
+from sealpipe.network.plugin_network import PluginNetwork
 from sealpipe.plugin import Document, Locator, Mode, WriteResult
-from sealpipe.registry import Registry
+from sealpipe.registry.registry import Registry
 from sealpipe.secret import Secret
 from sealpipe_plugins.doppler.configs import parse_config
 from sealpipe_plugins.login_token import LoginToken

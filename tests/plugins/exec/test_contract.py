@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sealpipe.errors import ReferenceValueError
-from sealpipe.registry import Registry
+from sealpipe.registry.registry import Registry
 from sealpipe.testing import SourceContract
 from sealpipe.testing.source import Content
 

@@ -21,9 +21,9 @@ from sealpipe.errors import (
     SecretNotFoundError,
     SettingError,
 )
-from sealpipe.flows.resolve import resolve
-from sealpipe.reference import parse_field
-from sealpipe.registry import Registry
+from sealpipe.reference.parse import parse_field
+from sealpipe.registry.registry import Registry
+from sealpipe.sources.resolve import resolve
 from sealpipe.wire.fields import Field
 from sealpipe_plugins.local.exec_source import ExecSettings
 from support.backends import opened

@@ -17,8 +17,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import load_ssh_private_key, load_ssh_public_key
 
 from sealpipe.errors import ReferenceSyntaxError, ReferenceValueError
-from sealpipe.flows.resolve import Cache, collect_remarks, resolve, resolve_value
-from sealpipe.reference import parse, parse_field
+from sealpipe.reference.parse import parse, parse_field
+from sealpipe.sources.resolve import Cache, collect_remarks, resolve, resolve_value
 from sealpipe.wire.fields import Field
 from sealpipe_plugins.generate import drawing
 from sealpipe_plugins.generate.drawing import read_words

@@ -9,9 +9,9 @@ from typing import ClassVar
 import pytest
 
 from plugins.github_gitlab.using import Storing
-from sealpipe.http.plugin_network import PluginNetwork
+from sealpipe.network.plugin_network import PluginNetwork
 from sealpipe.plugin import Mode, WriteResult
-from sealpipe.registry import Registry
+from sealpipe.registry.registry import Registry
 from sealpipe.testing import SinkContract
 from support import fake_github, fake_gitlab
 from support.fake_github import FakeGitHub, Kept

@@ -364,7 +364,7 @@ class TestWays:
 
     def test_only_one_module_imports_pynacl(self) -> None:
         code = (
-            "import sys; from sealpipe.registry import Registry; Registry(environ={}).sink_info('github-secret');"
+            "import sys; from sealpipe.registry.registry import Registry; Registry(environ={}).sink_info('github-secret');"
             "import sealpipe_plugins.github.comment_channel; print('nacl' in sys.modules)"
         )
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -8,10 +8,10 @@ from typing import ClassVar, TypeVar
 import pytest
 
 from sealpipe.errors import PluginError
-from sealpipe.http.plugin_network import PluginNetwork
+from sealpipe.network.plugin_network import PluginNetwork
 from sealpipe.plugin import Health, Locator, Mode, Secret, SinkField, WriteResult
-from sealpipe.reference import parse
-from sealpipe.registry import Registry
+from sealpipe.reference.parse import parse
+from sealpipe.registry.registry import Registry
 from sealpipe.registry.sinks import describe_write, write_fields
 from sealpipe.testing.contract import error_text
 

@@ -36,7 +36,7 @@ from sealpipe.errors import (
     WriteConflictError,
 )
 from sealpipe.plugin import Document, Locator
-from sealpipe.registry import Registry
+from sealpipe.registry.registry import Registry
 from sealpipe_plugins.infisical.folders import parse_folder
 from sealpipe_plugins.infisical.writing import ENTRY
 from support.backends import answers, at_once, failed, opened, put_by, resolved

@@ -22,7 +22,7 @@ from sealpipe.errors import (
     WriteConflictError,
 )
 from sealpipe.plugin import Mode
-from sealpipe.registry import Registry
+from sealpipe.registry.registry import Registry
 from sealpipe_plugins.keepass import database as plugin_database
 from sealpipe_plugins.keepass import entries
 from support.backends import at_once, fetched, put, put_by, put_refused, refused, registry, values

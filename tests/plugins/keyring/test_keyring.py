@@ -9,9 +9,9 @@ import pytest
 
 from plugins.keyring.desktop import CANARY, session
 from sealpipe.errors import NotConfiguredError, ReferenceValueError, UnsupportedError
-from sealpipe.flows.resolve import resolve
-from sealpipe.reference import parse_field
-from sealpipe.registry import Registry
+from sealpipe.reference.parse import parse_field
+from sealpipe.registry.registry import Registry
+from sealpipe.sources.resolve import resolve
 from support.backends import opened
 
 

@@ -18,8 +18,8 @@ from sealpipe.errors import (
     WriteConflictError,
 )
 from sealpipe.plugin import Mode, Secret, SinkField, WriteResult
-from sealpipe.reference import parse
-from sealpipe.registry import Registry
+from sealpipe.reference.parse import parse
+from sealpipe.registry.registry import Registry
 from sealpipe.registry.sinks import describe_write, write_fields
 
 PUT = """

@@ -19,7 +19,7 @@ from pathlib import Path
 from dotenv import dotenv_values
 
 from sealpipe.errors import PluginError
-from sealpipe.registry import Registry
+from sealpipe.registry.registry import Registry
 from support.parts import program
 from support.terminal import PATIENCE
 
@@ -66,8 +66,8 @@ def python_dotenv(file: Path, keys: Sequence[str]) -> dict[str, str | None]:
 
 def our_source(file: Path, keys: Sequence[str]) -> dict[str, str | None]:
     """`dotenv:FILE` of sealpipe."""
-    from sealpipe.flows.resolve.documents import parse_document
-    from sealpipe.reference import parse
+    from sealpipe.reference.parse import parse
+    from sealpipe.sources.documents import parse_document
 
     registry = Registry(environ={})
     content = registry.source("dotenv").fetch(registry.locate(parse(f"dotenv:{file}"))).content

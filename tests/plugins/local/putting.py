@@ -16,10 +16,10 @@ from typing import ClassVar
 
 from sealpipe.errors import PluginError
 from sealpipe.plugin import Mode, SinkField, WriteResult
-from sealpipe.reference import Reference
-from sealpipe.registry import Registry
+from sealpipe.reference.parse import Reference
+from sealpipe.registry.registry import Registry
 from sealpipe.secret import Secret
-from sealpipe.state import create_file, replace_file
+from sealpipe.state.files import create_file, replace_file
 
 TESTS = Path(__file__).resolve().parents[2]
 

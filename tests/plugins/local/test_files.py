@@ -24,9 +24,9 @@ from sealpipe.errors import (
     WriteConflictError,
 )
 from sealpipe.plugin import Context, Locator, Mode, SinkField
-from sealpipe.registry import Registry
+from sealpipe.registry.registry import Registry
 from sealpipe.secret import Secret
-from sealpipe.state import make_temporary_path
+from sealpipe.state.files import make_temporary_path
 from sealpipe_plugins.local.file_sinks import FileSink
 from support.parts import fill, make_read_only, make_writable, tmpfs
 
@@ -299,7 +299,7 @@ def test_what_is_left_with_the_other_name_is_cleared_and_a_planted_one_is_not_us
 def test_a_locked_folder_is_waited_for_and_then_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import fcntl
 
-    monkeypatch.setattr("sealpipe.state.LOCK_TIMEOUT", 0.05)
+    monkeypatch.setattr("sealpipe.state.files.LOCK_TIMEOUT", 0.05)
     (tmp_path / "file").write_text("old")
     folder = os.open(tmp_path, os.O_RDONLY)
     fcntl.flock(folder, fcntl.LOCK_EX)

@@ -26,11 +26,11 @@ from sealpipe.errors import (
     UnavailableError,
     UnsupportedError,
 )
-from sealpipe.flows.resolve import resolve
-from sealpipe.http.plugin_network import PluginNetwork
+from sealpipe.network.plugin_network import PluginNetwork
 from sealpipe.plugin import Document
-from sealpipe.reference import parse, parse_field
-from sealpipe.registry import Registry
+from sealpipe.reference.parse import parse, parse_field
+from sealpipe.registry.registry import Registry
+from sealpipe.sources.resolve import resolve
 from sealpipe_plugins.onepassword.sdk import map_exception, map_responses
 from support.backends import opened
 from support.fake_web import Reply

@@ -10,9 +10,9 @@ import pytest
 
 from plugins.pass_store.gpg_store import CANARY, environ
 from sealpipe.errors import AccessDeniedError, NotConfiguredError, PluginError, ReferenceValueError, SecretNotFoundError
-from sealpipe.flows.resolve import resolve
-from sealpipe.reference import parse_field
-from sealpipe.registry import Registry
+from sealpipe.reference.parse import parse_field
+from sealpipe.registry.registry import Registry
+from sealpipe.sources.resolve import resolve
 from support.backends import opened
 
 __all__ = ["environ"]

@@ -14,10 +14,10 @@ import pytest
 import trustme
 from psycopg import sql
 
-from sealpipe.http.plugin_network import PluginNetwork
+from sealpipe.network.plugin_network import PluginNetwork
 from sealpipe.plugin import Mode, Secret, SinkField, WriteResult
-from sealpipe.reference import parse
-from sealpipe.registry import Registry
+from sealpipe.reference.parse import parse
+from sealpipe.registry.registry import Registry
 from sealpipe.registry.sinks import write_fields
 from support.parts import Postgres, run_postgres
 from support.ports import free_port

@@ -8,7 +8,7 @@ import pytest
 
 from plugins.postgres_role.conftest import ADMIN_PASSWORD, Roles
 from sealpipe.plugin import Mode, WriteResult
-from sealpipe.registry import Registry
+from sealpipe.registry.registry import Registry
 from sealpipe.testing import SinkContract
 
 

@@ -19,9 +19,9 @@ from sealpipe.errors import (
     SecretNotFoundError,
     UnavailableError,
 )
-from sealpipe.flows.resolve import MAX_TRIES, resolve
-from sealpipe.reference import parse_field
-from sealpipe.registry import Registry
+from sealpipe.reference.parse import parse_field
+from sealpipe.registry.registry import Registry
+from sealpipe.sources.resolve import MAX_TRIES, resolve
 from sealpipe.wire.fields import Field
 from support.backends import as_nobody, opened
 from support.fake_web import FakeWeb, Reply, drop

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe.http.plugin_network import PluginNetwork
-from sealpipe.registry import Registry
+from sealpipe.network.plugin_network import PluginNetwork
+from sealpipe.registry.registry import Registry
 from support.fake_web import FrontDoor
 from support.openbao import Bao, dev_server
 from support.terminal import bare, one_service, service, user

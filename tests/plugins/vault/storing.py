@@ -9,8 +9,8 @@ from typing import Any
 
 from sealpipe.errors import PluginError
 from sealpipe.plugin import Mode, Secret, SinkField, WriteResult
-from sealpipe.reference import parse
-from sealpipe.registry import Registry
+from sealpipe.reference.parse import parse
+from sealpipe.registry.registry import Registry
 from sealpipe.registry.sinks import write_fields
 from support.backends import opened, resolved
 from support.openbao import Bao

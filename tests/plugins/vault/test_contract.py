@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import hvac
 import pytest
 
-from sealpipe.registry import Registry
+from sealpipe.registry.registry import Registry
 from sealpipe.testing import SinkContract, SourceContract
 from sealpipe.testing.source import Content
 from support.openbao import Bao

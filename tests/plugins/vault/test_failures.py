@@ -22,8 +22,8 @@ from sealpipe.errors import (
     SecretNotFoundError,
     UnavailableError,
 )
-from sealpipe.flows.resolve import Cache, resolve
-from sealpipe.reference import parse, parse_field
+from sealpipe.reference.parse import parse, parse_field
+from sealpipe.sources.resolve import Cache, resolve
 from support import faults
 from support.backends import failed
 from support.faults import says

@@ -10,7 +10,7 @@ import pytest
 from plugins.vault.conftest import Registries
 from plugins.vault.redis import PASSWORD, logs_in, redis
 from plugins.vault.storing import values
-from sealpipe.flows.resolve import Cache, find_earliest_expiry
+from sealpipe.sources.resolve import Cache, find_earliest_expiry
 from sealpipe.wire.fields import Field
 from sealpipe_rehearsal.running_service import RunningService
 from support.backends import resolved

@@ -16,8 +16,8 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from plugins.vault.conftest import Registries
 from plugins.vault.storing import values
 from sealpipe.errors import AccessDeniedError, BackendAuthError, NotConfiguredError, SettingError
-from sealpipe.http.plugin_network import PluginNetwork
-from sealpipe.registry import Registry
+from sealpipe.network.plugin_network import PluginNetwork
+from sealpipe.registry.registry import Registry
 from support.backends import failed
 from support.fake_web import FrontDoor
 from support.openbao import Bao

@@ -9,7 +9,7 @@ import pytest
 from plugins.vault.conftest import Registries
 from plugins.vault.storing import values
 from sealpipe.errors import ReferenceValueError, SecretNotFoundError, UnsupportedError
-from sealpipe.registry import Registry
+from sealpipe.registry.registry import Registry
 from support.backends import failed
 from support.fake_web import FrontDoor
 from support.openbao import Bao

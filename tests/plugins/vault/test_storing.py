@@ -18,8 +18,8 @@ from sealpipe.errors import (
     WriteConflictError,
 )
 from sealpipe.plugin import Mode
-from sealpipe.reference import parse
-from sealpipe.registry import Registry
+from sealpipe.reference.parse import parse
+from sealpipe.registry.registry import Registry
 from sealpipe.registry.sinks import describe_write
 from support.fake_web import Asked, FrontDoor, first, meanwhile
 from support.openbao import Bao

@@ -20,7 +20,7 @@ from sealpipe.errors import (
     WriteConflictError,
 )
 from sealpipe.plugin import Mode
-from sealpipe.registry import Registry
+from sealpipe.registry.registry import Registry
 from sealpipe.testing.contract import FaultyServer
 from sealpipe_plugins.vault import writing
 from support.fake_web import Asked, FakeWeb, Fault, FrontDoor, Reply, dead_from, drop, drop_after, first

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sealpipe.api import Credential
+from sealpipe.api.operation import Credential
 from sealpipe.batch.database.interface import Database, prepare_schema
 from sealpipe.batch.database.opening import open_database, open_store
 from sealpipe.batch.database.records import SECOND, Batch, NewRow, Row

@@ -18,19 +18,19 @@ from sealpipe.batch.database.effects import EffectStore
 from sealpipe.batch.database.records import SECOND, Batch, ConflictError, Row
 from sealpipe.batch.database.sealing import derive_request_key
 from sealpipe.batch.database.store import BatchStore
-from sealpipe.batch.steps.outbox import RowOutbox, make_ledger_opener
+from sealpipe.batch.steps.row_outbox import RowOutbox, make_ledger_opener
+from sealpipe.collect.options import plan_collect
+from sealpipe.collect.poll import collect
 from sealpipe.errors import DeliveryError, InvalidRequestError, OutcomeUnknownError, StateError
-from sealpipe.flows.collect.options import plan_collect
-from sealpipe.flows.collect.poll import collect
-from sealpipe.flows.request import plan_request
-from sealpipe.flows.request.create import request
-from sealpipe.flows.request.expire import expire_request
-from sealpipe.flows.resume import finish_entry, send_messages
-from sealpipe.flows.session import Session
-from sealpipe.flows.share import plan_share
-from sealpipe.flows.share.post import share
-from sealpipe.http import ServiceNetwork
+from sealpipe.expire.request import expire_request
+from sealpipe.network.service_network import ServiceNetwork
+from sealpipe.request.create import request
+from sealpipe.request.options import plan_request
+from sealpipe.resume import finish_entry, send_messages
 from sealpipe.secret import Secret
+from sealpipe.session import Session
+from sealpipe.share.options import plan_share
+from sealpipe.share.post import share
 from sealpipe.state.entry import Entry
 from sealpipe.state.ledger import PendingDelete
 from sealpipe_plugins.webhook.channel import WebhookChannel

@@ -16,10 +16,10 @@ from sealpipe.batch.file.patterns import Dialect, escape_braces, make_pattern
 from sealpipe.batch.file.reading import read_definition
 from sealpipe.batch.file.render import RenderedRow, render_row
 from sealpipe.batch.file.rows import Row
+from sealpipe.collect.options import plan_sample_writes
 from sealpipe.errors import UsageError
-from sealpipe.flows.collect.options import plan_sample_writes
 from sealpipe.prompts import Prompt
-from sealpipe.reference import Key, Pointer, Reference, parse, parse_field, parse_target
+from sealpipe.reference.parse import Key, Pointer, Reference, parse, parse_field, parse_target
 from sealpipe.reference.text import parse_template
 from sealpipe.state.receipt import Receipt
 from sealpipe.wire import keys

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from sealpipe.api import Credential
+from sealpipe.api.operation import Credential
 from sealpipe.batch.database.records import Batch, NewRow, Row
 from sealpipe.batch.database.sealing import (
     BatchSealer,

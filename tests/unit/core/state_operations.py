@@ -1,4 +1,4 @@
-"""Everything that `sealpipe.state` does to files, one operation after another.
+"""Everything that `sealpipe.state.files` does to files, one operation after another.
 
 As a process (`python -P state_operations.py WARM FOLDER`) it does all of them in WARM, so that nothing is imported
 later, then all of them in FOLDER, and says each on stdout once it is done.
@@ -12,11 +12,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sealpipe.api import Credential
+from sealpipe.api.operation import Credential
 from sealpipe.api.requests import Submission
 from sealpipe.secret import Secret
-from sealpipe.state import create_file, make_private_directory, remove_file, replace_file
 from sealpipe.state.entry import Entry
+from sealpipe.state.files import create_file, make_private_directory, remove_file, replace_file
 from sealpipe.state.ledger import Ledger, PendingDelete, open_ledger
 from sealpipe.state.outbox import Outbox
 

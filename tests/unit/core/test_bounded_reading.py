@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from sealpipe.cli.deliver import write_file
-from sealpipe.flows.share.expire import note_expired, was_expired
+from sealpipe.expire.share import note_expired, was_expired
 from sealpipe.permissions import has_content
 from sealpipe.plugin import Context, Message, PluginError, Secret
-from sealpipe.state import create_file, replace_file
+from sealpipe.state.files import create_file, replace_file
 from sealpipe_plugins.local.file_channel import FileChannel
 
 CONTENT = b"a link\n"

@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 
 from sealpipe import Outbox, Secret
-from sealpipe.api import Credential, Operation, Response, requests, shares
+from sealpipe.api import requests, shares
+from sealpipe.api.operation import Credential, Operation, Response
 from sealpipe.cancellation import Cancellation, CancelledCallError, current, make_current
-from sealpipe.flows.session import Session, Transport
 from sealpipe.plugin import Document, Locator, Source
-from sealpipe.registry import Registry
-from sealpipe.registry.calls import call_plugin, isolate_plugin
 from sealpipe.registry.fetching import fetch_all
+from sealpipe.registry.registry import Registry
+from sealpipe.registry.safe_calls import call_plugin, isolate_plugin
+from sealpipe.session import Session, Transport
 from sealpipe.state.entry import Entry
 from sealpipe.state.ledger import Ledger, PendingDelete, open_ledger
 

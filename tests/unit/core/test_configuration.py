@@ -10,7 +10,7 @@ import pytest
 from sealpipe import Client, CredentialError, SettingError, StateError
 from sealpipe.ci_systems import detect_ci_system
 from sealpipe.config import Config
-from sealpipe.state import find_state_directory, identify_run
+from sealpipe.state.files import find_state_directory, identify_run
 
 GOOD = "svc_sk_live_CImPemhu0OnFu67o.qJD_fXTkHteKGs_0yDkgq7OPMa88-U4n6FfN7wYWebI"
 

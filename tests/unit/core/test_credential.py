@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealpipe import Secret
-from sealpipe.api import Credential
+from sealpipe.api.operation import Credential
 from sealpipe.errors import CredentialError
 from support.parts import shared
 

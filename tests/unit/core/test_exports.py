@@ -64,9 +64,9 @@ def loaded_by(code: str) -> set[str]:
         ("from sealpipe import Secret, SealpipeError", set()),
         ("import sealpipe.settings", set()),
         ("import sys; sys.argv = ['sealpipe', '--version']; from sealpipe.__main__ import main; main()", set()),
-        ("import sealpipe.reference", set()),
+        ("import sealpipe.reference.parse", set()),
         ("import sealpipe.plugin", {"pluggy"}),
-        ("import sealpipe.cli", {"click"}),
+        ("import sealpipe.cli.main", {"click"}),
         # httpx imports its own command line, and so click and rich where they are installed.
         ("from sealpipe import Client", DEAR - {"pydantic", "pydantic_settings"}),
     ],

@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-import sealpipe.http
+import sealpipe.network.service_network
 from sealpipe import Client, SealpipeError
-from sealpipe.http import ServiceNetwork
+from sealpipe.network.service_network import ServiceNetwork
 from sealpipe_rehearsal.control_client import mint
 from support.ports import silent_port
 
@@ -26,7 +26,7 @@ def test_threads_share_connections_and_pacing_from_the_first_call(monkeypatch: p
             late.wait(0.2)  # the others are at it, too
             super().__init__(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(sealpipe.http, "ServiceNetwork", Slow)
+    monkeypatch.setattr(sealpipe.network.service_network, "ServiceNetwork", Slow)
     ready = threading.Barrier(THREADS)
 
     def calls(client: Client) -> None:

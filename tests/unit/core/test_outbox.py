@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sealpipe import CredentialError, Outbox, Secret, StateError
-from sealpipe.api import Credential
+from sealpipe.api.operation import Credential
 from sealpipe.state.entry import MAX_RESEND_AGE, Entry
 
 KEY_ID, AUTH = "CImPemhu0OnFu67o", "qJD_fXTkHteKGs_0yDkgq7OPMa88-U4n6FfN7wYWebI"

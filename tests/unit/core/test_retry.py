@@ -9,8 +9,8 @@ from typing import NamedTuple
 import pytest
 
 from sealpipe import ConnectError, OutcomeUnknownError, RateLimitError, RetriesExhaustedError, ServiceError
-from sealpipe.api import Failure, Operation, Resend, Response
-from sealpipe.flows import MAX_TRIES, Budget, call
+from sealpipe.api.operation import Failure, Operation, Resend, Response
+from sealpipe.budget import MAX_TRIES, Budget, call
 
 NOT_SENT, SENT = Failure(sent=False, detail="no connection"), Failure(sent=True, detail="it broke")
 Reaction = Callable[[int], Response | Failure]

@@ -11,16 +11,16 @@ from pathlib import Path
 import click
 import pytest
 
-from sealpipe import UsageError, values
-from sealpipe.cli import cli
+from sealpipe import UsageError, parsing
+from sealpipe.cli.main import cli
+from sealpipe.collect.options import plan_collect
 from sealpipe.command_settings import COMMANDS
 from sealpipe.config import Config, list_known_variables
-from sealpipe.flows.collect.options import plan_collect
-from sealpipe.flows.request import plan_request
-from sealpipe.flows.share import plan_share
-from sealpipe.reference import parse
+from sealpipe.reference.parse import parse
+from sealpipe.request.options import plan_request
 from sealpipe.settings import ARGUMENTS, GLOBAL, Setting, parse_param
 from sealpipe.settings_model import build_model
+from sealpipe.share.options import plan_share
 
 CLI = Path(__file__).resolve().parents[3] / "core/sealpipe/cli"
 EVERY = [("", setting) for setting in GLOBAL] + [(name, each) for name, table in COMMANDS.items() for each in table]
@@ -142,17 +142,17 @@ def test_the_pydantic_model_has_the_same_names_and_defaults() -> None:
 @pytest.mark.parametrize(
     ("parse", "good"),
     [
-        (values.parse_base_url, {"https://api.example/v1": "https://api.example/v1", "http://[::1]:1/v1": "http://[::1]:1/v1"}),
-        (values.parse_base_url, {"https://api.example/a/v1/": "https://api.example/a/v1", "http://127.9.9.9/v1": None}),
-        (values.parse_link_base_url, {"https://links.example/": "https://links.example", "http://LOCALHOST:80": "http://localhost"}),
+        (parsing.parse_base_url, {"https://api.example/v1": "https://api.example/v1", "http://[::1]:1/v1": "http://[::1]:1/v1"}),
+        (parsing.parse_base_url, {"https://api.example/a/v1/": "https://api.example/a/v1", "http://127.9.9.9/v1": None}),
+        (parsing.parse_link_base_url, {"https://links.example/": "https://links.example", "http://LOCALHOST:80": "http://localhost"}),
         # One spelling for one service: a request's ledger is named after it, and knows of a DELETE that was sent.
-        (values.parse_base_url, {f"https://{host}/v1": "https://api.example/v1"
+        (parsing.parse_base_url, {f"https://{host}/v1": "https://api.example/v1"
                                  for host in ("API.Example", "api.example:443", "api.example.", "api.example.:443")}),
-        (values.parse_service_tag, {"svc": "svc", "acme2": "acme2"}),
-        (values.parse_seconds, {"60s": 60.0, "2m": 120.0}),
-        (values.parse_views, {"1": 1, "unlimited": None, "2147483647": 2_147_483_647}),
+        (parsing.parse_service_tag, {"svc": "svc", "acme2": "acme2"}),
+        (parsing.parse_seconds, {"60s": 60.0, "2m": 120.0}),
+        (parsing.parse_views, {"1": 1, "unlimited": None, "2147483647": 2_147_483_647}),
         (parse_param, {"limit=text:5": ("limit", parse("text:5")), "a.b=env:A=B": ("a.b", parse("env:A=B"))}),
-        (values.parse_events, {"viewed": ("viewed",), "deleted,viewed": ("deleted", "viewed")}),
+        (parsing.parse_events, {"viewed": ("viewed",), "deleted,viewed": ("deleted", "viewed")}),
     ],
 )  # fmt: skip
 def test_good_values_are_taken(parse: object, good: dict[str, object]) -> None:
@@ -164,19 +164,19 @@ def test_good_values_are_taken(parse: object, good: dict[str, object]) -> None:
 @pytest.mark.parametrize(
     ("parse", "bad"),
     [
-        (values.parse_base_url, ["", "api.example/v1", "https:///v1", "https://api.example", "https://api.example/v2",
+        (parsing.parse_base_url, ["", "api.example/v1", "https:///v1", "https://api.example", "https://api.example/v2",
                              "https://api.example/v1?x=1", "https://api.example/v1?", "https://api.example/v1#x",
                              "https://me@api.example/v1", "https://api.example:99999/v1", "https://api.example:0/v1",
                              "http://localhost.example/v1", "http://127.0.0.1.nip.io/v1", "http://0.0.0.0/v1",
                              "http://127.1/v1", "https://api.example /v1", "https://api.example/\n/v1", "//a/v1",
                              "https://[::1/v1", "file:///v1", "http://[::ffff:127.0.0.1]/v1"]),
-        (values.parse_link_base_url, ["links.example", "http://links.example", "https://links.example#x"]),
-        (values.parse_service_tag, ["", "S", "1a", "a_b", "a" * 17, "svc\n", "é"]),
-        (values.parse_seconds, ["0s", "60", "-1s", "inf"]),
-        (values.parse_views, ["0", "-1", "1.0", "1_0", "2147483648", "Unlimited", "", "¹", "1\n"]),
+        (parsing.parse_link_base_url, ["links.example", "http://links.example", "https://links.example#x"]),
+        (parsing.parse_service_tag, ["", "S", "1a", "a_b", "a" * 17, "svc\n", "é"]),
+        (parsing.parse_seconds, ["0s", "60", "-1s", "inf"]),
+        (parsing.parse_views, ["0", "-1", "1.0", "1_0", "2147483648", "Unlimited", "", "¹", "1\n"]),
         (parse_param, ["", "limit", "limit=5", "=text:5", "a b=text:5", "1=text:5",
                           65 * "a" + "=text:5", "é=text:5"]),
-        (values.parse_events, ["", "viewed,", "viewed,viewed", "VIEWED", "viewed denied"]),
+        (parsing.parse_events, ["", "viewed,", "viewed,viewed", "VIEWED", "viewed denied"]),
     ],
 )  # fmt: skip
 def test_bad_values_are_refused_with_the_next_step(parse: object, bad: list[str]) -> None:

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from sealpipe.state import make_temporary_path, replace_file
 from sealpipe.state.entry import Entry
+from sealpipe.state.files import make_temporary_path, replace_file
 from support.strace import Point, killing, only, points, tracing
 from support.terminal import PATIENCE
 from unit.core import state_operations

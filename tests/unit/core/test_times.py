@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealpipe import UsageError
-from sealpipe.values import format_time, parse_duration, parse_time
+from sealpipe.parsing import format_time, parse_duration, parse_time
 
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 CENTURY = 100 * 366 * 86_400

@@ -25,9 +25,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealpipe import AsyncClient, Client, Field, Outbox, ProtocolError, SealpipeError, Secret, UsageError, resolve
-from sealpipe.api import Operation
+from sealpipe.api.operation import Operation
 from sealpipe.arguments import RULES, Rule, check_argument, find_rule
-from sealpipe.reference import parse, parse_field, parse_target
+from sealpipe.reference.parse import parse, parse_field, parse_target
 from sealpipe.wire import encoding, envelope, keys, sealed_box, tokens
 from sealpipe_rehearsal.control_client import mint
 from sealpipe_rehearsal.running_service import RunningService
@@ -408,7 +408,7 @@ def test_an_idempotency_key_that_cannot_be_sent(client: Client, ear: Ear, key: A
 
 def test_below_the_methods_what_http_cannot_carry_is_not_sent_either(client: Client, ear: Ear) -> None:
     from sealpipe.api import shares
-    from sealpipe.flows import call
+    from sealpipe.budget import call
 
     before = ear.knocks
     for key in (" ", "x\ny", "x\r\nx-other: y", "ä\u0100", "\0"):
@@ -543,8 +543,8 @@ class PassedOnError(Exception):
     ("method", "callee", "named", "own"),
     [
         ("share", "sealpipe.client.plan_share", ("fields",), ("outbox",)),
-        ("request", "sealpipe.flows.request.plan_request", ("prompts",), ("outbox",)),
-        ("collect_each", "sealpipe.flows.collect.options.plan_collect", ("requests",), ()),
+        ("request", "sealpipe.request.options.plan_request", ("prompts",), ("outbox",)),
+        ("collect_each", "sealpipe.collect.options.plan_collect", ("requests",), ()),
         ("create_share", "sealpipe.api.shares.ShareMembers", (), ("data", "idempotency_key")),
         ("create_request", "sealpipe.api.requests.RequestMembers", (), ("idempotency_key",)),
     ],
@@ -576,7 +576,7 @@ def test_collecting_from_one_is_collecting_from_many(client: Client, monkeypatch
     def called(requests: object, **given: object) -> NoReturn:
         raise PassedOnError(requests, given)
 
-    monkeypatch.setattr("sealpipe.flows.collect.options.plan_collect", called)
+    monkeypatch.setattr("sealpipe.collect.options.plan_collect", called)
     values = {name: object() for name in parameters("collect")}
     with pytest.raises(PassedOnError) as caught:
         inspect.unwrap(Client.collect)(client, **values)

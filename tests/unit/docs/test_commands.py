@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
-from sealpipe.cli import cli
+from sealpipe.cli.main import cli
 
 ROOT = Path(__file__).resolve().parents[3]
 TEXTS = sorted([ROOT / "README.md", *(ROOT / "docs").glob("**/*.md"), *(ROOT / "docs").glob("**/*.yml")])

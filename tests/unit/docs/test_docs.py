@@ -13,7 +13,7 @@ import sealpipe
 from sealpipe.api.responses import BY_CODE
 from sealpipe.command_settings import COMMANDS
 from sealpipe.errors import PermissionDeniedError, SealpipeError
-from sealpipe.registry import Registry
+from sealpipe.registry.registry import Registry
 from sealpipe.settings import GLOBAL
 from support.parts import ROOT
 

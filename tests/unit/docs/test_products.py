@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe.registry import Registry
+from sealpipe.registry.registry import Registry
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 LISTS = {"source": "reference/references.md", "sink": "reference/sinks.md", "channel": "reference/channels.md"}

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from sealpipe.errors import PluginError
 from sealpipe.plugin import Message, Secret, SinkField
-from sealpipe.reference import parse
-from sealpipe.registry import Registry
+from sealpipe.reference.parse import parse
 from sealpipe.registry.channels import check_recipient, send_message
+from sealpipe.registry.registry import Registry
 from sealpipe.registry.sinks import write_fields
 
 LINK = "https://share.example/s/aB3#1Canary"

@@ -22,8 +22,8 @@ import trustme
 
 from sealpipe import Client
 from sealpipe.errors import ConnectError, UnavailableError, UnknownOutcomeError
-from sealpipe.http.plugin_network import PluginNetwork
-from sealpipe.registry import Registry
+from sealpipe.network.plugin_network import PluginNetwork
+from sealpipe.registry.registry import Registry
 from sealpipe_plugins import program
 from sealpipe_rehearsal.control_client import mint
 from sealpipe_rehearsal.running_service import RunningService

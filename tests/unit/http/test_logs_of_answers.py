@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from sealpipe import AsyncClient, Client, SealpipeError
-from sealpipe.http.plugin_network import PluginNetwork
+from sealpipe.network.plugin_network import PluginNetwork
 from sealpipe_rehearsal.control_client import mint
 from support.wires import Wire
 

@@ -15,9 +15,9 @@ import pytest
 
 from sealpipe import AsyncClient, Client
 from sealpipe.errors import ConnectError, NotConfiguredError, PluginError, ReferenceValueError, SettingError
-from sealpipe.http.plugin_network import PluginNetwork
-from sealpipe.registry import Registry
-from sealpipe.values import is_loopback, parse_base_url
+from sealpipe.network.plugin_network import PluginNetwork
+from sealpipe.parsing import is_loopback, parse_base_url
+from sealpipe.registry.registry import Registry
 from support.wires import Wire
 from unit.http.talkers import TALKERS, post, read
 

@@ -14,7 +14,7 @@ import pytest
 
 from sealpipe import AsyncClient
 from sealpipe.errors import ConnectError, RetriesExhaustedError
-from sealpipe.http.plugin_network import PluginNetwork
+from sealpipe.network.plugin_network import PluginNetwork
 from sealpipe_rehearsal.control_client import mint
 from support.wires import Wire
 

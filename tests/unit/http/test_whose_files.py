@@ -12,7 +12,7 @@ import pytest
 from sealpipe.config import Config
 from sealpipe.errors import CredentialError, SettingError, StateError
 from sealpipe.permissions import find_folder_flaw
-from sealpipe.state import make_private_directory
+from sealpipe.state.files import make_private_directory
 from support.terminal import Terminal
 
 KEY = "svc_sk_live_x"

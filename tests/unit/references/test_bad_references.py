@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sealpipe.errors import ReferenceSyntaxError
-from sealpipe.reference import FieldSpec, Key, Pointer, Reference, parse_field
+from sealpipe.reference.parse import FieldSpec, Key, Pointer, Reference, parse_field
 
 PASTED = "hunter2-Canary"
 

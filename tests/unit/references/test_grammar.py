@@ -5,16 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sealpipe.errors import ReferenceSyntaxError
-from sealpipe.reference import (
-    Everything,
-    FieldSpec,
-    Key,
-    Pointer,
-    Reference,
-    parse,
-    parse_field,
-    parse_target,
-)
+from sealpipe.reference.parse import Everything, FieldSpec, Key, Pointer, Reference, parse, parse_field, parse_target
 
 
 def _typed(label: str, name: str, body: str, kind: str) -> FieldSpec:

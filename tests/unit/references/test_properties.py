@@ -10,16 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sealpipe.errors import ReferenceSyntaxError
-from sealpipe.reference import (
-    Everything,
-    FieldSpec,
-    Key,
-    Pointer,
-    Reference,
-    parse,
-    parse_field,
-    parse_target,
-)
+from sealpipe.reference.parse import Everything, FieldSpec, Key, Pointer, Reference, parse, parse_field, parse_target
 
 # Text of few characters, so that those which mean something meet often; `%` before digits too.
 _ALPHABET = '%?#&=,*/"\\~:. -ab0125CFé𝄞\u2028'

@@ -16,10 +16,10 @@ from sealpipe.errors import (
     SecretNotFoundError,
     UsageError,
 )
-from sealpipe.flows.resolve import Cache, resolve, resolve_bytes, resolve_value
 from sealpipe.plugin import Document, Locator
-from sealpipe.reference import parse, parse_field
-from sealpipe.registry import Registry
+from sealpipe.reference.parse import parse, parse_field
+from sealpipe.registry.registry import Registry
+from sealpipe.sources.resolve import Cache, resolve, resolve_bytes, resolve_value
 from sealpipe.wire.fields import Field
 from support.backends import as_nobody, fetched, opened, registry, value_of
 

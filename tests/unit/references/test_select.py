@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from sealpipe.errors import NotConfiguredError, PluginError, ReferenceValueError, SecretNotFoundError
-from sealpipe.flows.resolve import documents
-from sealpipe.flows.resolve.select import select
 from sealpipe.plugin import Document
-from sealpipe.reference import parse
+from sealpipe.reference.parse import parse
+from sealpipe.sources import documents
+from sealpipe.sources.select import select
 from sealpipe.wire.fields import Field
 from support.backends import opened
 

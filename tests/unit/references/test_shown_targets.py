@@ -2,8 +2,8 @@
 
 import pytest
 
-from sealpipe.flows.deliver import Recipient, plan_delivery
-from sealpipe.reference import parse_target
+from sealpipe.delivery.recipients import Recipient, plan_delivery
+from sealpipe.reference.parse import parse_target
 
 SHOWN = {
     "email:kim@example.com?subject=x": "email:kim@example.com?subject=x",

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sealpipe.errors import NotConfiguredError, SettingError
-from sealpipe.registry import Registry
+from sealpipe.registry.registry import Registry
 from support.distributions import SOURCE, Site
 from support.terminal import Terminal
 
@@ -21,7 +21,7 @@ def registry(**config: Any) -> Registry:
 
 
 def content(found: Registry, reference: str) -> Any:
-    from sealpipe.reference import parse
+    from sealpipe.reference.parse import parse
 
     locator = found.locate(parse(reference))
     return getattr(found.fetch({locator.name: [locator]})[locator], "content", None)

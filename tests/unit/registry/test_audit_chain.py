@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from sealpipe.errors import NotConfiguredError, PluginError
-from sealpipe.registry import Registry
+from sealpipe.registry.registry import Registry
 from sealpipe.registry.stores import PolicyHook
 from sealpipe_plugins.audit import chain
 from sealpipe_plugins.audit.verify import verify

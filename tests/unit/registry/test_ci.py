@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from sealpipe.errors import BackendAuthError, NotConfiguredError, PluginError, UnavailableError, UnsupportedError
-from sealpipe.http.plugin_network import PluginNetwork
+from sealpipe.network.plugin_network import PluginNetwork
 from sealpipe.plugin import CI
-from sealpipe.registry import Registry
+from sealpipe.registry.registry import Registry
 from support.ci_jobs import GITHUB, GITLAB, PLAIN, Answer, endpoint
 from support.ports import silent_port
 

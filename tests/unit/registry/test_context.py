@@ -9,10 +9,10 @@ from collections.abc import Mapping
 import pytest
 
 from sealpipe.errors import NotConfiguredError
-from sealpipe.http.plugin_network import PluginNetwork
+from sealpipe.network.plugin_network import PluginNetwork
 from sealpipe.plugin import Context
-from sealpipe.reference import parse
-from sealpipe.registry import Registry
+from sealpipe.reference.parse import parse
+from sealpipe.registry.registry import Registry
 from sealpipe.registry.stores import Store
 from support.distributions import Site
 

@@ -17,9 +17,9 @@ import pytest
 import trustme
 
 from sealpipe.errors import NotConfiguredError
-from sealpipe.http import make_pool_proxy, make_tls_context
-from sealpipe.http.plugin_network import PluginNetwork
-from sealpipe.registry import Registry
+from sealpipe.network.plugin_network import PluginNetwork
+from sealpipe.network.service_network import make_pool_proxy, make_tls_context
+from sealpipe.registry.registry import Registry
 from support.distributions import Site
 from support.fake_web import Asked, FakeWeb, Reply
 from support.faults import says, tunnels
@@ -361,7 +361,7 @@ def test_unreadable_certificates_are_reported(
 
 def test_the_bundle_goes_when_the_process_ends(tmp_path: Path, ca_file: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from sealpipe.http.plugin_network import PluginNetwork\n"
+        "import sys; from pathlib import Path; from sealpipe.network.plugin_network import PluginNetwork\n"
         "bundle = PluginNetwork(Path(sys.argv[1])).ca_bundle(); print(bundle, bundle.exists())"
     )
     environ = {**os.environ, "TMPDIR": str(tmp_path)}

@@ -13,7 +13,7 @@ import pytest
 from sealpipe import AsyncClient, Client, NotConfiguredError, PolicyError, SettingError
 from sealpipe.errors import PluginError
 from sealpipe.plugin import OutgoingAction
-from sealpipe.registry import Registry
+from sealpipe.registry.registry import Registry
 from sealpipe.registry.stores import PolicyHook, read_policy_hooks
 from sealpipe_rehearsal.running_service import RunningService
 from support.distributions import ALLOWS_ALL, Site

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sealpipe.errors import SettingError
-from sealpipe.registry import Registry
+from sealpipe.registry.registry import Registry
 from sealpipe_rehearsal.running_service import RunningService
 from support.parts import tmpfs
 from support.terminal import Done, Terminal

@@ -13,17 +13,18 @@ from typing import Any
 import pytest
 
 import sealpipe
-from sealpipe import AsyncClient, Client, Field, NotConfiguredError, PolicyError, SettingError
-from sealpipe.api import Operation, mcp, requests, shares
+from sealpipe import AsyncClient, Client, Field, NotConfiguredError, PolicyError, SettingError, policy
+from sealpipe.api import mcp, requests, shares
+from sealpipe.api.operation import Operation
 from sealpipe.api.shares import CreatedShare
+from sealpipe.budget import call
 from sealpipe.cli.commands import COMMANDS
-from sealpipe.flows import call, policy
-from sealpipe.flows.session import Session
-from sealpipe.flows.share import post
 from sealpipe.plugin import OutgoingAction
 from sealpipe.plugin.context import ACTIONS
-from sealpipe.registry import Registry
+from sealpipe.registry.registry import Registry
 from sealpipe.registry.stores import PolicyHook
+from sealpipe.session import Session
+from sealpipe.share import post
 from sealpipe.wire import keys
 from sealpipe_rehearsal.running_service import RunningService
 from support.distributions import ALLOWS_ALL, Machine, Site, lists

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from sealpipe.errors import WriteConflictError
-from sealpipe.registry import Registry
 from sealpipe.registry.catalog import BUILT_IN
+from sealpipe.registry.registry import Registry
 from sealpipe.testing import SinkContract
 from support.drawer import FAULTS, Drawer
 

@@ -21,7 +21,7 @@ from sealpipe.errors import (
     WriteConflictError,
 )
 from sealpipe.plugin import PLAINTEXT_LIMIT, Context, Locator
-from sealpipe.registry import Registry
+from sealpipe.registry.registry import Registry
 from sealpipe_plugins.local.sources import StdinSource
 from support.backends import as_nobody, fetched, opened, value_of
 
@@ -246,7 +246,7 @@ class TestDotenv:
 
 def test_the_sources_stay_unimported_until_one_is_used() -> None:
     code = (
-        "import sys; from sealpipe.registry import Registry; r = Registry(); r.source_info('file');"
+        "import sys; from sealpipe.registry.registry import Registry; r = Registry(); r.source_info('file');"
         "print([m for m in sys.modules if m.startswith('sealpipe_plugins.local.') or m in"
         " ('importlib.metadata', 'dotenv', 'logging', 'difflib')])"
     )

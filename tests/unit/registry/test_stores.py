@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from sealpipe.errors import ReferenceSyntaxError, SettingError
-from sealpipe.reference import parse
-from sealpipe.registry import Registry
+from sealpipe.reference.parse import parse
+from sealpipe.registry.registry import Registry
 from sealpipe_rehearsal.running_service import RunningService
 from support.distributions import Site, told
 from support.terminal import Terminal, opened

@@ -20,7 +20,7 @@ AWS, K8S = "SEALPIPE_PLUGIN_AWS__", "SEALPIPE_PLUGIN_K8S__"
 def test_a_store_that_does_not_answer_is_unavailable(monkeypatch: pytest.MonkeyPatch, target: str, how: str) -> None:
     for name, value in ENVIRON.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr("sealpipe.http.plugin_network.DEADLINE", PATIENCE)
+    monkeypatch.setattr("sealpipe.network.plugin_network.DEADLINE", PATIENCE)
     trouble = FaultyServer(how)
     try:
         settings = {f"{AWS}ENDPOINT_URL": trouble.url, f"{AWS}TIMEOUT": "0.3"}

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from sealpipe.errors import NotConfiguredError, PayloadTooLargeError, PluginError, ReferenceSyntaxError
-from sealpipe.flows.resolve import resolve
-from sealpipe.reference import parse, parse_field
-from sealpipe.registry import Registry
+from sealpipe.reference.parse import parse, parse_field
 from sealpipe.registry.catalog import Catalog
+from sealpipe.registry.registry import Registry
+from sealpipe.sources.resolve import resolve
 from support.backends import fetched, opened
 
 CANARY = "Canary-9b2c"

@@ -12,7 +12,7 @@ import pytest
 
 from sealpipe.ci_systems import CI_SYSTEMS, PLUGINS, CISystem
 from sealpipe.errors import SettingError
-from sealpipe.registry import Registry
+from sealpipe.registry.registry import Registry
 from sealpipe_rehearsal.running_service import RunningService
 from support.ci_jobs import GITHUB, job, titled
 from support.distributions import ALLOWS_ALL, Machine, Site
@@ -105,7 +105,7 @@ def test_one_that_may_not_be_loaded_is_not_found(site: Site) -> None:
 
 def test_metadata_is_not_imported_where_no_third_party_is_installed() -> None:
     code = (
-        "import sys\nfrom sealpipe.registry import Registry\n"
+        "import sys\nfrom sealpipe.registry.registry import Registry\n"
         "for environ in ({}, {'CI': '1'}, {'TEAMCITY_VERSION': 'x'}, {'DRONE': 'x'}): Registry(environ=environ).ci()\n"
         "print('importlib.metadata' in sys.modules, 'pluggy' in sys.modules)"
     )
@@ -116,7 +116,7 @@ def test_metadata_is_not_imported_where_no_third_party_is_installed() -> None:
 @pytest.mark.parametrize("row", OURS, ids=titled)
 def test_a_job_loads_an_http_client_only_for_a_token(row: CISystem) -> None:
     code = (
-        "import os, sys\nfrom sealpipe.registry import Registry\n"
+        "import os, sys\nfrom sealpipe.registry.registry import Registry\n"
         "ci = Registry(environ=dict(os.environ)).ci()\nci.run(), ci.mask([])\nprint('httpx' in sys.modules)"
     )
     environ = {**os.environ, **job(row)}

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from sealpipe.budget import FIRST_BACKOFF, MAX_BACKOFF
 from sealpipe.errors import PluginError, SecretNotFoundError, UnavailableError
-from sealpipe.flows import FIRST_BACKOFF, MAX_BACKOFF
-from sealpipe.flows.resolve import MAX_TRIES, Cache, resolve
-from sealpipe.reference import parse_field
-from sealpipe.registry import Registry
+from sealpipe.reference.parse import parse_field
+from sealpipe.registry.registry import Registry
+from sealpipe.sources.resolve import MAX_TRIES, Cache, resolve
 from support.distributions import Site, of
 from support.playing import play
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sealpipe.errors import Note, UsageError
-from sealpipe.reference import parse
+from sealpipe.reference.parse import parse
 from sealpipe.run.variables import Variable, make_environment, parse_variable, read_variables
 
 MADE_UP = "canary-of-a-variable"

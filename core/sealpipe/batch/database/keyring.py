@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from sealpipe.api import Credential
+from sealpipe.api.operation import Credential
 from sealpipe.api.responses import escape_text
 from sealpipe.batch.database import statements as sql
 from sealpipe.batch.database.interface import Database, Transaction, Values, check_types

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sealpipe.api import Credential
+from sealpipe.api.operation import Credential
 from sealpipe.batch.database.interface import Database, open_schema, prepare_schema
 from sealpipe.batch.database.keyring import BatchKeyring
 from sealpipe.batch.database.store import BatchStore

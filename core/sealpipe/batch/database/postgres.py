@@ -24,8 +24,8 @@ from sealpipe.batch.database.interface import (
     spell,
 )
 from sealpipe.errors import SettingError, StateError
+from sealpipe.parsing import is_loopback
 from sealpipe.secret import Secret, strips_frames
-from sealpipe.values import is_loopback
 
 _CONNECTION: Final[Mapping[str, str | int]] = {
     "application_name": "sealpipe",

@@ -2,7 +2,7 @@
 
 Every call reserves its time before it is sent. Calls are spaced evenly, so no minute ever has more than the plan's
 limit, and a twentieth of it is left for calls that arrive later than they were sent. Without a known limit nothing is
-delayed until the first 429; from then on the spacing is learned, as in `sealpipe.http.rate_limiter`.
+delayed until the first 429; from then on the spacing is learned, as in `sealpipe.network.rate_limiter`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from sealpipe.batch.database import statements as sql
 from sealpipe.batch.database.interface import Database, Transaction, check_types
 from sealpipe.batch.database.records import SECOND
-from sealpipe.http.rate_limiter import (
+from sealpipe.network.rate_limiter import (
     IDLE_RESET,
     MAX_RATE,
     MAX_RETRY_AFTER,

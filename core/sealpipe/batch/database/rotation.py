@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from sealpipe.api import Credential
+from sealpipe.api.operation import Credential
 from sealpipe.batch.database import statements as sql
 from sealpipe.batch.database.interface import Transaction, Values
 from sealpipe.batch.database.records import make_effect_cell, make_event_cell, make_row_cell

@@ -20,7 +20,7 @@ from uuid import UUID
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from sealpipe.api import Credential
+from sealpipe.api.operation import Credential
 from sealpipe.errors import EncodingError, StateError, UsageError
 from sealpipe.secret import Secret
 from sealpipe.state.journal import derive_key

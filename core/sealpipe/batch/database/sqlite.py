@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 
 from sealpipe.batch.database.interface import Database, Dialect, Parameters, Transaction, Values, spell
 from sealpipe.errors import StateError
-from sealpipe.state import make_private_directory
+from sealpipe.state.files import make_private_directory
 
 FILE_NAME: Final = "batches.sqlite3"
 _BUSY_TIMEOUT = 30.0  # seconds to wait for another process that writes

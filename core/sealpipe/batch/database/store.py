@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
-from sealpipe.api import Credential
+from sealpipe.api.operation import Credential
 from sealpipe.batch.database import statements as sql
 from sealpipe.batch.database.effects import EffectStore
 from sealpipe.batch.database.history import History

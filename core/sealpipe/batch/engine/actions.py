@@ -18,10 +18,10 @@ from sealpipe.batch.engine.high_water import check_high_water, note_high_water
 from sealpipe.batch.engine.notify import check_allowed
 from sealpipe.batch.steps import request_steps, share_steps
 from sealpipe.batch.steps.content import RowContent
+from sealpipe.batch.steps.row_work import RefusedError, RowWork, StepResult, mark_unclear, name_command, to_datetime
 from sealpipe.batch.steps.states import Event, Progress, State, get_phase, is_over, is_troubled, move
-from sealpipe.batch.steps.work import RefusedError, RowWork, StepResult, mark_unclear, name_command, to_datetime
 from sealpipe.errors import NotFoundError, UsageError
-from sealpipe.values import format_time
+from sealpipe.parsing import format_time
 from sealpipe.wire import link
 
 Verb = Literal["remind", "reissue", "cancel"]

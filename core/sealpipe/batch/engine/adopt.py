@@ -16,8 +16,8 @@ from typing import NamedTuple
 from sealpipe.batch.engine.advance import LEASE, Engine
 from sealpipe.batch.steps.content import RowContent
 from sealpipe.batch.steps.request_keys import find_request
+from sealpipe.batch.steps.row_work import BlockedError, RowWork, StepResult, mark_unclear
 from sealpipe.batch.steps.states import Event, State, get_phase, is_over, skip_reminders
-from sealpipe.batch.steps.work import BlockedError, RowWork, StepResult, mark_unclear
 
 
 class Adopted(NamedTuple):

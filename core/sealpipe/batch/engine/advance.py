@@ -20,6 +20,15 @@ from sealpipe.batch.file.definition import BatchDefinition
 from sealpipe.batch.steps.content import RowContent, describe_error
 from sealpipe.batch.steps.listing import ServiceList
 from sealpipe.batch.steps.request_steps import REQUEST_STEPS
+from sealpipe.batch.steps.row_work import (
+    BlockedError,
+    RefusedError,
+    RowWork,
+    StepResult,
+    Steps,
+    make_schedule,
+    open_row_session,
+)
 from sealpipe.batch.steps.share_steps import SHARE_STEPS
 from sealpipe.batch.steps.states import (
     MINUTE,
@@ -33,15 +42,6 @@ from sealpipe.batch.steps.states import (
     is_troubled,
     move,
 )
-from sealpipe.batch.steps.work import (
-    BlockedError,
-    RefusedError,
-    RowWork,
-    StepResult,
-    Steps,
-    make_schedule,
-    open_row_session,
-)
 from sealpipe.errors import (
     IdempotencyConflictError,
     PublicKeyMismatchError,
@@ -49,7 +49,7 @@ from sealpipe.errors import (
     UnknownOutcomeError,
     WrongKeyError,
 )
-from sealpipe.flows.session import Session
+from sealpipe.session import Session
 
 _PACE_AGE: Final = MINUTE // 12  # how long the rate that was read sets the pace of looks
 DEFAULT_RATE: Final = 100

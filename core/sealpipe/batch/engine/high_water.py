@@ -35,7 +35,7 @@ def note_high_water(store: BatchStore, batch: Batch, *, is_adopted: bool = False
     """Note how far a batch's database is: less than before only if it was adopted just now."""
     if store.marks_folder is None:
         return
-    from sealpipe.state import make_private_directory, replace_file
+    from sealpipe.state.files import make_private_directory, replace_file
 
     with suppress(OSError, StateError):  # a run that cannot write here has done its work all the same
         path = _find_file(make_private_directory(store.marks_folder), batch)

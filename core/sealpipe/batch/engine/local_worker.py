@@ -21,7 +21,7 @@ from sealpipe.batch.engine.rated_transport import RatedTransport
 from sealpipe.batch.engine.run import Runner, learn_limit
 from sealpipe.batch.engine.sync import restore_definition
 from sealpipe.errors import StateError
-from sealpipe.flows.session import Session
+from sealpipe.session import Session
 
 LONGEST_PAUSE: Final = 5.0
 """Seconds between two looks into the database while nothing is due: somebody may have brought another file."""

@@ -14,7 +14,7 @@ from sealpipe.batch.database.records import SECOND
 from sealpipe.batch.database.store import BatchStore
 from sealpipe.batch.steps.states import State
 from sealpipe.errors import SealpipeError, SettingError
-from sealpipe.values import is_loopback
+from sealpipe.parsing import is_loopback
 
 CONTENT_TYPE: Final = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 _TIMEOUT: Final = 10.0

@@ -7,6 +7,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
+from sealpipe import policy
 from sealpipe.batch.database.interface import DatabaseUnavailableError
 from sealpipe.batch.database.records import Batch, ConflictError, Effect
 from sealpipe.batch.database.store import BatchStore
@@ -14,13 +15,12 @@ from sealpipe.batch.engine.advance import Change, Engine
 from sealpipe.batch.engine.news import News, NewsLog
 from sealpipe.batch.engine.run import RunResult
 from sealpipe.batch.steps.states import MINUTE
+from sealpipe.delivery.recipients import Recipient, resolve_recipients
 from sealpipe.errors import NOT_TAKEN, SealpipeError
-from sealpipe.flows import policy
-from sealpipe.flows.deliver import Recipient, resolve_recipients
-from sealpipe.flows.session import Session
 from sealpipe.plugin import Message
 from sealpipe.plugin.context import OutgoingAction
 from sealpipe.secret import Secret
+from sealpipe.session import Session
 
 NEWS_INTERVAL: Final = 10 * MINUTE
 """How often a worker tells what has changed, at most, in microseconds."""

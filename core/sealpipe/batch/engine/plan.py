@@ -25,7 +25,7 @@ from sealpipe.batch.steps.states import (
     skip_reminders,
 )
 from sealpipe.errors import StateError, UsageError
-from sealpipe.state import refuse_newer
+from sealpipe.state.files import refuse_newer
 
 Action = Literal["create", "wait", "remind", "collect", "reissue", "done", "blocked", "changed"]
 ACTIONS: Final[tuple[Action, ...]] = get_args(Action)

@@ -6,12 +6,12 @@ import threading
 import time
 from typing import Any
 
-from sealpipe.api import Failure, Operation, Response
+from sealpipe.api.operation import Failure, Operation, Response
 from sealpipe.api.responses import parse_retry_after
 from sealpipe.batch.database.rate import SharedRate
 from sealpipe.cancellation import current
-from sealpipe.flows.session import Session, Transport
-from sealpipe.http.rate_limiter import refuse_delay
+from sealpipe.network.rate_limiter import refuse_delay
+from sealpipe.session import Session, Transport
 
 
 class RatedTransport(Transport):

@@ -12,10 +12,10 @@ import threading
 from sealpipe.batch.database.history import LATENESS
 from sealpipe.batch.database.records import Row
 from sealpipe.batch.database.store import BatchStore
+from sealpipe.batch.steps.row_work import to_datetime
 from sealpipe.batch.steps.states import HOUR, Event
-from sealpipe.batch.steps.work import to_datetime
-from sealpipe.hourly import HourlyLimit
-from sealpipe.values import format_time
+from sealpipe.hourly_limit import HourlyLimit
+from sealpipe.parsing import format_time
 
 
 class RowLimit:

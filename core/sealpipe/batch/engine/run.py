@@ -239,7 +239,7 @@ def choose_threads(calls_per_minute: float | None) -> int:
 
 def learn_limit(engine: Engine) -> None:
     """Ask the service for the plan's rate once, if it tells."""
-    from sealpipe.flows.lookup import find_capabilities
+    from sealpipe.lookup import find_capabilities
 
     with suppress(SealpipeError):
         capabilities = find_capabilities(engine.session)

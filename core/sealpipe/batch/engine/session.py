@@ -16,7 +16,7 @@ from sealpipe.batch.engine.run import Runner, RunResult, Task
 from sealpipe.batch.engine.sync import make_plan, restore_definition, sync
 from sealpipe.batch.file.definition import BatchDefinition
 from sealpipe.errors import UsageError
-from sealpipe.flows.session import Session
+from sealpipe.session import Session
 
 
 def open_engine(session: Session, store: BatchStore, name: str) -> Engine:

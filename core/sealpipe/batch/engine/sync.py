@@ -23,8 +23,8 @@ from sealpipe.batch.file.definition import BatchDefinition
 from sealpipe.batch.file.reading import load_definition
 from sealpipe.batch.file.render import render_row
 from sealpipe.batch.steps.content import RowContent
+from sealpipe.batch.steps.row_work import make_schedule
 from sealpipe.batch.steps.states import Progress, Schedule, State, Step, find_next, get_phase, is_over
-from sealpipe.batch.steps.work import make_schedule
 from sealpipe.errors import UsageError
 from sealpipe.wire import jsontext
 

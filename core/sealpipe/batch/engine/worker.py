@@ -38,8 +38,8 @@ from sealpipe.batch.engine.rated_transport import RatedTransport
 from sealpipe.batch.engine.run import WATCHED, choose_threads, learn_limit
 from sealpipe.batch.engine.sync import restore_definition
 from sealpipe.errors import StateError
-from sealpipe.flows.session import Session
 from sealpipe.secret import Secret
+from sealpipe.session import Session
 
 SWEEP_SECONDS: Final = 15.0
 """Between two looks for rows that are due and have no job, and for jobs of workers that died."""

@@ -24,12 +24,12 @@ from sealpipe.batch.file.render import (
 )
 from sealpipe.batch.file.rows import Row
 from sealpipe.batch.file.targets import PlaceRegister, TargetKeys, read_keys
+from sealpipe.collect.options import plan_collect
+from sealpipe.delivery.messages import parse_message_template
 from sealpipe.errors import NotConfiguredError, PluginError, SettingError, UsageError
-from sealpipe.flows.collect.options import plan_collect
-from sealpipe.flows.deliver.messages import parse_message_template
-from sealpipe.flows.request import parse_address, parse_domain, plan_request
-from sealpipe.flows.share import plan_share
 from sealpipe.prompts import Prompt
+from sealpipe.request.options import parse_address, parse_domain, plan_request
+from sealpipe.share.options import plan_share
 from sealpipe.state.receipt import Receipt
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from sealpipe.batch.file.document import Document
     from sealpipe.batch.file.options import Option, Options
     from sealpipe.batch.file.rows import Row
-    from sealpipe.flows.deliver import DeliveryPlan
+    from sealpipe.delivery.recipients import DeliveryPlan
 
 Kind = Literal["request", "share"]
 

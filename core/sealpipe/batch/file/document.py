@@ -15,10 +15,10 @@ from sealpipe.batch.file import positions
 from sealpipe.batch.file.mistakes import BatchFileError, Mistake, Place
 from sealpipe.config_file import TomlFlaw, load_toml
 from sealpipe.errors import EncodingError, PluginError
-from sealpipe.flows.resolve.documents import NotAMapError, convert_yaml
+from sealpipe.parsing import find_nearest_file
 from sealpipe.plugin import open_file
+from sealpipe.sources.documents import NotAMapError, convert_yaml
 from sealpipe.state.receipt import identify_file
-from sealpipe.values import find_nearest_file
 from sealpipe.wire import jsontext
 
 MAX_SIZE: Final = 8 * 1024 * 1024

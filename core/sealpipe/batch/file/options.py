@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from sealpipe import values
+from sealpipe import parsing
 from sealpipe.batch.file.document import Document, UnreadableFileError, read_file
 from sealpipe.batch.file.mistakes import MistakeCollector, Place, name_text, suggest_name
 from sealpipe.batch.file.patterns import Dialect, Pattern, make_pattern
+from sealpipe.collect.options import PLACEHOLDERS as COLLECT_PLACEHOLDERS
 from sealpipe.command_settings import COMMANDS
 from sealpipe.config_file import FLAG_VALUES
+from sealpipe.delivery.messages import PLACEHOLDERS as MESSAGE_PLACEHOLDERS
 from sealpipe.errors import UsageError
-from sealpipe.flows.collect.options import PLACEHOLDERS as COLLECT_PLACEHOLDERS
-from sealpipe.flows.deliver.messages import PLACEHOLDERS as MESSAGE_PLACEHOLDERS
-from sealpipe.reference import parse_target
+from sealpipe.reference.parse import parse_target
 from sealpipe.settings import Setting
 
 KINDS: Final = ("request", "share")
@@ -54,10 +54,10 @@ WHEN: Final = ("expired-unopened",)
 
 
 def _times(name: str, summary: str) -> Setting:
-    return Setting(name, summary, values.parse_duration, metavar="DURATION", multiple=True)
+    return Setting(name, summary, parsing.parse_duration, metavar="DURATION", multiple=True)
 
 
-_BEFORE_EXPIRY = Setting("before_expiry", "Remind so long before the link expires.", values.parse_duration)
+_BEFORE_EXPIRY = Setting("before_expiry", "Remind so long before the link expires.", parsing.parse_duration)
 _TEMPLATE = Setting("message_template", "File with the reminder's text; must contain {link}.", metavar="FILE")
 
 OWN: Final[Mapping[tuple[str, str], tuple[Setting, ...]]] = {
@@ -69,7 +69,7 @@ OWN: Final[Mapping[tuple[str, str], tuple[Setting, ...]]] = {
     ),
     ("reissue", "share"): (
         Setting("when", "When to create a new share of the same sources.", default=WHEN[0], choices=WHEN),
-        Setting("times", "How often, at most.", values.parse_count, "1"),
+        Setting("times", "How often, at most.", parsing.parse_count, "1"),
     ),
     ("notify", ""): (
         Setting("send", "Channel that gets what changed in a run.", parse_target, multiple=True),

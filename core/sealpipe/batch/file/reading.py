@@ -21,8 +21,8 @@ from sealpipe.batch.file.options import KINDS, TABLES, TOP, Options, list_names,
 from sealpipe.batch.file.patterns import Pattern
 from sealpipe.batch.file.render import CHANNELS
 from sealpipe.batch.file.rows import read_rows
-from sealpipe.flows.deliver import DeliveryPlan, plan_delivery
-from sealpipe.values import as_duration
+from sealpipe.delivery.recipients import DeliveryPlan, plan_delivery
+from sealpipe.parsing import as_duration
 
 _NAME: Final = re.compile(r"[a-z0-9-]{1,64}")
 REQUIRED: Final[Mapping[str, Mapping[str, str]]] = {

@@ -15,17 +15,17 @@ from sealpipe.batch.file.options import Options, write_name
 from sealpipe.batch.file.patterns import Values
 from sealpipe.batch.file.render import list_channel_cells
 from sealpipe.batch.file.rows import Row
+from sealpipe.collect.options import PLACEHOLDERS
+from sealpipe.delivery.recipients import ChannelTarget, Content, check_targets, parse_channel
 from sealpipe.errors import PluginError, UsageError
-from sealpipe.flows.collect.options import PLACEHOLDERS
-from sealpipe.flows.deliver import ChannelTarget, Content, check_targets, parse_channel
-from sealpipe.flows.store import parse_targets
 from sealpipe.plugin import Mode
-from sealpipe.reference import FieldSpec, Reference
+from sealpipe.reference.parse import FieldSpec, Reference
 from sealpipe.registry.sinks import describe_write
+from sealpipe.sinks.targets import parse_targets
 
 if TYPE_CHECKING:
     from sealpipe.batch.file.definition import BatchDefinition
-    from sealpipe.registry import Registry
+    from sealpipe.registry.registry import Registry
 
 _CONTENTS: Final[Mapping[str, Content]] = {"send": "link", "passcode_to": "passcode"}
 """What each option of channels delivers."""

@@ -13,12 +13,12 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from sealpipe.batch.file.patterns import Values
-from sealpipe.flows.collect.options import CollectPlan, plan_collect
-from sealpipe.flows.request import RequestJob, plan_request
-from sealpipe.flows.share import ShareJob, plan_share
-from sealpipe.flows.typed_secrets import TEXT_SOURCE
-from sealpipe.reference import Reference, Target
+from sealpipe.collect.options import CollectPlan, plan_collect
+from sealpipe.reference.parse import Reference, Target
+from sealpipe.request.options import RequestJob, plan_request
 from sealpipe.settings import ARGUMENTS
+from sealpipe.share.options import ShareJob, plan_share
+from sealpipe.sources.typed_secrets import TEXT_SOURCE
 from sealpipe.wire import jsontext
 
 if TYPE_CHECKING:

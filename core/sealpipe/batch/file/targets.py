@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from sealpipe.batch.file.rows import Row
-from sealpipe.flows.store import SinkTarget
-from sealpipe.reference import Key, Reference
+from sealpipe.reference.parse import Key, Reference
+from sealpipe.sinks.targets import SinkTarget
 
 EVERY_KEY: Final = "*"
 """Stands for keys that are not known before the sources are read."""

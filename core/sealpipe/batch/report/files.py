@@ -11,7 +11,7 @@ from typing import Any, Final
 from sealpipe.api.responses import escape_text
 from sealpipe.batch.report.figures import BatchReport, HistoryLine, ReportedRow, Timeline
 from sealpipe.batch.steps.states import Step
-from sealpipe.values import format_time
+from sealpipe.parsing import format_time
 
 _STEP_NAMES: Final[Mapping[str, Mapping[str, str]]] = {
     "request": {Step.POLL: "look for a submission", Step.REMIND: "remind"},

@@ -14,13 +14,13 @@ from uuid import uuid4
 
 from sealpipe.batch.database.records import Effect
 from sealpipe.batch.database.sealing import derive_idempotency_key
-from sealpipe.batch.steps.outbox import RowOutbox
+from sealpipe.batch.steps.row_outbox import RowOutbox
+from sealpipe.batch.steps.row_work import BlockedError, RowWork, StepResult, to_datetime, to_microseconds
 from sealpipe.batch.steps.states import Event
-from sealpipe.batch.steps.work import BlockedError, RowWork, StepResult, to_datetime, to_microseconds
 from sealpipe.errors import CustodyError
-from sealpipe.flows.request.create import SecureRequest
-from sealpipe.flows.resume import finish_entry
-from sealpipe.flows.share.post import Share
+from sealpipe.request.create import SecureRequest
+from sealpipe.resume import finish_entry
+from sealpipe.share.post import Share
 from sealpipe.state.entry import Entry
 
 T = TypeVar("T")

@@ -11,14 +11,15 @@ import threading
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, NamedTuple
 
-from sealpipe.api import Operation, requests, shares
+from sealpipe.api import requests, shares
+from sealpipe.api.operation import Operation
 from sealpipe.api.requests import RequestInfo
 from sealpipe.batch.database.store import BatchStore
 from sealpipe.batch.steps.states import MINUTE
+from sealpipe.budget import call
 from sealpipe.errors import RetriesExhaustedError
-from sealpipe.flows import call
-from sealpipe.flows.lookup import check_page_limit
-from sealpipe.flows.session import Session
+from sealpipe.lookup import check_page_limit
+from sealpipe.session import Session
 
 PAGE_SIZE = 100
 TRIES = 3

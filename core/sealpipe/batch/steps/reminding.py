@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from sealpipe import policy
 from sealpipe.batch.database.records import Effect, make_conflict_error
-from sealpipe.batch.steps.work import RowWork, send_messages, to_datetime
-from sealpipe.flows import policy
-from sealpipe.flows.deliver import Recipient, resolve_recipients
-from sealpipe.flows.deliver.send import Deliveries, DeliveryState, TrackedDelivery
-from sealpipe.flows.request import RequestJob
-from sealpipe.flows.session import Session
-from sealpipe.flows.share import ShareJob
+from sealpipe.batch.steps.row_work import RowWork, send_messages, to_datetime
+from sealpipe.delivery.recipients import Recipient, resolve_recipients
+from sealpipe.delivery.send import Deliveries, DeliveryState, TrackedDelivery
 from sealpipe.plugin import OutgoingAction
+from sealpipe.request.options import RequestJob
 from sealpipe.secret import Secret
+from sealpipe.session import Session
+from sealpipe.share.options import ShareJob
 
 
 class EffectLog:

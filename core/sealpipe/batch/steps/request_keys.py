@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from sealpipe.api import Credential
+from sealpipe.api.operation import Credential
 from sealpipe.api.requests import RequestInfo
 from sealpipe.batch.database.sealing import derive_request_key
+from sealpipe.batch.steps.row_work import RowWork, StepResult, mark_unclear, to_microseconds
 from sealpipe.batch.steps.states import Event
-from sealpipe.batch.steps.work import RowWork, StepResult, mark_unclear, to_microseconds
 from sealpipe.errors import WrongKeyError
 from sealpipe.wire import keys
 from sealpipe.wire.encoding import decode_base64url, encode_base64url

@@ -21,11 +21,10 @@ from sealpipe.batch.steps.creating import (
     make_second_error,
     note_created,
 )
-from sealpipe.batch.steps.outbox import make_ledger_opener
 from sealpipe.batch.steps.reminding import remind
 from sealpipe.batch.steps.request_keys import find_key_pair, find_request
-from sealpipe.batch.steps.states import MINUTE, Event, Progress, Step, skip_reminders
-from sealpipe.batch.steps.work import (
+from sealpipe.batch.steps.row_outbox import make_ledger_opener
+from sealpipe.batch.steps.row_work import (
     RowWork,
     StepResult,
     Steps,
@@ -35,20 +34,22 @@ from sealpipe.batch.steps.work import (
     to_datetime,
     to_microseconds,
 )
+from sealpipe.batch.steps.states import MINUTE, Event, Progress, Step, skip_reminders
+from sealpipe.budget import call
 from sealpipe.errors import IdempotencyConflictError, NotFoundError, UnreadableSubmissionError, UsageError
-from sealpipe.flows import call
-from sealpipe.flows.request import RequestJob, create, plan_request
-from sealpipe.flows.request.create import SecureRequest
-from sealpipe.flows.resume import finish_entry
-from sealpipe.flows.share.post import Share
+from sealpipe.parsing import format_time
+from sealpipe.request import create
+from sealpipe.request.create import SecureRequest
+from sealpipe.request.options import RequestJob, plan_request
+from sealpipe.resume import finish_entry
 from sealpipe.secret import Secret
+from sealpipe.share.post import Share
 from sealpipe.state.receipt import Receipt
-from sealpipe.values import format_time
 from sealpipe.wire import link
 
 if TYPE_CHECKING:
     from sealpipe.batch.file.render import RenderedRow
-    from sealpipe.flows.collect.options import CollectPlan
+    from sealpipe.collect.options import CollectPlan
     from sealpipe.wire.keys import KeyPair
 
 
@@ -123,7 +124,7 @@ def has_ended(work: RowWork) -> bool:
 
 def collect(work: RowWork, progress: Progress, items: Sequence[api.Submission]) -> StepResult:
     """Store the submissions where the file says, confirm it, and expire the request if the file says so."""
-    from sealpipe.flows.collect import poll
+    from sealpipe.collect import poll
 
     times = [each.created_at for each in items if each.created_at is not None]
     first = to_microseconds(min(times, default=None))
@@ -182,7 +183,7 @@ def send_reminder(work: RowWork, number: str) -> tuple[str, ...]:
 
 def end_request(work: RowWork) -> StepResult:
     """Expire the request by rule D, because somebody cancels or reissues the row. Its submissions stay."""
-    from sealpipe.flows.request.expire import expire_request
+    from sealpipe.expire.request import expire_request
 
     progress = work.progress
     if not progress.short_code:

@@ -10,14 +10,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Final, NamedTuple
 
+from sealpipe import actions
 from sealpipe.api import shares as api
 from sealpipe.batch.database.interface import DatabaseUnavailableError
 from sealpipe.batch.steps.creating import create_once, find_begun, find_created, make_second_error, note_created
-from sealpipe.batch.steps.outbox import RowOutbox
 from sealpipe.batch.steps.reminding import remind
 from sealpipe.batch.steps.request_steps import finish_ending
-from sealpipe.batch.steps.states import Event, Progress, Step, skip_reminders
-from sealpipe.batch.steps.work import (
+from sealpipe.batch.steps.row_outbox import RowOutbox
+from sealpipe.batch.steps.row_work import (
     BlockedError,
     RowWork,
     StepResult,
@@ -26,12 +26,14 @@ from sealpipe.batch.steps.work import (
     finish_delivery,
     mark_unclear,
 )
+from sealpipe.batch.steps.states import Event, Progress, Step, skip_reminders
+from sealpipe.budget import call
 from sealpipe.errors import IdempotencyConflictError, MissingScopeError, NotFoundError, StateError
-from sealpipe.flows import call, outgoing
-from sealpipe.flows.request.create import SecureRequest
-from sealpipe.flows.resume import finish_entry
-from sealpipe.flows.share import ShareJob, plan_share, post
-from sealpipe.flows.share.post import Share
+from sealpipe.request.create import SecureRequest
+from sealpipe.resume import finish_entry
+from sealpipe.share import post
+from sealpipe.share.options import ShareJob, plan_share
+from sealpipe.share.post import Share
 from sealpipe.state.entry import Entry
 
 
@@ -173,7 +175,7 @@ def send_reminder(work: RowWork, number: str) -> tuple[str, ...]:
     """Send the share's link once more."""
     entry = _open_entry(work)
     share = finish_entry(work.session, entry)
-    describe = partial(outgoing.describe_entry, work.session, entry.meta)
+    describe = partial(actions.describe_entry, work.session, entry.meta)
     return remind(work, share.link, make_job(work), describe, number)
 
 
@@ -185,7 +187,7 @@ def reissue_share(work: RowWork) -> StepResult:
 
 def end_share_row(work: RowWork) -> StepResult:
     """Expire the share, because somebody cancels or reissues the row."""
-    from sealpipe.flows.share.expire import expire_share
+    from sealpipe.expire.share import expire_share
 
     progress = work.progress
     if not progress.short_code:

@@ -14,15 +14,15 @@ from unit.docs.generator.inspection import Attribute, Described, constants, desc
 from unit.docs.generator.markdown import block, code, escape, item, map_spans, paragraphs, slug, table, wrap
 
 RESULTS = (
-    "sealpipe.flows.collect:OpenedSubmission",
-    "sealpipe.flows.collect:UnreadableSubmission",
-    "sealpipe.flows.collect:StoredValues",
-    "sealpipe.flows.collect:PlannedWrite",
-    "sealpipe.flows.request.expire:EndedRequest",
-    "sealpipe.flows.share.expire:EndedShare",
-    "sealpipe.flows.deliver.send:Deliveries",
-    "sealpipe.flows.deliver.send:TrackedDelivery",
-    "sealpipe.flows.deliver:Recipient",
+    "sealpipe.collect.results:OpenedSubmission",
+    "sealpipe.collect.results:UnreadableSubmission",
+    "sealpipe.collect.results:StoredValues",
+    "sealpipe.collect.results:PlannedWrite",
+    "sealpipe.expire.request:EndedRequest",
+    "sealpipe.expire.share:EndedShare",
+    "sealpipe.delivery.send:Deliveries",
+    "sealpipe.delivery.send:TrackedDelivery",
+    "sealpipe.delivery.recipients:Recipient",
     "sealpipe.api.account:Access",
     "sealpipe.api.account:AccessLog",
     "sealpipe.api.account:Capabilities",
@@ -45,27 +45,27 @@ RESULTS = (
 """What calls return, and programs do not make."""
 
 TYPES = (
-    "sealpipe.flows.collect.options:AfterCollect",
-    "sealpipe.flows.share:Custody",
-    "sealpipe.flows.deliver.send:DeliveryState",
-    "sealpipe.flows.collect:Event",
-    "sealpipe.flows.collect:Identity",
-    "sealpipe.flows.collect.options:KeyChoice",
+    "sealpipe.collect.options:AfterCollect",
+    "sealpipe.share.options:Custody",
+    "sealpipe.delivery.send:DeliveryState",
+    "sealpipe.collect.results:Event",
+    "sealpipe.collect.results:Identity",
+    "sealpipe.collect.options:KeyChoice",
     "sealpipe.plugin.backends:Mode",
-    "sealpipe.flows.collect:OnProgress",
-    "sealpipe.flows.request.expire:Outcome",
-    "sealpipe.flows.deliver:Content",
-    "sealpipe.flows.deliver:Params",
+    "sealpipe.collect.results:OnProgress",
+    "sealpipe.expire.request:Outcome",
+    "sealpipe.delivery.recipients:Content",
+    "sealpipe.delivery.recipients:Params",
     "sealpipe.state.receipt:RequestKey",
-    "sealpipe.flows.collect:Status",
+    "sealpipe.collect.results:Status",
 )
 """Names that stand for a type in signatures."""
 
 ARGUMENTS = (
-    "sealpipe.api:Credential",
-    "sealpipe.reference:FieldSpec",
-    "sealpipe.reference:Reference",
-    "sealpipe.reference:Target",
+    "sealpipe.api.operation:Credential",
+    "sealpipe.reference.parse:FieldSpec",
+    "sealpipe.reference.parse:Reference",
+    "sealpipe.reference.parse:Target",
 )
 """Classes that calls take, and programs seldom make: text does."""
 

@@ -10,7 +10,7 @@ from types import NoneType
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from sealpipe.plugin.settings import PluginSettings
-from sealpipe.registry import Registry
+from sealpipe.registry.registry import Registry
 from sealpipe.secret import Secret
 from unit.docs.generator.markdown import code, escape, item, wrap
 

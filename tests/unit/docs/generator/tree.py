@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import click
 
-from sealpipe.cli import cli
+from sealpipe.cli.main import cli
 from sealpipe.command_settings import COMMANDS
 from sealpipe.settings import GLOBAL, Setting
 

@@ -1,0 +1,1 @@
+"""Collecting: options, polling, opening, checking and storing submissions."""

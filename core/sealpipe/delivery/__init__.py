@@ -1,0 +1,1 @@
+"""Delivery: recipients, their messages, and sending them once."""

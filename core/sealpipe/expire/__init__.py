@@ -1,0 +1,1 @@
+"""Ending what was created: shares, requests, and their records."""

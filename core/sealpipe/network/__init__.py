@@ -1,0 +1,1 @@
+"""The one way out: connections, exchanges, limits, tries and deadlines."""

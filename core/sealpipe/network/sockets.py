@@ -1,0 +1,289 @@
+"""Sockets that obey a wall-clock deadline and send no credential, for plugins that implement a protocol themselves.
+
+An exchange begins with the connection, and again with the first write after a read: a peer that sends slowly hits the
+deadline, a connection that is reused for the next call does not. The deadline of `Network.exchange` applies as well.
+
+Data passes the custody gate before it is written, together with the end of the data written before it.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import re
+import socket
+import ssl
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from sealpipe.custody_gate import CustodyGate, credential_leak_error
+from sealpipe.errors import AccessDeniedError, SettingError, UsageError
+from sealpipe.network.connections import EXCHANGE_DEADLINE, refuse_cleartext, resolve_host
+from sealpipe.spellings import REACH
+
+if TYPE_CHECKING:
+    _Base = socket.socket
+else:
+    _Base = object
+
+
+class _Bounded(_Base):
+    gate: CustodyGate | None = None
+    """Checks what is written; None for no check."""
+
+    _tail = b""
+    _is_checked = False
+    _step: float | None = None
+    _seconds: float | None = None
+    _end: float = math.inf
+    _has_received = False
+
+    def set_deadline(self, seconds: float, step: float | None) -> None:
+        """Allow `seconds` for each exchange from now on, and `step` seconds for each read and write."""
+        self._seconds, self._step, self._end, self._has_received = (
+            seconds,
+            step,
+            EXCHANGE_DEADLINE.compute_end(seconds),
+            False,
+        )
+
+    def settimeout(self, value: float | None, /) -> None:
+        self._step = value
+        super().settimeout(value)
+
+    def gettimeout(self) -> float | None:
+        return self._step
+
+    def recv(self, *args: Any) -> bytes:
+        self._apply_deadline()
+        data = super().recv(*args)
+        self._has_received = True
+        return data
+
+    def recv_into(self, *args: Any, **kwargs: Any) -> int:
+        self._apply_deadline()
+        length = super().recv_into(*args, **kwargs)
+        self._has_received = True
+        return length
+
+    def send(self, *args: Any) -> int:
+        if not self._is_checked:
+            self._check_outgoing(args[0])
+        self._apply_deadline(writes=True)
+        return super().send(*args)
+
+    def sendall(self, *args: Any) -> None:
+        self._check_outgoing(args[0])
+        self._apply_deadline(writes=True)
+        self._is_checked = True  # with TLS, `sendall` calls `send` for each piece
+        try:
+            super().sendall(*args)
+        finally:
+            self._is_checked = False
+
+    def _check_outgoing(self, data: Any) -> None:
+        """Have the gate check data before it is written. Raises AccessDeniedError."""
+        if self.gate is None:
+            return
+        piece = bytes(data) if self._has_received else self._tail + bytes(data)
+        try:
+            self.gate.check("a line", piece)
+        except UsageError as error:
+            refusal = make_access_denied_error(self.gate, self._name_peer(), error)
+        else:
+            self._tail = piece[-REACH:]
+            return
+        raise refusal
+
+    def _name_peer(self) -> str:
+        return str(getattr(self, "server_hostname", None) or self.getpeername()[0])
+
+    def _apply_deadline(self, *, writes: bool = False) -> None:
+        """Set the next step's timeout to the remaining time. Raises TimeoutError."""
+        now = time.monotonic()
+        if writes and self._has_received and self._seconds is not None:
+            self._has_received, self._end = False, now + self._seconds
+        end = self._end if EXCHANGE_DEADLINE.at is None else min(self._end, EXCHANGE_DEADLINE.at)
+        if end == math.inf:
+            return
+        remaining = end - now
+        if remaining <= 0:
+            raise TimeoutError("the exchange took longer than its deadline")
+        super().settimeout(remaining if self._step is None else min(self._step, remaining))
+
+
+class BoundedSocket(_Bounded, socket.socket):
+    """A socket without TLS."""
+
+
+class BoundedTls(_Bounded, ssl.SSLSocket):
+    """A socket with TLS. Contexts make it if it is their `sslsocket_class`."""
+
+    def do_handshake(self, block: bool = False) -> None:  # noqa: FBT001, FBT002 - its signature
+        """Do the handshake as one step, however many reads it takes."""
+        self._apply_deadline()
+        super().do_handshake(block)
+
+
+def make_guarded_tls(custody_gate: CustodyGate) -> type[BoundedTls]:
+    """Return a socket class for a context that a library uses to start TLS itself."""
+
+    class Guarded(BoundedTls):
+        gate = custody_gate
+
+    return Guarded
+
+
+def make_access_denied_error(gate: CustodyGate, host: str, error: UsageError) -> AccessDeniedError:
+    """Return the gate's error as a plugin's: of any other error, users see only the type.
+
+    A host that contains one of our secrets is not shown.
+    """
+    shown = "[withheld]" if gate.holds(host.encode()) else host
+    return AccessDeniedError(f"the data for {shown}: {error.message}", remedy=error.remedy)
+
+
+def bound_socket(plain: socket.socket) -> BoundedSocket:
+    """Return the connection as a BoundedSocket; `plain` is detached."""
+    return BoundedSocket(plain.family, plain.type, plain.proto, plain.detach())
+
+
+def wrap_tls(plain: socket.socket, context: ssl.SSLContext, host: str) -> socket.socket:
+    """Start TLS over a connection."""
+    context.sslsocket_class = BoundedTls
+    return context.wrap_socket(plain, server_hostname=host)
+
+
+def connect_host(host: str, port: int, get_remaining: Callable[[], float]) -> socket.socket:
+    """Connect over TCP to the first address that accepts. `get_remaining` returns the seconds left for the next step.
+
+    Raises OSError, and TimeoutError if `get_remaining` does.
+    """
+    first_error = OSError("the name has no address")
+    for family, kind, protocol, _, address in resolve_host(host, port, get_remaining()):
+        connection = socket.socket(family, kind, protocol)
+        try:
+            connection.settimeout(get_remaining())
+            connection.connect(address)
+            return connection
+        except OSError as error:
+            connection.close()
+            first_error = error
+        except BaseException:
+            connection.close()
+            raise
+    raise first_error
+
+
+_PORTS: Final = {"https": 443, "http": 80}
+_OTHER_PROTOCOLS: Final = ("tcp", "tls")
+"""Schemes of protocols that an HTTP proxy cannot forward."""
+_MAX_PROXY_RESPONSE: Final = 64 * 1024
+"""Bytes."""
+
+
+class ProxyError(OSError):
+    """The proxy refused to connect. The text is the status of its response."""
+
+
+def connect(
+    url: str,
+    context: Callable[[], ssl.SSLContext],
+    proxy: str | None,
+    timeout: float,
+    deadline: float,
+    gate: CustodyGate | None = None,
+) -> socket.socket:
+    """Return a socket to a URL's host, with TLS for https:// and tls://.
+
+    `timeout` is in seconds for each step, `deadline` in seconds for each exchange. `context` is called only for TLS.
+    http:// is for this machine only; tcp:// is for protocols that start TLS themselves. Writing what `gate` stops
+    raises AccessDeniedError. Raises OSError, SettingError for an https:// proxy, and NotConfiguredError for http:// to
+    another machine.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in _OTHER_PROTOCOLS:
+        refuse_cleartext(parts.scheme, parts.hostname or "")
+    host, port = parts.hostname or "", parts.port or _PORTS[parts.scheme]
+    if gate is not None and gate.holds(host.encode()):  # DNS and a proxy would see it
+        raise make_access_denied_error(gate, host, credential_leak_error("an address"))
+    with EXCHANGE_DEADLINE.hold_until(EXCHANGE_DEADLINE.compute_end(deadline)):
+        proxy_url = urlsplit(proxy) if proxy is not None and parts.scheme not in _OTHER_PROTOCOLS else None
+        connection = (
+            _connect_directly(host, port, timeout, deadline)
+            if proxy_url is None
+            else _connect_through_proxy(proxy_url, host, port, timeout, deadline)
+        )
+        connection.gate = gate
+        try:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if parts.scheme not in ("https", "tls"):
+                if parts.scheme == "http":
+                    refuse_cleartext("http", connection.getpeername()[0])  # a name may resolve to another machine
+                return connection
+            secure = wrap_tls(connection, context(), host)
+            if isinstance(secure, BoundedTls):
+                secure.set_deadline(deadline, timeout)
+                secure.gate = gate
+            return secure
+        except BaseException:
+            connection.close()
+            raise
+
+
+def _connect_directly(host: str, port: int, timeout: float, deadline: float) -> BoundedSocket:
+    connection = bound_socket(connect_host(host, port, lambda: _get_remaining(timeout)))
+    connection.set_deadline(deadline, timeout)
+    return connection
+
+
+def _get_remaining(timeout: float) -> float:
+    remaining = timeout if EXCHANGE_DEADLINE.at is None else min(timeout, EXCHANGE_DEADLINE.at - time.monotonic())
+    if remaining <= 0:
+        raise TimeoutError("the exchange took longer than its deadline")
+    return remaining
+
+
+def _connect_through_proxy(
+    proxy_url: SplitResult, host: str, port: int, timeout: float, deadline: float
+) -> BoundedSocket:
+    if proxy_url.scheme != "http" or proxy_url.hostname is None:
+        raise SettingError(
+            "this backend's connection does not support a proxy over TLS",
+            remedy="set HTTPS_PROXY to http://..., or add the backend's host to NO_PROXY",
+        )
+    connection = _connect_directly(proxy_url.hostname, proxy_url.port or 80, timeout, deadline)
+    try:
+        authority = f"[{host}]:{port}" if ":" in host else f"{host.encode('idna').decode('ascii')}:{port}"
+        head = [f"CONNECT {authority} HTTP/1.1", f"Host: {authority}", *_make_login_header(proxy_url)]
+        connection.sendall("\r\n".join([*head, "", ""]).encode("ascii"))
+        status = _read_status(connection)
+        if not 200 <= status < 300:
+            raise ProxyError(str(status))
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _read_status(connection: socket.socket) -> int:
+    """Read a proxy's response to the end of its headers and no further, and return its status."""
+    head = bytearray()
+    while not head.endswith((b"\r\n\r\n", b"\n\n")):
+        byte = connection.recv(1)
+        if not byte or len(head) > _MAX_PROXY_RESPONSE:
+            raise OSError("the proxy closed the connection")
+        head += byte
+    match = re.match(rb"HTTP/1\.[01] ([1-9][0-9]{2})(?: |\r|\n)", head)
+    if match is None:
+        raise OSError("the proxy's response is not HTTP")
+    return int(match[1])
+
+
+def _make_login_header(proxy_url: SplitResult) -> list[str]:
+    if proxy_url.username is None:
+        return []
+    credentials = f"{unquote(proxy_url.username)}:{unquote(proxy_url.password or '')}"
+    return ["Proxy-Authorization: Basic " + base64.b64encode(credentials.encode()).decode()]

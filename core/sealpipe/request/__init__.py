@@ -1,0 +1,1 @@
+"""Requests: options, creating, reminding."""

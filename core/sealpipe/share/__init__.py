@@ -1,0 +1,1 @@
+"""Shares: options, sealing, posting, sealed links."""

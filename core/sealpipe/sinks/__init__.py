@@ -1,0 +1,1 @@
+"""Sinks: where a submission's values are written."""

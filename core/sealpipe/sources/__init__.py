@@ -1,0 +1,1 @@
+"""Sources: references are resolved to fields."""
